@@ -1,0 +1,1 @@
+"""The pure part of Shoal: what is published, decided from data alone."""

@@ -1,0 +1,1 @@
+"""The shell of Shoal: Kafka, Redis, the command line, and everything that happens in time."""
