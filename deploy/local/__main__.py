@@ -1,0 +1,124 @@
+"""`python -m deploy.local [run|up|down]`: a Kafka and a Redis for trying Shoal out on this machine.
+
+run   both, with throw-away data, until Ctrl-C
+up    both in the background, with their data kept in .local/, on 9092 and 6379 if those are free
+down  stop what `up` started; the data stays until .local/ is removed
+
+Each prints the two addresses as settings that Shoal reads. `up` leaves them in .local/env too.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from deploy.local import Kafka, Local, Redis, Unavailable, local_services
+from deploy.local.ports import free_port
+
+_FOLDER = Path(__file__).resolve().parents[2] / ".local"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.local", description="A real Kafka and a real Redis on this machine."
+    )
+    parser.add_argument("command", nargs="?", choices=("run", "up", "down"), default="run")
+    parser.add_argument(
+        "--folder", type=Path, default=_FOLDER, help="where `up` keeps data and pids (default: %(default)s)"
+    )
+    chosen = parser.parse_args(arguments)
+    try:
+        return {"run": _run, "up": _up, "down": _down}[chosen.command](chosen.folder.resolve())
+    except Unavailable as reason:
+        print(reason, file=sys.stderr)
+        return 3
+
+
+def _run(_folder: Path) -> int:
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with local_services() as local:
+            _print(local)
+            print(
+                f"Kafka {local.kafka.started_in_s:.1f} s, Redis {local.redis.started_in_s:.1f} s; Ctrl-C stops both",
+                file=sys.stderr,
+            )
+            signal.pause()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+    return 0
+
+
+def _up(folder: Path) -> int:
+    pids = folder / "pids.json"
+    if any(_is_ours(pid, folder) for pid in _read(pids).values()):
+        print("already up", file=sys.stderr)
+        print((folder / "env").read_text(), end="")
+        return 0
+    local = Local(
+        Kafka(folder / "kafka", free_port(9092), guarded=False), Redis(folder / "redis", free_port(6379), guarded=False)
+    )
+    try:
+        for service in local:
+            service.start()
+    except BaseException:
+        for service in local:
+            service.stop()
+        raise
+    pids.write_text(json.dumps({service.name: service.pid for service in local}))
+    (folder / "env").write_text("".join(f"{line}\n" for line in _lines(local)))
+    _print(local)
+    return 0
+
+
+def _down(folder: Path) -> int:
+    pids = folder / "pids.json"
+    running = {name: pid for name, pid in _read(pids).items() if _is_ours(pid, folder)}
+    for pid in running.values():
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + 15
+    while any(_is_ours(pid, folder) for pid in running.values()):
+        if time.monotonic() > deadline:
+            for pid in running.values():
+                if _is_ours(pid, folder):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+    pids.unlink(missing_ok=True)
+    (folder / "env").unlink(missing_ok=True)
+    print(f"stopped {' and '.join(running)}" if running else "nothing was up", file=sys.stderr)
+    return 0
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _lines(local: Local) -> list[str]:
+    return [f"SHOAL_KAFKA={local.kafka.address}", f"SHOAL_REDIS={local.redis.address}"]
+
+
+def _print(local: Local) -> None:
+    print("\n".join(_lines(local)), flush=True)
+
+
+def _read(pids: Path) -> dict[str, int]:
+    try:
+        return dict(json.loads(pids.read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def _is_ours(pid: int, folder: Path) -> bool:
+    """A pid that was ours may by now be a stranger's: ours works in our folder, and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/cwd").resolve(strict=True).is_relative_to(folder)
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

