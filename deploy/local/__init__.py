@@ -1,4 +1,4 @@
-"""A real Kafka and a real Redis on this machine, without Docker: from Python (below) or with `python -m deploy.local`."""
+"""A real Kafka and a real Redis on this machine, without Docker: from Python, or with `python -m deploy.local`."""
 
 import contextlib
 import shutil
@@ -23,7 +23,7 @@ class Local(NamedTuple):
 
 @contextlib.contextmanager
 def local_services() -> Iterator[Local]:
-    """Both services on free ports with their data in a temporary folder, stopped and removed at the end. Raises Unavailable."""
+    """Both on free ports with their data in a temporary folder, stopped and removed at the end. Raises Unavailable."""
     folder = Path(tempfile.mkdtemp(prefix="shoal-"))
     local = Local(Kafka(folder / "kafka"), Redis(folder / "redis"))
     try:

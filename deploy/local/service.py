@@ -1,6 +1,7 @@
-"""One server process on the loopback interface that can be started, stopped, killed, frozen and started again on the same port and data.
+"""One server process on the loopback interface: started, stopped, killed, frozen, and started again where it was.
 
-Fault tests need the last four: `kill()` is kill -9, and `restart()` brings the service back where clients look for it, with what reached its disk.
+Fault tests need the last three: `kill()` is kill -9, `pause()` leaves connections open and answers nothing, and
+`restart()` brings the service back on the same port with what reached its disk.
 """
 
 import contextlib
