@@ -7,39 +7,44 @@ import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 import redis
 
-from deploy.local import Local, Unavailable
-from tests import services as sources
-from tests.services import Services
+from deploy.local import Kafka, Local, Redis, Unavailable
+from tests.services import Found, WrongAddress, find_kafka, find_redis, native_kafka, native_redis
 
 _TESTS = Path(__file__).parent
 _MARKED_FOLDERS = ("integration", "fault")
 _databases = itertools.cycle(range(1, 16))
-_found = pytest.StashKey[str]()
-_missing = pytest.StashKey[str]()
+_found = pytest.StashKey[dict[str, str]]()
+_missing = pytest.StashKey[dict[str, str]]()
 
 
 @pytest.fixture(scope="session")
-def services(request: pytest.FixtureRequest) -> Iterator[Services]:
-    """A real Kafka and a real Redis, for the whole run."""
-    with _obtain(request.config, sources.services()) as found:
+def kafka_service(request: pytest.FixtureRequest) -> Iterator[Found]:
+    """A real Kafka for the whole run, with where it came from."""
+    with _obtain(request.config, "Kafka", find_kafka()) as found:
         yield found
 
 
 @pytest.fixture(scope="session")
-def kafka(services: Services) -> str:
-    """The address of the broker, as SHOAL_KAFKA takes it."""
-    return services.kafka
+def redis_service(request: pytest.FixtureRequest) -> Iterator[Found]:
+    """A real Redis for the whole run, with where it came from."""
+    with _obtain(request.config, "Redis", find_redis()) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
-def redis_url(services: Services) -> str:
-    """The address of Redis, as SHOAL_REDIS takes it; tests that share it keep apart by their `table`."""
-    return services.redis
+def kafka(kafka_service: Found) -> str:
+    """The address of a real broker, as SHOAL_KAFKA takes it."""
+    return kafka_service.address
+
+
+@pytest.fixture(scope="session")
+def redis_url(redis_service: Found) -> str:
+    """The address of a real Redis, as SHOAL_REDIS takes it; tests that share it keep apart by their `table`."""
+    return redis_service.address
 
 
 @pytest.fixture
@@ -49,11 +54,11 @@ def table() -> str:
 
 
 @pytest.fixture
-def redis_db(services: Services) -> Iterator[str]:
+def redis_db(redis_service: Found) -> Iterator[str]:
     """The address of a Redis database of the test's own: empty at first, emptied at the end."""
-    url = f"{services.redis.rpartition('/')[0]}/{next(_databases)}"
+    url = f"{redis_service.address.rpartition('/')[0]}/{next(_databases)}"
     with redis.Redis.from_url(url) as client:
-        if services.origin == "given" and client.dbsize():
+        if redis_service.origin == "SHOAL_TEST_REDIS" and client.dbsize():
             pytest.fail("databases 1 to 15 of the Redis at SHOAL_TEST_REDIS must be empty: tests flush them")
         client.flushdb()
         yield url
@@ -62,15 +67,17 @@ def redis_db(services: Services) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def _killable(request: pytest.FixtureRequest) -> Iterator[Local]:
-    # The run's own services, if they are processes of ours: a second broker would only cost memory.
-    if not os.environ.get("SHOAL_TEST_KAFKA"):
-        shared: Services = request.getfixturevalue("services")
-        if shared.local is not None:
-            yield shared.local
-            return
-    with _obtain(request.config, sources.native_services()) as found:
-        assert found.local is not None
-        yield found.local
+    # The run's own services where they are processes of ours; a second broker would only cost memory.
+    with contextlib.ExitStack() as stack:
+        kafka = request.getfixturevalue("kafka_service").service
+        if kafka is None:
+            kafka = stack.enter_context(_obtain(request.config, "a Kafka to kill", native_kafka())).service
+        server = request.getfixturevalue("redis_service").service
+        if server is None:
+            server = stack.enter_context(_obtain(request.config, "a Redis to kill", native_redis())).service
+        assert isinstance(kafka, Kafka)
+        assert isinstance(server, Redis)
+        yield Local(kafka, server)
 
 
 @pytest.fixture
@@ -79,6 +86,11 @@ def native_services(_killable: Local) -> Iterator[Local]:
     _bring_back(_killable)
     yield _killable
     _bring_back(_killable)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_found] = {}
+    config.stash[_missing] = {}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -90,32 +102,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say which services the tests ran on, and say it loudly if there were none."""
-    missing = config.stash.get(_missing, None)
-    if missing is not None:
+    """Say which services the tests ran on, and say it loudly if one was missing."""
+    for name, where in config.stash[_found].items():
+        terminalreporter.line(f"tested on a real {name}: {where}")
+    if config.stash[_missing]:
         terminalreporter.section("NOT TESTED ON REAL SERVICES", yellow=True, bold=True)
-        terminalreporter.line(missing)
-        terminalreporter.line("Every test that needs them was skipped. See CONTRIBUTING.md, “Services for tests”.")
-    elif (found := config.stash.get(_found, None)) is not None:
-        terminalreporter.line(f"services: {found}")
+        for reason in config.stash[_missing].values():
+            terminalreporter.line(reason)
+        terminalreporter.line("Every test that needs one of them was skipped. CONTRIBUTING.md says how to get them.")
 
 
 @contextlib.contextmanager
-def _obtain(config: pytest.Config, source: AbstractContextManager[Services]) -> Iterator[Services]:
+def _obtain(config: pytest.Config, name: str, source: AbstractContextManager[Found]) -> Iterator[Found]:
     with contextlib.ExitStack() as stack:
         try:
             found = stack.enter_context(source)
+        except WrongAddress as mistake:
+            pytest.fail(str(mistake), pytrace=False)
         except Unavailable as reason:
-            _do_without(config, str(reason))
-        config.stash[_found] = f"{found.origin}, Kafka {found.kafka}, Redis {found.redis}"
+            if os.environ.get("SHOAL_REQUIRE_SERVICES", "") not in ("", "0"):
+                pytest.fail(f"SHOAL_REQUIRE_SERVICES is set: {reason}", pytrace=False)
+            config.stash[_missing][name] = str(reason)
+            pytest.skip(f"no real {name}")
+        config.stash[_found][name] = f"{found.address} ({found.origin})"
         yield found
-
-
-def _do_without(config: pytest.Config, reason: str) -> NoReturn:
-    if os.environ.get("SHOAL_REQUIRE_SERVICES", "") not in ("", "0"):
-        pytest.fail(f"SHOAL_REQUIRE_SERVICES is set, and there are {reason}", pytrace=False)
-    config.stash[_missing] = reason
-    pytest.skip(reason)
 
 
 def _bring_back(local: Local) -> None:

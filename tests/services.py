@@ -1,83 +1,106 @@
-"""Finds a real Kafka and a real Redis for the tests: addresses one is given, else Docker, else deploy/local.
+"""Finds a real Kafka and a real Redis for the tests: at an address that is given, else in Docker, else natively.
 
-There is no fake of either. Where a service cannot be had, the tests that need it say why and are skipped; with
-SHOAL_REQUIRE_SERVICES=1, as in CI, they fail instead.
+There is no fake of either. Where one cannot be had, the tests that need it say why and are skipped; with
+SHOAL_REQUIRE_SERVICES=1, as in CI, they fail instead. The two are found independently: a machine without Java still
+tests everything that needs only Redis.
 """
 
 import contextlib
 import os
+import shutil
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from deploy.local import Local, Unavailable, local_services
+from deploy.local import Kafka, Redis, Service, Unavailable
 from deploy.local.ports import free_port
 
 # The images of docker-compose.yml; a test keeps them alike.
 KAFKA_IMAGE = "apache/kafka:3.9.1"
-REDIS_IMAGE = "redis:7.4.2-alpine"
+REDIS_IMAGE = "redis:7.4.2-bookworm"
 _DOCKER_WITHIN_S = 180.0
 
 
+class WrongAddress(Exception):
+    """An address that was given does not answer: a mistake to report, not a reason to skip or to test another."""
+
+
 @dataclass(frozen=True)
-class Services:
-    """Where the two services are, and where they came from."""
+class Found:
+    """Where a service is, where it came from, and its process when that is ours to kill."""
 
-    kafka: str
-    redis: str
+    address: str
     origin: str
-    local: Local | None = None
-    """The processes, when they are ours to kill."""
+    service: Service | None = None
+
+
+_Source = Callable[[], contextlib.AbstractContextManager[Found]]
 
 
 @contextlib.contextmanager
-def services() -> Iterator[Services]:
-    """The first of the three that works. Raises Unavailable with every reason, one line each."""
-    given = _given()
-    if given is not None:
-        yield given
-        return
-    reasons: list[str] = []
-    with contextlib.ExitStack() as stack:
-        for source in (docker_services, native_services):
-            try:
-                found = stack.enter_context(source())
-            except Unavailable as reason:
-                reasons.append(str(reason))
-            else:
-                yield found
-                return
-    raise Unavailable("no Kafka and Redis for the tests:\n  " + "\n  ".join(reasons))
-
-
-@contextlib.contextmanager
-def native_services() -> Iterator[Services]:
-    """Processes of our own, which a fault test may kill. Raises Unavailable."""
-    with local_services() as local:
-        yield Services(local.kafka.address, local.redis.address, "native", local)
-
-
-@contextlib.contextmanager
-def docker_services() -> Iterator[Services]:
-    """Containers, on loopback ports, removed at the end. Raises Unavailable when no Docker engine answers."""
-    _require_docker()
-    from testcontainers.core.container import DockerContainer
-
-    kafka_port, redis_port = free_port(), free_port()
-    kafka = DockerContainer(KAFKA_IMAGE).with_envs(**_kafka_environment(kafka_port))
-    redis = DockerContainer(REDIS_IMAGE).with_command("redis-server --appendonly yes --appendfsync always --save ''")
-    kafka.ports[str(kafka_port)] = ("127.0.0.1", kafka_port)
-    redis.ports["6379"] = ("127.0.0.1", redis_port)
-    found = Services(f"127.0.0.1:{kafka_port}", f"redis://127.0.0.1:{redis_port}/0", "docker")
-    with contextlib.ExitStack() as stack:
-        try:
-            for container in (kafka, redis):
-                stack.callback(container.stop)
-                container.start()
-            _await_answers(found)
-        except Exception as error:  # noqa: BLE001 - whatever Docker does, the native services are tried next
-            raise Unavailable(f"Docker answers but did not run the services ({type(error).__name__})") from None
+def find_kafka() -> Iterator[Found]:
+    """The first Kafka that can be had. Raises Unavailable with every reason, or WrongAddress."""
+    with _first("Kafka", _given("SHOAL_TEST_KAFKA", kafka_answers), docker_kafka, native_kafka) as found:
         yield found
+
+
+@contextlib.contextmanager
+def find_redis() -> Iterator[Found]:
+    """The first Redis that can be had. Raises Unavailable with every reason, or WrongAddress."""
+    with _first("Redis", _given("SHOAL_TEST_REDIS", redis_answers), docker_redis, native_redis) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def native_kafka() -> Iterator[Found]:
+    """A process of our own, with throw-away data. Raises Unavailable."""
+    with _native(Kafka) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def native_redis() -> Iterator[Found]:
+    """A process of our own, with throw-away data. Raises Unavailable."""
+    with _native(Redis) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def docker_kafka() -> Iterator[Found]:
+    """A container on a loopback port, removed at the end. Raises Unavailable."""
+    port = free_port()
+    settings = {
+        "KAFKA_PROCESS_ROLES": "broker,controller",
+        "KAFKA_NODE_ID": "1",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",
+        "KAFKA_LISTENERS": f"PLAINTEXT://:{port},CONTROLLER://:9093",
+        "KAFKA_ADVERTISED_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_INTER_BROKER_LISTENER_NAME": "PLAINTEXT",
+        "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
+        "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+        "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+        "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
+        "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+        "KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS": "1000",
+        "KAFKA_LOG_RETENTION_MS": "-1",
+    }
+    with _container(KAFKA_IMAGE, port, port, settings, None, lambda: kafka_answers(f"127.0.0.1:{port}", 5)):
+        yield Found(f"127.0.0.1:{port}", "Docker")
+
+
+@contextlib.contextmanager
+def docker_redis() -> Iterator[Found]:
+    """A container on a loopback port, removed at the end. Raises Unavailable."""
+    port = free_port()
+    url = f"redis://127.0.0.1:{port}/0"
+    command = ["redis-server", "--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+    with _container(REDIS_IMAGE, 6379, port, {}, command, lambda: redis_answers(url, 2)):
+        yield Found(url, "Docker")
 
 
 def environment(kafka: str, redis: str, **settings: str) -> dict[str, str]:
@@ -108,22 +131,78 @@ def redis_answers(url: str, within_s: float) -> bool:
     try:
         with redis.Redis.from_url(url, socket_timeout=within_s, socket_connect_timeout=within_s) as client:
             return bool(client.ping())
-    except redis.RedisError:
+    except (redis.RedisError, ValueError):
         return False
 
 
-def _given() -> Services | None:
-    kafka, redis = os.environ.get("SHOAL_TEST_KAFKA"), os.environ.get("SHOAL_TEST_REDIS")
-    if not kafka and not redis:
-        return None
-    if not kafka or not redis:
-        raise Unavailable("SHOAL_TEST_KAFKA and SHOAL_TEST_REDIS go together; only one of them is set")
-    # An address that was asked for and does not answer is a mistake to report, not a reason to test something else.
-    if not kafka_answers(kafka, 10):
-        raise Unavailable("no Kafka answers at SHOAL_TEST_KAFKA")
-    if not redis_answers(redis, 10):
-        raise Unavailable("no Redis answers at SHOAL_TEST_REDIS")
-    return Services(kafka, redis, "given")
+@contextlib.contextmanager
+def _first(name: str, *sources: _Source) -> Iterator[Found]:
+    reasons: list[str] = []
+    with contextlib.ExitStack() as stack:
+        for source in sources:
+            try:
+                found = stack.enter_context(source())
+            except Unavailable as reason:
+                reasons.append(str(reason))
+            else:
+                yield found
+                return
+    raise Unavailable(f"no {name} for the tests: " + "; ".join(reason for reason in reasons if reason))
+
+
+def _given(variable: str, is_there: Callable[[str, float], bool]) -> _Source:
+    @contextlib.contextmanager
+    def given() -> Iterator[Found]:
+        address = os.environ.get(variable)
+        if not address:
+            raise Unavailable(f"{variable} is not set")
+        if not is_there(address, 10):
+            raise WrongAddress(f"nothing answers at the address in {variable}")
+        yield Found(address, variable)
+
+    return given
+
+
+@contextlib.contextmanager
+def _native(kind: type[Service]) -> Iterator[Found]:
+    folder = Path(tempfile.mkdtemp(prefix=f"shoal-{kind.name}-"))
+    service = kind(folder)
+    try:
+        service.start()
+        yield Found(service.address, "native", service)
+    finally:
+        service.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _container(
+    image: str,
+    inside: int,
+    outside: int,
+    settings: dict[str, str],
+    command: list[str] | None,
+    is_up: Callable[[], bool],
+) -> Iterator[None]:
+    _require_docker()
+    from testcontainers.core.container import DockerContainer
+
+    container: Any = DockerContainer(image).with_envs(**settings)
+    container.ports[str(inside)] = ("127.0.0.1", outside)
+    if command is not None:
+        container.with_command(command)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.callback(container.stop)
+            container.start()
+        except Exception as error:  # noqa: BLE001 - whatever Docker does, the native service is tried next
+            raise Unavailable(f"Docker answers but did not run {image} ({type(error).__name__})") from None
+        deadline = time.monotonic() + _DOCKER_WITHIN_S
+        while not is_up():
+            if time.monotonic() > deadline:
+                raise Unavailable(f"Docker ran {image} but nothing answered within {_DOCKER_WITHIN_S:.0f} s")
+            time.sleep(0.2)
+        yield
 
 
 def _require_docker() -> None:
@@ -131,36 +210,7 @@ def _require_docker() -> None:
     from docker.errors import DockerException
 
     try:
-        client = docker.from_env(timeout=3)
-        client.ping()
-        client.close()
+        with contextlib.closing(docker.from_env(timeout=3)) as client:
+            client.ping()
     except (DockerException, OSError):
-        raise Unavailable("Docker: no engine answers") from None
-
-
-def _kafka_environment(port: int) -> dict[str, str]:
-    return {
-        "KAFKA_PROCESS_ROLES": "broker,controller",
-        "KAFKA_NODE_ID": "1",
-        "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",
-        "KAFKA_LISTENERS": f"PLAINTEXT://:{port},CONTROLLER://:9093",
-        "KAFKA_ADVERTISED_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
-        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
-        "KAFKA_INTER_BROKER_LISTENER_NAME": "PLAINTEXT",
-        "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
-        "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
-        "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
-        "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
-        "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
-        "KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS": "1000",
-        "KAFKA_LOG_RETENTION_MS": "-1",
-    }
-
-
-def _await_answers(found: Services) -> None:
-    deadline = time.monotonic() + _DOCKER_WITHIN_S
-    while not (redis_answers(found.redis, 2) and kafka_answers(found.kafka, 5)):
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        time.sleep(0.2)
+        raise Unavailable("no Docker engine answers") from None
