@@ -1,0 +1,50 @@
+"""Keyed randomness: everything random in Shoal is a keyed hash of the secret, so the same inputs give the same bytes.
+
+Nothing here reads a clock or an operating system's entropy. A person's *tag* is a keyed hash of their id: it stands in
+for the id wherever an order or a draw is needed, so that neither the order of arrival nor the id itself can show
+through in what is published. Uses are kept apart by blake2b's personalisation field.
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tags = NDArray[np.uint64]
+
+
+class Keyed:
+    """The one source of randomness of one table."""
+
+    def __init__(self, secret: bytes, table: str) -> None:
+        if not secret:
+            raise ValueError("the secret is empty")
+        self._key = hashlib.blake2b(secret, digest_size=32, key=table.encode()[:64]).digest()
+
+    def __repr__(self) -> str:
+        return "Keyed(secret hidden)"
+
+    def tags(self, ids: Iterable[str]) -> Tags:
+        """The tags of these people, one keyed hash each."""
+        keyed = hashlib.blake2b(key=self._key, digest_size=8, person=b"shoal-tag")
+        digests = bytearray()
+        for person_id in ids:
+            state = keyed.copy()
+            state.update(person_id.encode())
+            digests += state.digest()
+        return np.frombuffer(bytes(digests), dtype="<u8").astype(np.uint64)
+
+    def draw(self, tags: Tags, number: int, purpose: str) -> Tags:
+        """A fresh pseudo-random number for each tag, for one release and one purpose (vectorised splitmix64)."""
+        seed = hashlib.blake2b(f"{number}/{purpose}".encode(), key=self._key, digest_size=8, person=b"shoal-draw")
+        salt = np.uint64(int.from_bytes(seed.digest(), "little"))
+        mixed = tags ^ salt
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
+
+    def case_id(self, person_id: str, since: int) -> str:
+        """The pseudonym of a person while their quasi-identifiers stay as they became at release `since`."""
+        text = f"{since}/{person_id}".encode()
+        return hashlib.blake2b(text, key=self._key, digest_size=12, person=b"shoal-case").hexdigest()

@@ -1,0 +1,74 @@
+"""Regions: the part of the quasi-identifier space a cell covers, and the one way each is written.
+
+Inside Shoal every attribute of a region is a half-open run `[low, high)`: of integers, of floats (the last run of the
+domain also holds its upper end), or of a category's leaf codes, which stand in the hierarchy's depth-first order.
+"""
+
+import json
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TypeAlias
+
+from core.policy import Attribute
+
+Bounds: TypeAlias = tuple[int, int] | tuple[float, float]
+
+
+def domain(attribute: Attribute) -> Bounds:
+    """The whole of an attribute as a half-open run."""
+    if attribute.kind == "float":
+        return float(attribute.low), float(attribute.high)
+    return int(attribute.low), int(attribute.high) + 1
+
+
+def roundest_between(left: float, right: float) -> float | None:
+    """The roundest number strictly between two values, None if there is none: fewest digits, then nearest the middle.
+
+    A cut must never be somebody's value (DESIGN, G1), hence strictly. Works on the decimal text of the values, so that
+    what is published is short, and exact: the float nearest to the decimal found must itself lie between the two.
+    """
+    low, high = Decimal(repr(left)), Decimal(repr(right))
+    middle = (low + high) / 2
+    exponent = (high - low).adjusted() + 1
+    while exponent >= -340:
+        step = Decimal(1).scaleb(exponent)
+        first = (low / step).to_integral_value(ROUND_FLOOR) + 1
+        last = (high / step).to_integral_value(ROUND_CEILING) - 1
+        if first <= last:
+            nearest = (middle / step).to_integral_value()
+            found = float(min(max(nearest, first), last) * step)
+            if left < found < right:
+                return found + 0.0  # -0.0 becomes 0.0
+        if exponent < low.adjusted() - 20 and exponent < high.adjusted() - 20:
+            return None
+        exponent -= 1
+    return None
+
+
+def decimal_text(number: float) -> str:
+    """A float as JSON with a decimal point and no exponent, the same text for the same number."""
+    text = repr(number)
+    if "e" in text or "E" in text:
+        text = format(Decimal(text), "f")
+    return text if "." in text else text + ".0"
+
+
+def attribute_json(attribute: Attribute, low: float, high: float) -> str:
+    """One attribute of a region, as CONTRACT.md writes it."""
+    if attribute.kind == "int":
+        return f'{{"min":{int(low)},"max":{int(high) - 1}}}'
+    if attribute.kind == "float":
+        end = "max" if high == attribute.high else "below"
+        return f'{{"min":{decimal_text(float(low))},"{end}":{decimal_text(float(high))}}}'
+    assert attribute.hierarchy is not None
+    labels = attribute.hierarchy.fewest_labels(int(low), int(high))
+    return '{"nodes":' + json.dumps(list(labels), ensure_ascii=False, separators=(",", ":")) + "}"
+
+
+def attribute_loss(attribute: Attribute, low: float, high: float) -> float:
+    """NCP of one attribute: the share of its domain the region spans; a category counts leaves, one leaf is exact."""
+    if attribute.kind == "float":
+        return (high - low) / (float(attribute.high) - float(attribute.low))
+    if attribute.kind == "int":
+        return (high - 1 - low) / (attribute.high - attribute.low)
+    leaves = high - low
+    return 0.0 if leaves <= 1 else leaves / (attribute.high + 1)

@@ -1,0 +1,126 @@
+"""A release as the bytes that are published: one record per group and, last, the manifest (CONTRACT, "Releases")."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from core.ledger import GroupRecord
+from core.loss import Loss
+from core.policy import Policy
+from core.tree import Tree
+
+Cells = Sequence[tuple[int, int]]  # (node, rows)
+
+
+@dataclass(frozen=True)
+class Members:
+    """Who was published where: private, and put in order only when somebody asks."""
+
+    ids: Sequence[str] = field(repr=False)
+    groups: Sequence[int] = field(repr=False)
+    cells: Sequence[int] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[tuple[str, str, str]]:
+        """(id, group, cell) of each published person, by id."""
+        for person_id, group, cell in sorted(zip(self.ids, self.groups, self.cells, strict=True)):
+            yield person_id, f"g{group}", f"c{cell}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """What is published under one number, and, private, who its rows are."""
+
+    number: int
+    records: tuple[bytes, ...]
+    manifest: bytes
+    members: Members
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The counts of a manifest."""
+
+    rows: int
+    groups: int
+    formed: int
+    withheld: int
+    suppressed: int
+    generalized: int
+
+
+class GroupWriter:
+    """Writes group records: the same group in the same cells is the same bytes but for the release's number."""
+
+    def __init__(self, policy: Policy, tree: Tree, number: int) -> None:
+        self._tree = tree
+        self._labels = [json.dumps(label, ensure_ascii=False) for label in policy.sensitive.hierarchy.labels]
+        self._head = f'{{"table":{json.dumps(policy.table)},"release":{number},"group":"g'
+
+    def write(
+        self, group: int, record: GroupRecord, cells: Cells, case_ids: Mapping[int, Sequence[str]] | None
+    ) -> bytes:
+        """One record. Cells stand in the order of their numbers, values in the hierarchy's order, "*" last."""
+        shown = ",".join(
+            f"{self._labels[node]}:{count}"
+            for node, count in sorted(record.shown, key=lambda pair: (not pair[0], pair))
+        )
+        parts = []
+        for node, rows in cells:
+            cases = "" if case_ids is None else f',"case_ids":{_compact(sorted(case_ids[node]))}'
+            parts.append(f'{{"cell":"c{node}","region":{self._tree.region_json(node)},"rows":{rows}{cases}}}')
+        return (
+            f'{self._head}{group}","formed":{record.formed},"cells":[{",".join(parts)}],'
+            f'"sensitive":{{{shown}}},"counterfeits":0}}'
+        ).encode()
+
+
+def write_manifest(
+    policy: Policy,
+    number: int,
+    previous: str | None,
+    records: Sequence[bytes],
+    engine: str,
+    at: str | None,
+    tally: Tally,
+    max_breach: float,
+    loss: Loss | None,
+) -> bytes:
+    """The manifest of a release, chained to the one before by its sha256."""
+    content = hashlib.sha256()
+    for record in records:
+        content.update(record + b"\n")
+    return _compact(
+        {
+            "table": policy.table,
+            "release": number,
+            "previous": previous,
+            "policy": policy.digest,
+            "content": content.hexdigest(),
+            "engine": engine,
+            "published_at": at,
+            "rows": tally.rows,
+            "groups": tally.groups,
+            "formed": tally.formed,
+            "carried": tally.groups - tally.formed,
+            "withheld": tally.withheld,
+            "unsampled": 0,
+            "suppressed": tally.suppressed,
+            "generalized": tally.generalized,
+            "counterfeits": 0,
+            "max_breach": max_breach,
+            "bound": 1 / policy.l,
+            "loss": None if loss is None else loss._asdict(),
+        }
+    ).encode()
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

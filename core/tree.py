@@ -1,0 +1,240 @@
+"""The anonymization tree: one ever-refining partition of the quasi-identifier space (Pei, sections 3 and 4).
+
+Layout. Nodes are numbered in order of creation and never removed, so a number is a cell's name for ever. Each node is
+a row over parallel arrays: the attribute it is cut on (-1 for a leaf), the cut, its two children, and for each
+attribute the run `[low, high)` it covers. People left of a cut have `value < cut`, right of it `value >= cut`, for
+integers, floats and leaf codes alike. A node's region never changes, which is what makes releases monotonic: a person
+can only move down the path they are already on.
+
+Cost. Routing is one vectorised step per level. Splitting sorts the rows of a leaf once per attribute tried, so a
+first build is O(n log² n) and a later one touches only the leaves that received arrivals.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.policy import Attribute
+from core.region import attribute_json, attribute_loss, domain, roundest_between
+
+Column = NDArray[Any]  # int64 or float64, by the attribute's kind
+Rows = NDArray[np.int64]
+
+LEAF = -1
+
+
+class NodeRecord(NamedTuple):
+    """An inner node as it is stored: enough, with the policy, to rebuild its children's regions."""
+
+    attribute: int
+    cut: int | float
+    left: int
+    right: int
+
+
+class Tree:
+    """The cells of one table."""
+
+    def __init__(self, attributes: Sequence[Attribute]) -> None:
+        self._attributes = tuple(attributes)
+        self._dtypes = tuple(np.float64 if a.kind == "float" else np.int64 for a in self._attributes)
+        self.size = 1
+        self._attribute = np.full(16, LEAF, dtype=np.int16)
+        self._left = np.full(16, LEAF, dtype=np.int64)
+        self._right = np.full(16, LEAF, dtype=np.int64)
+        self._cut: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
+        self._low: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
+        self._high: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
+        self._text: dict[int, str] = {}
+        for position, attribute in enumerate(self._attributes):
+            self._low[position][0], self._high[position][0] = domain(attribute)
+
+    def copy(self) -> "Tree":
+        """A tree that can grow without changing this one; texts of regions are shared, they never change."""
+        twin = object.__new__(Tree)
+        twin._attributes, twin._dtypes, twin.size, twin._text = self._attributes, self._dtypes, self.size, self._text
+        twin._attribute, twin._left, twin._right = self._attribute.copy(), self._left.copy(), self._right.copy()
+        twin._cut = [column.copy() for column in self._cut]
+        twin._low = [column.copy() for column in self._low]
+        twin._high = [column.copy() for column in self._high]
+        return twin
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def is_leaf(self, node: int) -> bool:
+        return bool(self._attribute[node] == LEAF)
+
+    def record(self, node: int) -> NodeRecord:
+        """An inner node as it is stored."""
+        attribute = int(self._attribute[node])
+        return NodeRecord(attribute, self._cut[attribute][node].item(), int(self._left[node]), int(self._right[node]))
+
+    def records(self) -> Iterable[tuple[int, NodeRecord]]:
+        for node in range(self.size):
+            if self._attribute[node] != LEAF:
+                yield node, self.record(node)
+
+    def route(self, columns: Sequence[Column], rows: Rows, start: Rows | None = None) -> Rows:
+        """The leaf of each of these rows, searched from the root or from a node each row is known to be under."""
+        at = np.zeros(len(rows), dtype=np.int64) if start is None else start.copy()
+        moving = np.flatnonzero(self._attribute[at] != LEAF)
+        while moving.size:
+            nodes = at[moving]
+            on = self._attribute[nodes]
+            for position, column in enumerate(columns):
+                here = np.flatnonzero(on == position)
+                if here.size:
+                    cut_at = nodes[here]
+                    goes_right = column[rows[moving[here]]] >= self._cut[position][cut_at]
+                    at[moving[here]] = np.where(goes_right, self._right[cut_at], self._left[cut_at])
+            moving = moving[self._attribute[at[moving]] != LEAF]
+        return at
+
+    def depth_first(self) -> Rows:
+        """For every node its position in depth-first order, so that neighbours in space are neighbours in a list."""
+        position = np.zeros(self.size, dtype=np.int64)
+        stack, count = [0], 0
+        attribute, left, right = self._attribute.tolist(), self._left.tolist(), self._right.tolist()
+        while stack:
+            node = stack.pop()
+            position[node] = count
+            count += 1
+            if attribute[node] != LEAF:
+                stack.append(right[node])
+                stack.append(left[node])
+        return position
+
+    def region_json(self, node: int) -> str:
+        """The region of a cell as CONTRACT.md writes it; kept, because it never changes."""
+        text = self._text.get(node)
+        if text is None:
+            parts = (
+                f"{_json_name(attribute.name)}:"
+                + attribute_json(attribute, self._low[position][node].item(), self._high[position][node].item())
+                for position, attribute in enumerate(self._attributes)
+            )
+            text = self._text[node] = "{" + ",".join(parts) + "}"
+        return text
+
+    def loss(self, node: int) -> float:
+        """NCP of a cell: the mean over the attributes of the share of the domain it spans."""
+        total = sum(
+            attribute_loss(attribute, self._low[position][node].item(), self._high[position][node].item())
+            for position, attribute in enumerate(self._attributes)
+        )
+        return total / len(self._attributes)
+
+    # -- growing ------------------------------------------------------------------------------------------------
+
+    def put(self, node: int, record: NodeRecord) -> None:
+        """Turn a leaf into an inner node with two new leaves; the children's regions follow from it."""
+        self._reserve(max(record.left, record.right) + 1)
+        attribute = record.attribute
+        for child in (record.left, record.right):
+            self._attribute[child] = LEAF
+            for position in range(len(self._attributes)):
+                self._low[position][child] = self._low[position][node]
+                self._high[position][child] = self._high[position][node]
+        self._high[attribute][record.left] = record.cut
+        self._low[attribute][record.right] = record.cut
+        self._attribute[node], self._left[node], self._right[node] = attribute, record.left, record.right
+        self._cut[attribute][node] = record.cut
+        self.size = max(self.size, record.left + 1, record.right + 1)
+
+    def grow(self, columns: Sequence[Column], leaves: Iterable[tuple[int, Rows]], smallest: int) -> list[int]:
+        """Split these leaves, given with their rows, while both sides keep `smallest` rows; returns the nodes split.
+
+        Mondrian's choice: the attribute whose rows spread widest over its domain, cut nearest to the median between two
+        different values, so that equal quasi-identifiers never part (strict). Categories are cut between siblings only.
+        """
+        split = []
+        stack = [(node, rows) for node, rows in leaves if len(rows) >= 2 * smallest]
+        while stack:
+            node, rows = stack.pop()
+            found = self._best_cut(columns, node, rows, smallest)
+            if found is None:
+                continue
+            attribute, cut = found
+            record = NodeRecord(attribute, cut, self.size, self.size + 1)
+            self.put(node, record)
+            split.append(node)
+            is_right = columns[attribute][rows] >= cut
+            for child, part in ((record.right, rows[is_right]), (record.left, rows[~is_right])):
+                if len(part) >= 2 * smallest:
+                    stack.append((child, part))
+        return split
+
+    def _best_cut(
+        self, columns: Sequence[Column], node: int, rows: Rows, smallest: int
+    ) -> tuple[int, int | float] | None:
+        spreads = []
+        for position, attribute in enumerate(self._attributes):
+            values = columns[position][rows]
+            low, high = values.min(), values.max()
+            if low < high:
+                first, last = domain(attribute)
+                spreads.append((float(high - low) / float(last - first), position, values))
+        for _, position, values in sorted(spreads, key=lambda spread: (-spread[0], spread[1])):
+            values.sort()
+            cut = self._cut_near_median(position, node, values, smallest)
+            if cut is not None:
+                return position, cut
+        return None
+
+    def _cut_near_median(self, position: int, node: int, values: Column, smallest: int) -> int | float | None:
+        attribute, count = self._attributes[position], len(values)
+        if attribute.kind == "category":
+            assert attribute.hierarchy is not None
+            low, high = int(self._low[position][node]), int(self._high[position][node])
+            cuts = np.array(attribute.hierarchy.cuts(low, high), dtype=np.int64)
+            left = np.searchsorted(values, cuts)
+        else:
+            cuts = left = np.flatnonzero(values[1:] != values[:-1]) + 1
+        keep = (left >= smallest) & (left <= count - smallest)
+        left, cuts = left[keep], cuts[keep]
+        for choice in np.argsort(np.abs(2 * left - count), kind="stable"):
+            if attribute.kind == "category":
+                return int(cuts[choice])
+            at = int(left[choice])
+            if attribute.kind == "int":
+                return (int(values[at - 1]) + int(values[at])) // 2 + 1
+            cut = roundest_between(float(values[at - 1]), float(values[at]))
+            if cut is not None:
+                return cut
+        return None
+
+    def _reserve(self, size: int) -> None:
+        capacity = len(self._attribute)
+        if size <= capacity:
+            return
+        more = max(size, 2 * capacity) - capacity
+        self._attribute = np.concatenate([self._attribute, np.full(more, LEAF, dtype=np.int16)])
+        self._left = np.concatenate([self._left, np.full(more, LEAF, dtype=np.int64)])
+        self._right = np.concatenate([self._right, np.full(more, LEAF, dtype=np.int64)])
+        for columns in (self._cut, self._low, self._high):
+            for position, column in enumerate(columns):
+                columns[position] = np.concatenate([column, np.zeros(more, dtype=self._dtypes[position])])
+
+    def check_invariants(self) -> None:
+        """Children part their parent's region exactly at the cut, and every node but the root has one parent."""
+        parents = [0] * self.size
+        for node, record in self.records():
+            for child in (record.left, record.right):
+                parents[child] += 1
+            for position in range(len(self._attributes)):
+                low, high = self._low[position][node], self._high[position][node]
+                cut = record.cut if position == record.attribute else None
+                assert self._low[position][record.left] == low
+                assert self._high[position][record.right] == high
+                assert self._high[position][record.left] == (high if cut is None else cut)
+                assert self._low[position][record.right] == (low if cut is None else cut)
+                assert cut is None or low < cut < high
+        assert parents[0] == 0
+        assert all(count == 1 for count in parents[1:])
+
+
+def _json_name(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)

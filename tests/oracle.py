@@ -1,0 +1,223 @@
+"""A naive judge of a series of releases: knows the truth, shares no code with the engine, counts in exact fractions.
+
+It looks at what was published (JSON), at who was where (private membership) and at the true table at each release, and
+returns every broken promise as a sentence. Tests feed it engines that are right and engines that are known to be wrong.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+Table = Mapping[str, tuple[dict[str, Any], frozenset[str]]]  # id -> quasi-identifiers, sensitive values
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the judge needs of a policy. `leaves` maps each label of a hierarchy to the leaves under it."""
+
+    k: int
+    l: int
+    sensitive: Mapping[str, frozenset[str]]
+    attributes: Mapping[str, Mapping[str, frozenset[str]] | None]
+    open: frozenset[str] = frozenset()
+    domains: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass
+class Judge:
+    """Sees releases one by one, in order."""
+
+    rules: Rules
+    number: int = 0
+    survival: dict[tuple[str, str], Fraction] = field(default_factory=dict)
+    largest: Fraction = Fraction(0)
+    seen: list[tuple[dict[str, str], Table]] = field(default_factory=list)
+    regions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    apart: dict[frozenset[str], int] = field(default_factory=dict)
+    formations: dict[str, tuple[int, frozenset[str], Counter[str]]] = field(default_factory=dict)
+
+    def see(
+        self, records: Sequence[bytes], manifest: bytes, members: Iterable[tuple[str, str, str]], table: Table
+    ) -> list[str]:
+        """Everything wrong with the next release."""
+        self.number += 1
+        wrong: list[str] = []
+        groups = {record["group"]: record for record in map(json.loads, records)}
+        facts = json.loads(manifest)
+        people = {person: (group, cell) for person, group, cell in members}
+        by_group: dict[str, list[str]] = defaultdict(list)
+        for person, (group, _) in people.items():
+            by_group[group].append(person)
+        wrong += self._counts(groups, facts, people, by_group, table)
+        wrong += self._cells(groups, people, by_group, table)
+        wrong += self._values(groups, by_group, table)
+        wrong += self._carried(groups, by_group, table)
+        wrong += self._global(groups, by_group, facts)
+        self.seen.append(({person: cell for person, (_, cell) in people.items()}, dict(table)))
+        return [f"release {self.number}: {sentence}" for sentence in wrong]
+
+    def _counts(self, groups: Any, facts: Any, people: Any, by_group: Any, table: Table) -> list[str]:
+        wrong = []
+        if facts["release"] != self.number:
+            wrong.append("the manifest's number is not the next one")
+        if set(people) - set(table):
+            wrong.append("someone is published who is not present")
+        if facts["rows"] != len(people) or facts["rows"] + facts["withheld"] + facts["unsampled"] != len(table):
+            wrong.append("rows, withheld and unsampled do not add up to everyone present")
+        if facts["groups"] != len(groups) or set(groups) != set(by_group):
+            wrong.append("the groups published are not those people are in")
+        for name, group in groups.items():
+            if sum(cell["rows"] for cell in group["cells"]) != len(by_group[name]):
+                wrong.append("a group's rows do not add up to its people")
+        stars = sum(group["sensitive"].get("*", 0) for group in groups.values())
+        if facts["suppressed"] != stars:
+            wrong.append("suppressed is not the number of * shown")
+        formed = sum(group["formed"] == self.number for group in groups.values())
+        if (facts["formed"], facts["carried"]) != (formed, len(groups) - formed):
+            wrong.append("formed and carried are miscounted")
+        return wrong
+
+    def _cells(self, groups: Any, people: Any, by_group: Any, table: Table) -> list[str]:
+        """G1: regions of at least k rows, of one tree, that hold their people and only ever get finer."""
+        wrong = []
+        rows: Counter[str] = Counter()
+        regions: dict[str, Any] = {}
+        for name, group in groups.items():
+            true_cells = Counter(people[person][1] for person in by_group[name])
+            if true_cells != Counter({cell["cell"]: cell["rows"] for cell in group["cells"]}):
+                wrong.append("a group's cells are not those of its people")
+            for cell in group["cells"]:
+                rows[cell["cell"]] += cell["rows"]
+                if regions.setdefault(cell["cell"], cell["region"]) != cell["region"]:
+                    wrong.append("one cell has two regions")
+        same = {json.dumps(region) for region in regions.values()}
+        if len(same) != len(regions):
+            wrong.append("one region has two cells")
+        if any(count < self.rules.k for count in rows.values()):
+            wrong.append("a region is shared by fewer than k rows")
+        for name, region in regions.items():
+            if self.regions.setdefault(name, region) != region:
+                wrong.append("a cell's region changed")
+        for one in regions.values():
+            for other in self.regions.values():
+                is_tree = self._inside(one, other) or self._inside(other, one) or self._disjoint(one, other)
+                wrong += [] if is_tree else ["two regions overlap without one holding the other"]
+        for person, (_, cell) in people.items():
+            if not self._holds(regions[cell], table[person][0]):
+                wrong.append("a region does not hold the person in it")
+            for cells, before in self.seen:
+                if person not in cells or not self._stayed(person, before, table):
+                    continue
+                if not self._inside(regions[cell], self.regions[cells[person]]):
+                    wrong.append("a person's region is not inside an earlier one")
+        for cells, before in self.seen:
+            together: dict[str, set[str]] = defaultdict(set)
+            for person, (_, cell) in people.items():
+                if person in cells and self._stayed(person, before, table):
+                    together[cell].add(cells[person])
+            for earlier in together.values():
+                for one in earlier:
+                    are_apart = any(self._disjoint(self.regions[one], self.regions[other]) for other in earlier)
+                    wrong += ["two people once told apart share a region"] if are_apart else []
+        return wrong
+
+    def _stayed(self, person: str, before: Table, now: Table) -> bool:
+        """Present since `before` with the same quasi-identifiers at every release from then on."""
+        start = next(index for index, (_, table) in enumerate(self.seen) if table == before)
+        tables = [table for _, table in self.seen[start:]] + [now]
+        return all(person in table and table[person][0] == now[person][0] for table in tables)
+
+    def _values(self, groups: Any, by_group: Any, table: Table) -> list[str]:
+        wrong = []
+        for name, group in groups.items():
+            if group["formed"] != self.number:
+                continue
+            true = Counter(value for person in by_group[name] for value in table[person][1])
+            shown = Counter(group["sensitive"])
+            stars = shown.pop("*", 0)
+            if shown - true or sum((true - shown).values()) != stars:
+                wrong.append("a group shows values its people do not have, or hides some without a *")
+        return wrong
+
+    def _carried(self, groups: Any, by_group: Any, table: Table) -> list[str]:
+        wrong = []
+        for name, group in groups.items():
+            now = (group["formed"], frozenset(by_group[name]), Counter(group["sensitive"]))
+            if group["formed"] == self.number:
+                if name in self.formations:
+                    wrong.append("a group id is used again")
+                self.formations[name] = now
+            elif self.formations.get(name) != now:
+                wrong.append("a carried group is not what it was")
+            elif any(table[person] != self.seen[-1][1].get(person) for person in now[1]):
+                wrong.append("a group is carried although one of its people changed")
+        return wrong
+
+    def _global(self, groups: Any, by_group: Any, facts: Any) -> list[str]:
+        """G2: breach(o, s) over all formations so far, exactly."""
+        wrong = []
+        for name, group in groups.items():
+            if group["formed"] != self.number:
+                continue
+            n = max(1, len(by_group[name]) - group["sensitive"].get("*", 0))
+            weight: dict[str, Fraction] = defaultdict(Fraction)
+            for label, count in group["sensitive"].items():
+                leaves = self.rules.sensitive[label] if label != "*" else frozenset()
+                for leaf in leaves - self.rules.open:
+                    weight[leaf] += Fraction(count, len(leaves))
+            for leaf, w in weight.items():
+                for person in by_group[name]:
+                    before = self.survival.get((person, leaf), Fraction(1))
+                    after = self.survival[person, leaf] = before * (1 - min(Fraction(1), w / n))
+                    self.largest = max(self.largest, 1 - after)
+        if self.largest > Fraction(1, self.rules.l):
+            wrong.append("somebody's breach is over 1/l")
+        if abs(float(self.largest) - facts["max_breach"]) > 1e-9:
+            wrong.append("max_breach is not the largest breach")
+        if facts["max_breach"] > facts["bound"]:
+            wrong.append("max_breach is over the bound")
+        return wrong
+
+    def _pair(self, name: str, one: Any, other: Any) -> tuple[Any, Any]:
+        leaves = self.rules.attributes[name]
+        if leaves is not None:
+            return tuple(frozenset().union(*(leaves[label] for label in side["nodes"])) for side in (one, other))  # type: ignore[return-value]
+        return one, other
+
+    def _inside(self, one: Any, other: Any) -> bool:
+        for name in self.rules.attributes:
+            inner, outer = self._pair(name, one[name], other[name])
+            if isinstance(inner, frozenset):
+                if not inner <= outer:
+                    return False
+            elif inner["min"] < outer["min"] or self._end(inner) > self._end(outer):
+                return False
+        return True
+
+    def _disjoint(self, one: Any, other: Any) -> bool:
+        for name in self.rules.attributes:
+            left, right = self._pair(name, one[name], other[name])
+            if isinstance(left, frozenset):
+                if not left & right:
+                    return True
+            elif self._end(left) <= (right["min"], 0) or self._end(right) <= (left["min"], 0):
+                return True
+        return False
+
+    def _holds(self, region: Any, qid: Mapping[str, Any]) -> bool:
+        for name, leaves in self.rules.attributes.items():
+            side, value = region[name], qid[name]
+            if leaves is not None:
+                if value not in frozenset().union(*(leaves[label] for label in side["nodes"])):
+                    return False
+            elif not (side["min"] <= value and (value, 0) < self._end(side)):
+                return False
+        return True
+
+    @staticmethod
+    def _end(side: Mapping[str, Any]) -> tuple[Any, int]:
+        """The upper end as a pair that compares right: `max` is inside, `below` is not."""
+        return (side["max"], 1) if "max" in side else (side["below"], 0)

@@ -1,0 +1,217 @@
+"""The engine against the naive judge, on random small histories; and the judge against engines that are wrong."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import core.group
+import core.plan
+from core.plan import plan
+from core.state import State
+from tests.oracle import Judge, Table
+from tests.series import DISEASES, ZIPS, clinic_policy, clinic_rules, run_series, window_between
+
+QIDS = st.fixed_dictionaries(
+    {
+        "age": st.integers(0, 99) | st.sampled_from([20, 30, 40]),
+        "weight": st.sampled_from([0.0, 50.0, 61.5, 61.55, 72.25, 99.9, 200.0])
+        | st.floats(0, 200, allow_nan=False).map(abs),
+        "sex": st.sampled_from(["female", "male"]),
+        "zip": st.sampled_from(list(ZIPS)),
+    }
+)
+VALUES = st.frozensets(st.sampled_from(DISEASES), min_size=1, max_size=2) | st.sampled_from([frozenset({"hiv"})])
+RECORDS = st.tuples(QIDS, VALUES)
+
+
+@st.composite
+def histories(draw: Any) -> list[Table]:
+    """Three to six tables; from one to the next a few people come, go, change value or move."""
+    table: dict[str, Any] = draw(st.dictionaries(st.integers(0, 40).map("p{}".format), RECORDS, max_size=30))
+    tables: list[Table] = [dict(table)]
+    for _ in range(draw(st.integers(2, 5))):
+        changes = draw(
+            st.lists(st.tuples(st.integers(0, 50).map("p{}".format), st.sampled_from("dvqi"), RECORDS), max_size=8)
+        )
+        for person, kind, (qid, values) in changes:
+            if kind == "i" or person not in table:
+                table[person] = (qid, values)
+            elif kind == "d":
+                del table[person]
+            elif kind == "v":
+                table[person] = (table[person][0], values)
+            else:
+                table[person] = (qid, table[person][1])
+        tables.append(dict(table))
+    return tables
+
+
+POLICIES = st.builds(
+    clinic_policy,
+    k=st.integers(1, 4),
+    l=st.integers(2, 4),
+    headroom=st.integers(0, 3),
+    strategy=st.sampled_from(
+        [
+            {"name": "adaptive", "releases": 3},
+            {"name": "adaptive", "releases": 1},
+            {"name": "constant-ratio", "releases": 2},
+            {"name": "geometric", "alpha": 1.5},
+        ]
+    ),
+    case_ids=st.booleans(),
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(policy=POLICIES, tables=histories())
+def test_no_promise_is_ever_broken(policy: Any, tables: list[Table]) -> None:
+    judge = Judge(clinic_rules(policy))
+    for _, made, table in run_series(policy, tables):
+        assert judge.see(made.release.records, made.release.manifest, made.release.members, table) == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(policy=POLICIES, tables=histories(), order=st.randoms(use_true_random=False))
+def test_restarting_from_records_after_every_release_changes_no_byte(
+    policy: Any, tables: list[Table], order: Any
+) -> None:
+    reloaded, before = State.empty(policy, b"test"), {}
+    for number, (_, made, table) in enumerate(run_series(policy, tables), 1):
+        again = plan(reloaded, window_between(policy, before, table), policy, number)
+        assert (again.release.records, again.release.manifest) == (made.release.records, made.release.manifest)
+        reloaded.apply(again.change)
+        people = list(reloaded.people_records())
+        order.shuffle(people)
+        reloaded = State.load(policy, b"test", reloaded.meta, people, reloaded.group_records(), reloaded.node_records())
+        before = table
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(policy=POLICIES, tables=histories())
+def test_planning_leaves_the_state_as_it_was(policy: Any, tables: list[Table]) -> None:
+    for state, made, table in run_series(policy, tables):
+        window = window_between(policy, table, {})
+        first, second = (plan(state, window, policy, made.change.meta.release + 1) for _ in range(2))
+        assert first.release.manifest == second.release.manifest
+        assert first.change == second.change
+
+
+def _crowd(count: int, seed: int) -> Table:
+    import random
+
+    rng = random.Random(seed)
+    return {
+        f"p{i}": (
+            {
+                "age": rng.randrange(100),
+                "weight": round(rng.uniform(0, 200), 1),
+                "sex": rng.choice(["female", "male"]),
+                "zip": rng.choice(list(ZIPS)),
+            },
+            frozenset({rng.choice(DISEASES)}),
+        )
+        for i in range(count)
+    }
+
+
+def _verdicts(policy: Any, tables: list[Table]) -> str:
+    judge = Judge(clinic_rules(policy))
+    found = [
+        sentence
+        for _, made, table in run_series(policy, tables)
+        for sentence in judge.see(made.release.records, made.release.manifest, made.release.members, table)
+    ]
+    return "\n".join(found)
+
+
+def _churn(count: int, releases: int) -> list[Table]:
+    tables = [_crowd(count, 0)]
+    for number in range(1, releases):
+        fresh = _crowd(count, number)
+        tables.append(
+            {
+                person: fresh[person] if (i + number) % 5 == 0 else record
+                for i, (person, record) in enumerate(tables[-1].items())
+            }
+        )
+    return tables
+
+
+def test_the_judge_accepts_this_engine_on_a_crowd_that_changes() -> None:
+    assert _verdicts(clinic_policy(k=4, l=3), _churn(200, 5)) == ""
+
+
+def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.ledger.Ledger.accounts", lambda self, exposures: {})
+    assert "breach is over 1/l" in _verdicts(
+        clinic_policy(k=4, l=3, strategy={"name": "adaptive", "releases": 1}), _churn(200, 5)
+    )
+
+
+def test_the_judge_catches_an_engine_whose_groups_are_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core.group._Sweep, "_is_closed", lambda self, draft: True)
+    monkeypatch.setattr(core.group, "required_ratio", lambda policy, survival, exposures: 1.0)
+    assert "breach is over 1/l" in _verdicts(clinic_policy(k=4, l=3), _churn(100, 2))
+
+
+def test_the_judge_catches_an_engine_that_carries_a_group_with_someone_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def keep(self: Any, groups: set[int]) -> None:
+        state = self._state
+        for person, row in state.people.rows.items():
+            if self._people.status[row] == 1 and int(state.people.group[row]) in groups:
+                self._people.group[self._people.rows[person]] = state.people.group[row]
+
+    monkeypatch.setattr(core.plan._Draft, "_break", keep)
+    assert "although one of its people changed" in _verdicts(clinic_policy(k=4, l=3), _churn(100, 2))
+
+
+def test_the_judge_catches_an_engine_that_publishes_cells_under_k(monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_all(self: Any) -> None:
+        import numpy as np
+
+        self._is_closed = np.zeros(self._tree.size, dtype=bool)
+
+    monkeypatch.setattr(core.plan._Draft, "close_cells", open_all)
+    assert "fewer than k rows" in _verdicts(clinic_policy(k=4, l=3, headroom=0), _churn(100, 4))
+
+
+def test_the_judge_catches_an_engine_that_draws_a_new_tree_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+
+    from core.tree import Tree
+
+    grow = core.plan._Draft.grow_tree
+
+    def regrow(self: Any, folded: Any) -> None:
+        self._tree = Tree(self._policy.attributes)
+        self._people.leaf[:] = 0
+        folded.arrived = self._people.present().tolist()
+        self._break(set(np.unique(self._people.group).tolist()) - {-1})
+        grow(self, folded)
+
+    monkeypatch.setattr(core.plan._Draft, "grow_tree", regrow)
+    monkeypatch.setattr("core.state.State.check_invariants", lambda self: None)
+    verdicts = _verdicts(clinic_policy(k=4, l=3, headroom=0), _churn(100, 3))
+    assert "a person's region is not inside an earlier one" in verdicts
+
+
+def test_case_ids_follow_a_person_until_their_quasi_identifiers_change() -> None:
+    first = _crowd(40, 1)
+    moved = {**first, "p0": ({**first["p0"][0], "age": (first["p0"][0]["age"] + 50) % 100}, first["p0"][1])}
+    shown = []
+    for _, made, _ in run_series(clinic_policy(k=2, case_ids=True), [first, moved]):
+        records = map(json.loads, made.release.records)
+        shown.append({case for record in records for cell in record["cells"] for case in cell["case_ids"]})
+        assert not any("p0" in case for case in shown[-1])
+    assert len(shown[0] - shown[1]) == len(shown[1] - shown[0]) == 1
+
+
+def test_fewer_than_k_people_are_all_withheld() -> None:
+    (_, made, _), (_, empty, _) = run_series(clinic_policy(k=5), [_crowd(4, 1), {}])
+    facts = json.loads(made.release.manifest)
+    assert (facts["rows"], facts["withheld"], facts["groups"], facts["loss"]) == (0, 4, 0, None)
+    assert json.loads(empty.release.manifest)["withheld"] == 0
