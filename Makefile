@@ -1,0 +1,82 @@
+# Everything a newcomer or CI runs. `make` alone lists it. The virtual environment is made once and again when
+# pyproject.toml or constraints.txt changes; nothing outside this folder is touched, except a cache of Kafka's jars.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+# The first Python that is new enough; `make PYTHON=…` chooses another.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+# Extra arguments for the command behind a target: make test ARGS="-k ledger"
+ARGS ?=
+
+.PHONY: help demo test lint format check bench soak up down worker constraints
+
+help: ## list what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.run ## the whole pipeline in under a minute, nothing else needed
+	@$(BIN)/shoal demo $(ARGS)
+
+test: $(VENV)/.dev ## every test but the soak, on a real Kafka and Redis where they can be had
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## style, types, and that core stays pure
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## put the code into the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+check: ## exactly what CI runs
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory test
+
+bench: $(VENV)/.dev ## events per second against plain aiokafka and Faust, seconds per release, memory
+	$(BIN)/python -m tests.bench $(ARGS)
+
+soak: $(VENV)/.dev ## an hour of crashes at random moments
+	$(BIN)/python -m pytest tests/fault -m soak --timeout 0 $(ARGS)
+
+# Either way Kafka answers on localhost:9092 and Redis on localhost:6379, where Shoal looks by default. If something
+# else has those ports, the native services take others, print them, and leave them in .local/env for `make worker`.
+has_docker = docker compose version >/dev/null 2>&1 && docker info >/dev/null 2>&1
+
+up: $(VENV)/.run ## start Kafka and Redis: with Docker if its engine answers, else natively
+	@if $(has_docker); then docker compose up --detach --wait kafka redis; else $(BIN)/python -m deploy.local up; fi
+
+down: ## stop what `make up` started; the data is kept
+	@if [ -e .local/pids.json ]; then $(BIN)/python -m deploy.local down; \
+	elif $(has_docker); then docker compose down; \
+	else echo "nothing was up"; fi
+
+worker: $(VENV)/.run ## run the service in the foreground; SHOAL_POLICY and SHOAL_KEY say for what
+	@set -a; if [ -e .local/env ]; then source .local/env; fi; set +a; exec $(BIN)/shoal worker $(ARGS)
+
+constraints: $(VENV)/.dev ## write down the versions that are installed now
+	@{ echo '# Every version the tests ran with; made by `make constraints`. Names and versions only.'; \
+	$(BIN)/python -m pip freeze --exclude-editable; } > constraints.txt
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then echo "Shoal needs Python 3.11 or later, and there is none on PATH." >&2; exit 2; fi
+	@echo "Making $(VENV) with $(PYTHON) …"
+	@"$(PYTHON)" -m venv $(VENV)
+
+# Order-only on Python: its date says nothing about what is installed.
+$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Shoal …"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Shoal and its tools …"
+	@$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.run
