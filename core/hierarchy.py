@@ -167,7 +167,9 @@ def _build(chains: Sequence[tuple[int, list[str]]], mistakes: list[LineMistake])
     for leaf, line in leaf_line.items():
         if leaf in inner_line:
             other = inner_line[leaf]
-            mistakes.append(LineMistake(max(line, other), f"{leaf!r} is a leaf on line {line} and above one on {other}"))
+            mistakes.append(
+                LineMistake(max(line, other), f"{leaf!r} is a leaf on line {line} and above one on {other}")
+            )
     if mistakes:
         raise HierarchyError(tuple(sorted(mistakes)))
     return _number(below)
