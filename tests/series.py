@@ -66,7 +66,8 @@ def window_between(policy: Policy, before: Table, after: Table) -> Window:
 
 def run_series(policy: Policy, tables: list[Table], key: bytes = b"test") -> Iterator[tuple[State, Plan, Table]]:
     """Plan and apply a release for each table in turn; yields the state after, the plan and the table."""
-    state, before = State.empty(policy, key), {}
+    state = State.empty(policy, key)
+    before: Table = {}
     for number, table in enumerate(tables, 1):
         made = plan(state, window_between(policy, before, table), policy, number)
         state.apply(made.change)

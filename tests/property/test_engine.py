@@ -1,8 +1,10 @@
 """The engine against the naive judge, on random small histories; and the judge against engines that are wrong."""
 
 import json
+import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ import core.group
 import core.plan
 from core.plan import plan
 from core.state import State
+from core.tree import Tree
 from tests.oracle import Judge, Table
 from tests.series import DISEASES, ZIPS, clinic_policy, clinic_rules, run_series, window_between
 
@@ -79,7 +82,8 @@ def test_no_promise_is_ever_broken(policy: Any, tables: list[Table]) -> None:
 def test_restarting_from_records_after_every_release_changes_no_byte(
     policy: Any, tables: list[Table], order: Any
 ) -> None:
-    reloaded, before = State.empty(policy, b"test"), {}
+    reloaded = State.empty(policy, b"test")
+    before: Table = {}
     for number, (_, made, table) in enumerate(run_series(policy, tables), 1):
         again = plan(reloaded, window_between(policy, before, table), policy, number)
         assert (again.release.records, again.release.manifest) == (made.release.records, made.release.manifest)
@@ -101,8 +105,6 @@ def test_planning_leaves_the_state_as_it_was(policy: Any, tables: list[Table]) -
 
 
 def _crowd(count: int, seed: int) -> Table:
-    import random
-
     rng = random.Random(seed)
     return {
         f"p{i}": (
@@ -171,8 +173,6 @@ def test_the_judge_catches_an_engine_that_carries_a_group_with_someone_changed(m
 
 def test_the_judge_catches_an_engine_that_publishes_cells_under_k(monkeypatch: pytest.MonkeyPatch) -> None:
     def open_all(self: Any) -> None:
-        import numpy as np
-
         self._is_closed = np.zeros(self._tree.size, dtype=bool)
 
     monkeypatch.setattr(core.plan._Draft, "close_cells", open_all)
@@ -180,10 +180,6 @@ def test_the_judge_catches_an_engine_that_publishes_cells_under_k(monkeypatch: p
 
 
 def test_the_judge_catches_an_engine_that_draws_a_new_tree_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    import numpy as np
-
-    from core.tree import Tree
-
     grow = core.plan._Draft.grow_tree
 
     def regrow(self: Any, folded: Any) -> None:

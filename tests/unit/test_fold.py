@@ -13,7 +13,7 @@ HERE, THERE = (30, 61.5, 0, 1), (31, 61.5, 0, 1)
 def _state(*people: str) -> State:
     policy = clinic_policy(k=1)
     state = State.empty(policy, b"test")
-    state.apply(plan(state, Window(None, {0: {p: (PUT, HERE, (0,), None) for p in people}}), policy, 1).change)
+    state.apply(plan(state, Window(None, {0: dict.fromkeys(people, (PUT, HERE, (0,), None))}), policy, 1).change)
     return state
 
 

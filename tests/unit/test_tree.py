@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.tree import NodeRecord, Tree
+from core.tree import Column, NodeRecord, Tree
 from tests.series import clinic_policy
 
 ATTRIBUTES = clinic_policy().attributes
 
 
-def _columns(rows: list[tuple[int, float, int, int]]) -> list[np.ndarray]:
+def _columns(rows: list[tuple[int, float, int, int]]) -> list[Column]:
     return [
         np.array([row[position] for row in rows], dtype=np.float64 if position == 1 else np.int64)
         for position in range(4)
@@ -36,7 +36,7 @@ def test_every_leaf_keeps_enough_rows_and_equal_people_never_part(
     counts = np.bincount(leaves)
     assert tree.size == 1 or counts[counts > 0].min() >= smallest
     assert all(tree.is_leaf(leaf) for leaf in leaves.tolist())
-    by_record = {}
+    by_record: dict[tuple[int, float, int, int], int] = {}
     for row, leaf in zip(rows, leaves.tolist(), strict=True):
         assert by_record.setdefault(row, leaf) == leaf
 
