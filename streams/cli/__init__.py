@@ -1,0 +1,181 @@
+"""The command `shoal`: finds the subcommand, and turns whatever goes wrong into one sentence and an exit code.
+
+Exit codes: 0 done; 1 a guarantee or check failed; 2 wrong usage or input; 3 a service cannot be reached. As in every
+shell, 130 stands for Ctrl-C and 141 for a reader that went away. Nothing heavy is imported here, so `shoal --help` is
+quick: each command has a module of its own, and that imports what it needs when it runs.
+"""
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import IO
+
+import click
+
+CHECK_FAILED = 1
+WRONG_USAGE = 2
+INTERRUPTED = 130
+READER_GONE = 141
+
+COMMANDS = {
+    "demo": "Watch the whole pipeline on a made-up clinic, with nothing else installed.",
+    "replay": "Turn a file of events into a folder of releases, without a broker.",
+    "worker": "Run the service: events from Kafka in, releases out.",
+    "produce": "Send a file of events to the events topic.",
+    "release": "Ask the running service for a release now.",
+    "releases": "Read the releases topic, and check that it is unbroken.",
+    "policy": "Check a policy, or print the JSON Schemas.",
+    "rebuild": "Rebuild Redis from the topics.",
+}
+
+
+@dataclass
+class Invocation:
+    """What one run of the command line has learnt so far; it outlives click's own context."""
+
+    debug: bool = False
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules of the same name, imported when one is used."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"streams.cli.{name}").command
+        command.short_help = COMMANDS[name]
+        return _with_debug(command)
+
+
+def _remember_debug(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    invocation = ctx.find_object(Invocation)
+    if value and invocation is not None:
+        invocation.debug = True
+
+
+DEBUG = click.Option(
+    ["--debug"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_remember_debug,
+    help="Show where an error came from.",
+)
+
+
+def is_debugging(ctx: click.Context) -> bool:
+    """Whether `--debug` was given."""
+    invocation = ctx.find_object(Invocation)
+    return invocation is not None and invocation.debug
+
+
+def _with_debug(command: click.Command) -> click.Command:
+    """Lets `--debug` stand after the command too, where people put it."""
+    if DEBUG not in command.params:
+        command.params.append(DEBUG)
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _with_debug(inner)
+    return command
+
+
+@click.command(cls=LazyGroup, params=[DEBUG], context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="shoal", message="shoal %(version)s")
+def shoal() -> None:
+    """Publish a changing table about people, release after release, so that nobody learns too much about anyone.
+
+    Settings are read from the environment (SHOAL_KAFKA, SHOAL_REDIS, SHOAL_POLICY, SHOAL_KEY, …) or from a file `.env`.
+    """
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code; whatever goes wrong ends as one sentence on standard error."""
+    if "_SHOAL_COMPLETE" in os.environ:
+        shoal.main(prog_name="shoal")  # the shell asks for completions
+    invocation = Invocation()
+    try:
+        code = _run(list(sys.argv[1:] if args is None else args), invocation)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_gone()
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a user never sees a traceback unasked
+        return _explain(error, invocation)
+    return code
+
+
+def _run(args: list[str], invocation: Invocation) -> int:
+    try:
+        with shoal.make_context("shoal", args, obj=invocation) as ctx:
+            result = shoal.invoke(ctx)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return WRONG_USAGE
+    return result if isinstance(result, int) else 0
+
+
+def _explain(error: Exception, invocation: Invocation) -> int:
+    """Prints the one sentence an error comes to, and returns its exit code."""
+    from streams.errors import StreamsError
+
+    if invocation.debug:
+        traceback.print_exception(error)
+    if isinstance(error, click.ClickException):
+        return _say(_usage(error), WRONG_USAGE)
+    if isinstance(error, StreamsError):
+        return _say(str(error), error.exit_code)
+    if isinstance(error, OSError):
+        return _say(_system(error), WRONG_USAGE)
+    name = type(error).__name__
+    return _say(f"something inside went wrong ({name}); run it again with --debug to see where.", CHECK_FAILED)
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message().strip()
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{message.rstrip('.')} (see `{error.ctx.command_path} --help`)."
+    return message
+
+
+def _system(error: OSError) -> str:
+    """The operating system's own reason, with the file it is about; never what was in it."""
+    reason = os.strerror(error.errno) if error.errno else "the system refused"
+    if error.errno == errno.ENOSPC:
+        reason = "no space left on the disk"
+    return f"{error.filename}: {reason}." if error.filename else f"{reason}."
+
+
+def _say(sentence: str, code: int) -> int:
+    try:
+        click.echo(
+            f"shoal: {sentence}" if sentence.endswith(".") or "\n" in sentence else f"shoal: {sentence}.", err=True
+        )
+    except OSError:
+        return code  # nobody is listening; the code still says it
+    return code
+
+
+def _reader_gone() -> int:
+    """Whoever read our output has closed it; point it elsewhere, or the interpreter's last flush fails too."""
+    for stream in (sys.stdout, sys.stderr):
+        _silence(stream)
+    return READER_GONE
+
+
+def _silence(stream: IO[str]) -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, stream.fileno())
+    except (OSError, ValueError):
+        return
+    finally:
+        os.close(null)

@@ -1,0 +1,123 @@
+"""`shoal produce`: a file of events to the events topic."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from streams.cli.terminal import bar, note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from core.policy import Policy
+    from streams.mapping import Line
+
+
+@click.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.option("--csv", "is_csv", is_flag=True, help="FILE is CSV with a header [default: if it ends in .csv].")
+@click.option(
+    "--map", "mapping", type=click.Path(path_type=Path), help="YAML file that names the columns of a CSV file."
+)
+@click.option("--id", "id_column", metavar="COLUMN", help="Column of the person's id [default: id].")
+@click.option(
+    "--op", "op_column", metavar="COLUMN", help="Column of the operation [default: op if there, else insert]."
+)
+@click.option(
+    "--attribute", "attributes", metavar="NAME=COLUMN", multiple=True, help="Column of an attribute; repeat it."
+)
+@click.option(
+    "--sensitive", metavar="COLUMN", multiple=True, help="Column of a sensitive value; repeat it for several."
+)
+@click.option("--separator", metavar="TEXT", help="What stands between several sensitive values in one field.")
+@click.option("--delimiter", metavar="CHARACTER", help="What stands between the fields of a line [default: ,].")
+@click.option("--format", "wire", type=click.Choice(["msgpack", "json"]), default="msgpack", show_default=True)
+@click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
+@click.option("--wait-s", default=600.0, show_default=True, help="How long to wait for one.")
+@click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
+def command(policy: Path, file: str, wire: str, wait: bool, wait_s: float, kafka: str | None, **options: Any) -> int:
+    """Send a file of events to the events topic.
+
+    FILE has one JSON object per line, or is CSV with a header; `-` reads standard input. Lines that are no events at
+    all are not sent, and are reported. {"op": "release"} asks for a release of everything before it.
+    """
+    from streams.policyfile import load_policy
+    from streams.produce import JSON, MSGPACK, produce
+    from streams.settings import load_settings
+
+    rules = load_policy(policy)
+    settings = load_settings(kafka=kafka)
+    with _lines(rules, file, options) as lines, bar("sending") as shown:
+        sent = asyncio.run(
+            produce(
+                settings,
+                rules,
+                lines,
+                shown,
+                content_type=JSON if wire == "json" else MSGPACK,
+                wait_s=wait_s if wait else None,
+            )
+        )
+    click.echo(f"{sent.events} events sent, {sent.releases} releases asked for, {sent.refused} lines not sent")
+    for example in sent.examples:
+        note(f"{example} and was not sent.")
+    if sent.refused > len(sent.examples):
+        note(f"{sent.refused - len(sent.examples):,} more lines were not sent.")
+    return 2 if sent.refused else 0
+
+
+@contextmanager
+def _lines(policy: "Policy", file: str, options: dict[str, Any]) -> "Iterator[Iterable[Line]]":
+    from streams.lines import open_lines
+    from streams.mapping import CsvReader, load_columns
+    from streams.produce import read_json_lines
+
+    given = _columns(options)
+    if options["is_csv"] or file.lower().endswith(".csv"):
+        reader = CsvReader(policy, load_columns(options["mapping"], given))
+        with _text(file) as text:
+            yield reader.read(text)
+        return
+    if given or options["mapping"]:
+        raise click.UsageError("columns are named, but the file is not CSV; say --csv if it is.")
+    with open_lines(file) as lines:
+        yield read_json_lines(lines)
+
+
+def _columns(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that name columns, as a mapping file would."""
+    pairs = [one.partition("=") for one in options["attributes"]]
+    if any(not equals for _, equals, _ in pairs):
+        raise click.BadParameter("must be NAME=COLUMN", param_hint="--attribute")
+    given = {
+        "id": options["id_column"],
+        "op": options["op_column"],
+        "attributes": {name: column for name, _, column in pairs},
+        "sensitive": options["sensitive"],
+        "separator": options["separator"],
+        "delimiter": options["delimiter"],
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+@contextmanager
+def _text(file: str) -> Iterator[IO[str]]:
+    from streams.errors import InputError
+
+    try:
+        if file == "-":
+            sys.stdin.reconfigure(encoding="utf-8-sig", newline="")  # type: ignore[union-attr]
+            yield sys.stdin
+        else:
+            with Path(file).open(encoding="utf-8-sig", newline="") as text:
+                yield text
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is not UTF-8 text.") from None
+    except FileNotFoundError:
+        raise InputError(f"{file} cannot be read: no such file.") from None

@@ -1,0 +1,22 @@
+"""`shoal rebuild`: rebuild Redis from the topics."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
+@click.pass_context
+def command(ctx: click.Context, policy: Path | None) -> int:
+    """Rebuild Redis from the topics, and compare every release with what was published.
+
+    Needed after Redis was lost or set back. It refuses under another engine version, and where the start of a topic is
+    gone.
+    """
+    from streams.cli import is_debugging
+    from streams.rebuild import run_rebuild
+    from streams.settings import load_settings
+
+    settings = load_settings(required=["policy", "key"], policy=None if policy is None else str(policy))
+    return run_rebuild(settings, debug=is_debugging(ctx))

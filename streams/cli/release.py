@@ -1,0 +1,30 @@
+"""`shoal release`: ask the running service for a release now."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
+@click.option("--at", metavar="TIME", help="Time to publish it under, ISO 8601 [default: now].")
+@click.option("--wait", is_flag=True, help="Wait until the release is published.")
+@click.option("--wait-s", default=600.0, show_default=True, help="How long to wait for it.")
+@click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
+def command(policy: Path | None, at: str | None, wait: bool, wait_s: float, kafka: str | None) -> None:
+    """Ask the running service for a release of everything produced so far."""
+    from core.event import wrong_time
+    from streams.policyfile import load_policy
+    from streams.produce import request_release
+    from streams.settings import load_settings
+
+    if at is not None and wrong_time(at):
+        raise click.BadParameter("must be a time in ISO 8601, like 2024-03-04T03:00:00Z", param_hint="--at")
+    settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
+    rules = load_policy(settings.policy_path)
+    release = asyncio.run(request_release(settings, rules, at, wait_s if wait else None))
+    if release is None:
+        click.echo(f"asked for a release of {rules.table}")
+    else:
+        click.echo(f"release {release.number} of {rules.table}: {release.meaning['rows']} rows")

@@ -1,0 +1,94 @@
+"""`shoal releases`: read the releases topic, show it or write it to a folder, and check that it is unbroken."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streams.cli.terminal import note
+
+if TYPE_CHECKING:
+    from core.policy import Policy
+    from streams.settings import Settings
+
+# (heading, field of the manifest, width)
+COLUMNS = (
+    ("release", "release", 7),
+    ("published at", "published_at", 25),
+    ("rows", "rows", 9),
+    ("groups", "groups", 8),
+    ("formed", "formed", 8),
+    ("carried", "carried", 8),
+    ("withheld", "withheld", 8),
+    ("suppressed", "suppressed", 10),
+    ("breach", "max_breach", 7),
+    ("bound", "bound", 6),
+)
+
+
+@click.command()
+@click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
+@click.option("--follow", is_flag=True, help="Go on waiting for new releases.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write the releases to this folder, as `shoal replay` does."
+)
+@click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
+def command(policy: Path | None, follow: bool, out: Path | None, kafka: str | None) -> None:
+    """Read the releases topic, and check that the chain of releases is unbroken."""
+    from streams.policyfile import load_policy
+    from streams.settings import load_settings
+
+    settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    count = asyncio.run(_read(settings, load_policy(settings.policy_path), follow, out))
+    if count == 0:
+        note("there are no releases yet.")
+    elif out is not None:
+        note(f"{count:,} releases are in {out}.")
+
+
+async def _read(settings: "Settings", policy: "Policy", follow: bool, out: Path | None) -> int:
+    from streams.consume import open_releases
+    from streams.folder import ReleaseFolder
+
+    folder = ReleaseFolder(out, [attribute.name for attribute in policy.attributes]) if out else None
+    count, seen = 0, []
+    as_table = sys.stdout.isatty() and not follow
+    async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:
+        async for release in reader.releases(follow=follow):
+            if folder is not None:
+                folder.stage(release.number, release.records, release.manifest)
+                folder.show(release.number)
+            count += 1
+            if as_table:
+                seen.append(release.meaning)
+                continue
+            if count == 1:
+                click.echo("  ".join(heading.rjust(width) for heading, _, width in COLUMNS))
+            click.echo(
+                "  ".join(text.rjust(width) for text, (_, _, width) in zip(_row(release.meaning), COLUMNS, strict=True))
+            )
+    if as_table and seen:
+        _show(seen)
+    return count
+
+
+def _row(manifest: Mapping[str, Any]) -> list[str]:
+    values = [manifest.get(field) for _, field, _ in COLUMNS]
+    return [f"{value:.4f}" if isinstance(value, float) else "-" if value is None else str(value) for value in values]
+
+
+def _show(manifests: list[Mapping[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for heading, _, _ in COLUMNS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for manifest in manifests:
+        table.add_row(*_row(manifest))
+    Console().print(table)

@@ -1,0 +1,105 @@
+"""`shoal replay`: a file of events to a folder of releases, without a broker."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streams.cli.terminal import Bar, bar, note
+
+if TYPE_CHECKING:
+    from streams.replay import Outcome
+
+
+@click.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.argument("events", type=click.Path(allow_dash=True))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the releases; it is published.")
+@click.option("--audit", type=click.Path(path_type=Path), help="Folder for who was published where; private.")
+@click.option("--state", type=click.Path(path_type=Path), help="File to resume from and to save to; private.")
+@click.option(
+    "--seed", help="Secret that all randomness comes from [default: SHOAL_KEY, else the state's or a new one]."
+)
+def command(policy: Path, events: str, out: Path, audit: Path | None, state: Path | None, seed: str | None) -> None:
+    """Turn a file of events into a folder of releases, without a broker.
+
+    POLICY is a table's policy file. EVENTS has one JSON object per line; `-` reads standard input. A line
+    {"op": "release"} makes a release, and so does the policy's `every_events`; the end of the file makes none.
+
+    With --state a later run goes on where this one stopped: EVENTS may then be the same file, grown, or hold only what
+    is new. Events after the last release are not in the state and are read again.
+    """
+    from streams.policyfile import load_policy
+    from streams.replay import Job, replay
+
+    job = Job(load_policy(policy), events, out, audit, state, _secret(seed))
+    with bar("replaying", in_bytes=True) as shown:
+        outcome = replay(job, _Shown(shown))
+    if sys.stdout.isatty():
+        _show_table(outcome)
+    else:
+        click.echo(_line(outcome))
+    if outcome.rejected:
+        note(f"{outcome.rejected:,} events were rejected; {out / 'rejects.jsonl'} says why.")
+    if outcome.waiting:
+        note(
+            f"{outcome.waiting:,} accepted events from line {outcome.resume_line:,} on came after the last release "
+            "and are not released yet."
+        )
+
+
+def _secret(seed: str | None) -> bytes | None:
+    """The seed, or SHOAL_KEY, which is the same secret, or None."""
+    if seed is None:
+        from streams.settings import load_settings
+
+        key = load_settings().key
+        return None if key is None else key.get_secret_value().encode("utf-8", "surrogateescape")
+    if not seed:
+        raise click.BadParameter("an empty seed is no secret", param_hint="--seed")
+    return seed.encode("utf-8", "surrogateescape")
+
+
+class _Shown:
+    """Shows a replay's progress on a bar."""
+
+    def __init__(self, shown: Bar) -> None:
+        self._bar = shown
+        self.note, self.begin, self.read = shown.note, shown.begin, shown.advance
+
+    def released(self, number: int) -> None:
+        self._bar.say(f"release {number}")
+
+
+def _line(outcome: "Outcome") -> str:
+    """The whole run in one line, for a pipe."""
+    text = f"{outcome.releases} releases, {outcome.accepted} events accepted, {outcome.rejected} rejected"
+    if outcome.manifest is None:
+        return text
+    last = outcome.manifest
+    return (
+        f"{text}; release {last['release']}: {last['rows']} rows in {last['groups']} groups, "
+        f"{last['withheld']} withheld, {last['suppressed']} suppressed, "
+        f"max_breach {last['max_breach']:.4f} of {last['bound']:.4f}"
+    )
+
+
+def _show_table(outcome: "Outcome") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None)
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    table.add_row("releases", f"{outcome.releases:,}")
+    table.add_row("events accepted", f"{outcome.accepted:,}")
+    table.add_row("events rejected", f"{outcome.rejected:,}")
+    if outcome.manifest is not None:
+        last = outcome.manifest
+        table.add_row(f"rows in release {last['release']}", f"{last['rows']:,}")
+        table.add_row("groups", f"{last['groups']:,}")
+        table.add_row("withheld until later", f"{last['withheld']:,}")
+        table.add_row("values suppressed", f"{last['suppressed']:,}")
+        table.add_row("largest breach so far", f"{last['max_breach']:.4f} of {last['bound']:.4f}")
+    Console().print(table)

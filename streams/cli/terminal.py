@@ -1,0 +1,59 @@
+"""What commands show: a progress bar on a terminal and none in a pipe, notes on standard error."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def note(sentence: str) -> None:
+    """Something worth knowing that is not a result: to standard error, so that results can be piped on."""
+    click.echo(f"shoal: {sentence}", err=True)
+
+
+class Bar:
+    """One line of progress on standard error; silent where that is no terminal."""
+
+    def __init__(self, progress: "Progress | None") -> None:
+        self._progress = progress
+        self._task = None if progress is None else progress.add_task("", total=None, said="")
+
+    def begin(self, total: int | None) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, total=total)
+
+    def advance(self, amount: int) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.advance(self._task, amount)
+
+    def say(self, text: str) -> None:
+        """Shows a few words behind the bar."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, said=text)
+
+    def note(self, sentence: str) -> None:
+        """A note above the bar."""
+        if self._progress is None:
+            note(sentence)
+        else:
+            self._progress.console.print(f"shoal: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def bar(title: str, *, in_bytes: bool = False) -> Iterator[Bar]:
+    """A progress bar that is gone when its work is done."""
+    if not sys.stderr.isatty():
+        yield Bar(None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    amount = DownloadColumn() if in_bytes else MofNCompleteColumn()
+    columns = (TextColumn(title), BarColumn(), amount, TimeElapsedColumn(), TextColumn("{task.fields[said]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield Bar(progress)
