@@ -122,7 +122,7 @@ class PrivacySection(Section):
     """The promises."""
 
     k: Count
-    l: Annotated[float, Field(gt=1, le=LARGEST_COUNT)]  # noqa: E741 - the papers' name
+    l: Annotated[float, Field(gt=1, le=LARGEST_COUNT)]
     strategy: StrategySection = StrategySection(name="adaptive", releases=10)
     headroom: CountOrZero | None = None
     participation: Annotated[int | Literal["all"], BeforeValidator(_read_participation)] = 0

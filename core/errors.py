@@ -22,7 +22,8 @@ class Mistake(NamedTuple):
             if isinstance(step, int):
                 text += f"[{step}]"
             else:
-                text += f".{step}" if text else step
+                name = step if step and step.isprintable() else repr(step)
+                text += f".{name}" if text else name
         return text
 
     def __str__(self) -> str:

@@ -8,7 +8,9 @@ import json
 import re
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, final
+
+from core.errors import CoreError
 
 
 class Reason(StrEnum):
@@ -41,6 +43,7 @@ class Reason(StrEnum):
     WRONG_PARTITION = "wrong-partition"
 
 
+@final
 class Reject(NamedTuple):
     """An event that has no effect, and why; what is not known of it is None."""
 
@@ -62,19 +65,22 @@ OPS: Final = PERSON_OPS | {"external", "release"}
 _ISO_CHARACTERS = re.compile(r"[0-9TtWwZz:.,+\- ]+", re.ASCII)
 
 
-class _DuplicateKeyError(Exception):
-    pass
+class DuplicateKeyError(CoreError):
+    """Raised through a decoder by `unique_pairs`; it never leaves the function that decodes."""
 
 
-class _NotFiniteError(Exception):
-    pass
+class _NotFiniteError(CoreError):
+    """NaN or Infinity, which are not JSON."""
 
 
 def unique_pairs(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A dict of pairs, for decoders that would otherwise let the last of two equal keys win."""
+    """A dict of pairs, for decoders that would otherwise let the last of two equal keys win.
+
+    Raises DuplicateKeyError.
+    """
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _DuplicateKeyError
+        raise DuplicateKeyError
     return found
 
 
@@ -88,11 +94,11 @@ _decode = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=_refus
 def parse_json(raw: bytes) -> object | Reject:
     """Read one JSON text, strictly; never raises. A number too large for a float comes back as infinity."""
     try:
-        found = _decode(raw.decode())
+        found: object = _decode(raw.decode())
         if b"\\u" in raw:
             # Only an escape can smuggle in half a surrogate pair; UTF-8 itself has none.
             json.dumps(found, ensure_ascii=False).encode()
-    except _DuplicateKeyError:
+    except DuplicateKeyError:
         return Reject(Reason.DUPLICATE_KEY)
     except (ValueError, RecursionError, _NotFiniteError):  # ValueError: not UTF-8, not JSON, thousands of digits
         return Reject(Reason.BAD_JSON)
@@ -166,7 +172,7 @@ _KNOWN: Final = {op: frozenset(("op", *_REQUIRED[op], *_OPTIONAL[op])) for op in
 
 
 def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:
-    """What is wrong with an event about a person, apart from its `id`, `qid` and `sensitive` being what they must be."""
+    """What is wrong with an event about a person, but for the content of its `id`, `qid` and `sensitive`."""
     if not event.keys() <= _KNOWN[op]:
         return Reject(Reason.UNKNOWN_FIELD, op)
     for field in _REQUIRED[op]:

@@ -11,9 +11,9 @@ effect of the events alone, not on how they got there:
 | REGISTER     | absent, registered here (whatever came before) | tuple                         | None                 |
 | DEREGISTERED | no more                                        | None                          | None                 |
 
-So an insert and a delete in one window come to REGISTER: no record, but registered, as everyone is who ever had one; and
-REGISTER or DEREGISTERED may stand for somebody who was present at the start. Whether a person *changed* (there and back
-is no change) is for the plan to say, which knows the record at the start.
+So an insert and a delete in one window come to REGISTER: no record, but registered, as everyone is who ever had one;
+and REGISTER or DEREGISTERED may stand for somebody who was present at the start. Whether a person *changed* (there and
+back is no change) is for the plan to say, which knows the record at the start.
 
 This is the hot path of ingest, a few microseconds an event, and nothing is raised. A rejected event leaves no trace.
 """
@@ -62,8 +62,17 @@ class Intake:
     continue a window begun earlier, whose effect the roster then shows already.
     """
 
-    __slots__ = ("_handlers", "_read_patch", "_read_qid", "_read_values", "_unchanged")
-    __slots__ += ("accepted", "roster", "touched", "window")
+    __slots__ = (
+        "_handlers",
+        "_read_patch",
+        "_read_qid",
+        "_read_values",
+        "_unchanged",
+        "accepted",
+        "roster",
+        "touched",
+        "window",
+    )
 
     def __init__(
         self, policy: Policy, roster: dict[str, int], window: dict[str, Delta] | None = None, accepted: int = 0
@@ -85,12 +94,15 @@ class Intake:
 
     def take(self, event: object, offset: int = -1) -> Reject | None:
         """Accept an event, or say why not. `offset` is its place in its partition, where it has one."""
-        if type(event) is not dict or type(op := event.get("op")) is not str or op not in self._handlers:
+        if type(event) is not dict or type(op := event.get("op")) is not str:
+            return _wrong_op(event)
+        handler = self._handlers.get(op)
+        if handler is None:
             return _wrong_op(event)
         person = event.get("id")
-        if type(person) is not str or not person or (not person.isascii() and wrong_id(person)):
-            return wrong_fields(op, event) or Reject(wrong_id(person) or Reason.WRONG_TYPE, op, "id")
-        return self._handlers[op](event, person, offset)
+        if type(person) is str and person and (person.isascii() or not wrong_id(person)):
+            return handler(event, person, offset)
+        return wrong_fields(op, event) or Reject(wrong_id(person) or Reason.EMPTY, op, "id")
 
     def drain(self) -> set[str]:
         """The ids touched since the last call."""
@@ -119,14 +131,13 @@ class Intake:
 
     def _insert(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
         qid = self._read_qid(event.get("qid"))
+        if type(qid) is Reject:
+            return wrong_fields("insert", event) or qid._replace(op="insert")
         values = self._read_values(event.get("sensitive"))
-        if type(qid) is Reject or type(values) is Reject or len(event) != 4:
-            wrong = wrong_fields("insert", event)
-            if wrong is not None:
-                return wrong
-            for read in (qid, values):
-                if type(read) is Reject:
-                    return read._replace(op="insert")
+        if type(values) is Reject:
+            return wrong_fields("insert", event) or values._replace(op="insert")
+        if len(event) != 4 and (wrong := wrong_fields("insert", event)):
+            return wrong
         status = self.roster.get(person)
         if status is not None and status != ABSENT:
             return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "insert", "id")
@@ -134,15 +145,23 @@ class Intake:
         return None
 
     def _update(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
-        qid = self._read_patch(event["qid"]) if "qid" in event else self._unchanged
-        values = self._read_values(event["sensitive"]) if "sensitive" in event else None
-        if type(qid) is Reject or type(values) is Reject or len(event) != 2 + ("qid" in event) + ("sensitive" in event):
-            wrong = wrong_fields("update", event)
-            if wrong is not None:
-                return wrong
-            for read in (qid, values):
-                if type(read) is Reject:
-                    return read._replace(op="update")
+        known = 2
+        qid: tuple[Any, ...] = self._unchanged
+        values: tuple[int, ...] | None = None
+        if "qid" in event:
+            known = 3
+            read = self._read_patch(event["qid"])
+            if type(read) is Reject:
+                return wrong_fields("update", event) or read._replace(op="update")
+            qid = read
+        if "sensitive" in event:
+            known += 1
+            read = self._read_values(event["sensitive"])
+            if type(read) is Reject:
+                return wrong_fields("update", event) or read._replace(op="update")
+            values = read
+        if len(event) != known and (wrong := wrong_fields("update", event)):
+            return wrong
         status = self.roster.get(person)
         if status != PRESENT:
             return _not_present("update", status)
@@ -176,12 +195,10 @@ class Intake:
 
     def _register(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
         qid = self._read_qid(event.get("qid"))
-        if type(qid) is Reject or len(event) != 3:
-            wrong = wrong_fields("register", event)
-            if wrong is not None:
-                return wrong
-            if type(qid) is Reject:
-                return qid._replace(op="register")
+        if type(qid) is Reject:
+            return wrong_fields("register", event) or qid._replace(op="register")
+        if len(event) != 3 and (wrong := wrong_fields("register", event)):
+            return wrong
         status = self.roster.get(person)
         if status is not None and status != ABSENT:
             return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "register", "id")

@@ -1,7 +1,7 @@
 """The policy of one table: which attributes are published, and with which promises.
 
-A policy is refused whole, with every mistake in it at once: `build_policy` does not stop at the first one, and a mistake
-in one section hides none in another.
+A policy is refused whole, with every mistake in it at once: `build_policy` does not stop at the first one, and a
+mistake in one section hides none in another.
 """
 
 import difflib
@@ -71,7 +71,7 @@ class Policy:
     attributes: tuple[Attribute, ...]
     sensitive: Sensitive
     k: int
-    l: float  # noqa: E741 - the papers' name
+    l: float
     strategy: Strategy
     headroom: int
     participation: int | Literal["all"]
@@ -284,7 +284,7 @@ class _Checker:
 
     def privacy(self, section: Mapping[str, Any], sensitive: Sensitive | None) -> None:
         path: Path = ("privacy",)
-        l = section.get("l")  # noqa: E741 - the papers' name
+        l = section.get("l")
         # The values that n(G) people show weigh n(G) in all, so that with v values one of them weighs n(G)/v or more:
         # a bound below 1/v leaves nothing to publish but "*". Open values weigh nothing and change that.
         if l is not None and sensitive is not None and not sensitive.open and l > len(sensitive.hierarchy.leaves):

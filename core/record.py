@@ -5,7 +5,7 @@ raised. Why a bad one is bad is worked out afterwards, from scratch, by the func
 """
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from core.event import Reason, Reject
 from core.hierarchy import Hierarchy
@@ -14,15 +14,9 @@ from core.policy import Attribute, Policy
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
-class _Column(NamedTuple):
-    """What one quasi-identifier may be."""
-
-    position: int
-    name: str
-    codes: dict[str | int, int] | None  # of a category, see `_codes`
-    whole: bool
-    low: int | float
-    high: int | float
+# What one quasi-identifier may be: name, leaf codes (of a category, see `_codes`), whether it is an int, least and
+# largest value. A plain tuple, because Python 3.11 unpacks nothing else as fast.
+_Column = tuple[str, dict[str | int, int] | None, bool, int | float, int | float]
 
 
 def _codes(hierarchy: Hierarchy) -> dict[str | int, int]:
@@ -38,8 +32,8 @@ class RecordReader:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._columns = tuple(_column(position, attribute) for position, attribute in enumerate(policy.attributes))
-        self._by_name = {column.name: column for column in self._columns}
+        self._columns = tuple(_column(attribute) for attribute in policy.attributes)
+        self._by_name = {column[0]: (position, column) for position, column in enumerate(self._columns)}
         self._single = {label: (code,) for label, code in _codes(policy.sensitive.hierarchy).items()}
         self.unchanged: tuple[Any, ...] = (None,) * len(self._columns)
 
@@ -48,22 +42,21 @@ class RecordReader:
         if type(raw) is not dict:
             return Reject(Reason.WRONG_TYPE, None, "qid")
         found: list[Any] = []
-        for _, name, codes, whole, low, high in self._columns:
+        value: Any
+        for name, codes, whole, low, high in self._columns:
             value = raw.get(name)
             kind = type(value)
             if codes is not None:
                 if kind is str or kind is int:
-                    code = codes.get(value)
-                    if code is not None:
-                        found.append(code)
+                    found.append(codes.get(value))
             elif kind is int:
                 if low <= value <= high:
                     found.append(value if whole else value + 0.0)
             elif kind is float and not whole and low <= value <= high:
                 found.append(value + 0.0)  # -0.0 becomes 0.0
-        if len(found) == len(self._columns) == len(raw):
-            return tuple(found)
-        return self._wrong_qid(raw)
+        if len(found) != len(raw) or len(found) != len(self._columns) or None in found:
+            return self._wrong_qid(raw)
+        return tuple(found)
 
     def read_patch(self, raw: object) -> tuple[Any, ...] | Reject:
         """The attributes that are there, in the policy's order, and None for the others."""
@@ -72,25 +65,25 @@ class RecordReader:
         found = [*self.unchanged]
         by_name = self._by_name
         for name, value in raw.items():
-            column = by_name.get(name)
-            if column is None:
+            place = by_name.get(name)
+            if place is None:
                 return Reject(Reason.UNKNOWN_ATTRIBUTE, None, "qid")
+            position, column = place
             read = _read_value(column, value)
             if read is None:
-                return self._wrong_value(column, value)
-            found[column.position] = read
+                return self._wrong_value(position, value)
+            found[position] = read
         return tuple(found)
 
     def read_values(self, raw: object) -> tuple[int, ...] | Reject:
         """The leaf codes of one label or of a list of them, sorted, each once."""
-        labels = raw if type(raw) is list else [raw]
-        single = self._single
+        labels: list[Any] = raw if type(raw) is list else [raw]
         codes: tuple[int, ...] = ()
         for label in labels:
             kind = type(label)
-            code = single.get(label) if kind is str or kind is int else None
+            code = self._single.get(label) if kind is str or kind is int else None
             if code is None:
-                return self._wrong_label(label)
+                return Reject(_wrong_node(self._policy.sensitive.hierarchy, label), None, "sensitive")
             codes += code
         if len(codes) == 1:
             return codes
@@ -100,31 +93,32 @@ class RecordReader:
         for name in raw:
             if name not in self._by_name:
                 return Reject(Reason.UNKNOWN_ATTRIBUTE, None, "qid")
-        for column in self._columns:
-            if column.name not in raw:
-                return Reject(Reason.MISSING_ATTRIBUTE, None, f"qid.{column.name}")
-        wrong = next(column for column in self._columns if _read_value(column, raw[column.name]) is None)
-        return self._wrong_value(wrong, raw[wrong.name])
+        for name in self._by_name:
+            if name not in raw:
+                return Reject(Reason.MISSING_ATTRIBUTE, None, f"qid.{name}")
+        wrong = (at for at, column in self._by_name.values() if _read_value(column, raw[column[0]]) is None)
+        position = next(wrong)
+        return self._wrong_value(position, raw[self._columns[position][0]])
 
-    def _wrong_value(self, column: _Column, value: object) -> Reject:
-        hierarchy = self._policy.attributes[column.position].hierarchy
-        if hierarchy is not None:
-            return Reject(_wrong_node(hierarchy, value), None, f"qid.{column.name}")
-        is_number = type(value) is int or (type(value) is float and not column.whole)
-        return Reject(Reason.OUT_OF_DOMAIN if is_number else Reason.WRONG_TYPE, None, f"qid.{column.name}")
+    def _wrong_value(self, position: int, value: object) -> Reject:
+        attribute = self._policy.attributes[position]
+        if attribute.hierarchy is not None:
+            reason = _wrong_node(attribute.hierarchy, value)
+        elif type(value) is int or (type(value) is float and attribute.kind == "float"):
+            reason = Reason.OUT_OF_DOMAIN
+        else:
+            reason = Reason.WRONG_TYPE
+        return Reject(reason, None, f"qid.{attribute.name}")
 
-    def _wrong_label(self, value: object) -> Reject:
-        return Reject(_wrong_node(self._policy.sensitive.hierarchy, value), None, "sensitive")
 
-
-def _column(position: int, attribute: Attribute) -> _Column:
+def _column(attribute: Attribute) -> _Column:
     codes = None if attribute.hierarchy is None else _codes(attribute.hierarchy)
-    return _Column(position, attribute.name, codes, attribute.kind == "int", attribute.low, attribute.high)
+    return attribute.name, codes, attribute.kind == "int", attribute.low, attribute.high
 
 
-def _read_value(column: _Column, value: Any) -> int | float | None:
-    """One attribute's value, or None if it is not one. (`read_qid` has this written out in its loop.)"""
-    _, _, codes, whole, low, high = column
+def _read_value(column: _Column, value: Any) -> Any:
+    """One attribute's value, or None if it is not one. (`read_qid` has this written out in its loop, for speed.)"""
+    _, codes, whole, low, high = column
     kind = type(value)
     if codes is not None:
         return codes.get(value) if kind is str or kind is int else None
