@@ -6,8 +6,12 @@ import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 from deploy.local.service import Service, Unavailable
+
+# The file that is shipped, so that what the tests run on is what it says.
+_CONFIGURATION = Path(__file__).resolve().parents[1] / "redis" / "redis.conf"
 
 
 class Redis(Service):
@@ -21,9 +25,8 @@ class Redis(Service):
         return f"redis://127.0.0.1:{self.port}/0"
 
     def prepare(self) -> list[str]:
-        listening = ["--bind", "127.0.0.1", "--port", str(self.port), "--daemonize", "no", "--dir", str(self.folder)]
-        durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--maxmemory-policy", "noeviction"]
-        return [redis_server(), *listening, *durable]
+        ours = ["--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder), "--daemonize", "no"]
+        return [redis_server(), str(_CONFIGURATION), *ours]
 
     def is_ready(self) -> bool:
         """It answers PING; while it reads its file back it answers LOADING instead."""
