@@ -1,0 +1,250 @@
+"""One partition of the events topic in the memory of the worker that holds it.
+
+What is here can always be had from Redis again: `load_partition` reads it, `Partition.fold` takes records into it, and
+`commit` makes Redis agree, all or nothing. Whenever Redis does not agree, the memory is thrown away and loaded anew;
+it is never repaired.
+
+Who is whose. An id belongs to the partition that first brought it, and which one that was, should two partitions
+bring it, is decided by the release of that window. Until then the id is *unsettled*: the offsets of its events are
+kept, so that they can be dead-lettered if the id turns out to be at home elsewhere. The next window is open by then,
+so an id stays unsettled into it, until the release is applied and the partition is told which ids were `foreign`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from core.event import Reject
+from core.intake import Delta, Intake
+from core.policy import Policy
+from streams.codec import decode_event
+from streams.records import Mark, delta_of, pack, status_of
+from streams.seal import PlainSeal, Seal
+from streams.store import FencedError, LostError, Store, people_keys
+
+STATUS_AFTER: Final = (1, 1, 2, 2, 3)  # by kind of delta: PATCH, PUT, GONE, REGISTER, DEREGISTERED
+WINDOW_KIND: Final = b"window"
+PERSON_KIND: Final = b"person"
+
+
+class Record(Protocol):
+    """What ingest needs of aiokafka's ConsumerRecord."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]]
+
+
+class Batch(NamedTuple):
+    """Records of one partition, folded, on their way to Redis."""
+
+    before: int
+    after: int
+    accepted: int
+    marks: list[bytes]
+    rejected: dict[int, Record]
+    entries: list[bytes | str]
+
+
+class Reply(NamedTuple):
+    """What Redis said to a batch it took."""
+
+    applied: int
+    passed: bool
+    waiting: int
+
+
+class MovedError(Exception):
+    """Redis is not where this partition's memory is; the memory has to be loaded anew."""
+
+
+class HomeIntake(Intake):
+    """An intake that keeps offsets for unsettled ids too (see above)."""
+
+    __slots__ = ("unsettled",)
+
+    def __init__(
+        self,
+        policy: Policy,
+        roster: dict[str, int],
+        window: dict[str, Delta] | None = None,
+        unsettled: Iterable[str] = (),
+    ) -> None:
+        super().__init__(policy, roster, window)
+        self.unsettled: set[str] = set(unsettled)
+
+    def close_window(self) -> None:
+        """The partition has passed a barrier: ids that were new in the window are unsettled in the next."""
+        self.unsettled.update(person for person, delta in self.window.items() if delta[3] is not None)
+        self.cut()
+
+    def settle(self, foreign: Iterable[str]) -> None:
+        """The release that decides about the unsettled ids is applied. The foreign ones are unknown here, as if new."""
+        for person in foreign:
+            self.roster.pop(person, None)
+        self.unsettled.clear()
+
+    def _fold(
+        self,
+        person: str,
+        kind: int,
+        qid: tuple[Any, ...] | None,
+        values: tuple[int, ...] | None,
+        status: int | None,
+        offset: int,
+    ) -> None:
+        if person in self.unsettled and person not in self.window:
+            status = None
+        super()._fold(person, kind, qid, values, status, offset)
+
+
+class Partition:
+    """The roster, the open window and the place of one partition."""
+
+    def __init__(
+        self, number: int, token: str, offset: int, window: int, settled: int, barrier: int | None, intake: HomeIntake
+    ) -> None:
+        self.number, self.token = number, token
+        self.offset = offset  # the next record to take
+        self.window = window  # the release that the open window is for
+        self.settled = settled  # the last release whose homes this roster knows
+        self.barrier = barrier  # where the open window ends, if that is known yet
+        self.intake = intake
+        self.rejected: dict[int, Record] = {}  # what the marks in Redis stand for, as far as it is in memory
+
+    def split(self, records: Sequence[Record], position: int) -> tuple[Sequence[Record], Sequence[Record], int]:
+        """Records up to the barrier, those after it, and the offset that the first part leads to."""
+        if self.barrier is None or position <= self.barrier:
+            return records, (), position
+        cut = bisect_left(records, self.barrier, key=_offset)
+        return records[:cut], records[cut:], self.barrier
+
+    def fold(self, records: Sequence[Record], after: int, seal: Seal) -> Batch:
+        """Step 2: take records into the open window, and pack what they changed."""
+        intake = self.intake
+        take, types, already = intake.take, _content_type, intake.accepted
+        marks: list[bytes] = []
+        rejected: dict[int, Record] = {}
+        for record in records:
+            event = decode_event(record.value, types(record.headers))
+            refused = event if type(event) is Reject else take(event, record.offset)
+            if refused is not None:
+                marks.append(pack(Mark(record.offset, str(refused.reason), refused.field, refused.op)))
+                rejected[record.offset] = record
+        return Batch(self.offset, after, intake.accepted - already, marks, rejected, self._entries(seal))
+
+    def _entries(self, seal: Seal) -> list[bytes | str]:
+        window = self.intake.window
+        entries: list[bytes | str] = []
+        if type(seal) is PlainSeal:
+            for person in self.intake.drain():
+                entries += (person, pack(window[person]))
+            return entries
+        for person in self.intake.drain():
+            field = seal.field(person)
+            entries += (field, seal.close(WINDOW_KIND, field, person, pack(window[person])))
+        return entries
+
+    async def commit(self, store: Store, batch: Batch) -> Reply:
+        """Step 3: one script that takes all of the batch or nothing.
+
+        Raises MovedError, FencedError or LostError when it took nothing, RedisError when nobody knows; the memory is
+        then ahead of Redis and has to be thrown away.
+        """
+        what = (self.number, self.token, batch.before, self.window, batch.after, batch.accepted)
+        rest = (len(batch.marks), *batch.marks, *batch.entries)
+        answer = await store.run("commit", *what, self.settled, *rest)
+        if answer[0] == b"unsettled":
+            await self.settle(store, int(answer[1]))
+            answer = await store.run("commit", *what, self.settled, *rest)
+        if answer[0] != b"ok":
+            refusal = _REFUSALS.get(answer[0], MovedError)
+            raise refusal
+        _, applied, barrier, passed, waiting = answer
+        self.offset = batch.after
+        self.barrier = int(barrier) if barrier else None
+        self.rejected.update(batch.rejected)
+        if passed:
+            self.window += 1
+            self.barrier = None
+            self.intake.close_window()
+        return Reply(int(applied), bool(passed), int(waiting))
+
+    async def settle(self, store: Store, applied: int) -> None:
+        """Learn which ids turned out to be at home elsewhere, up to release `applied`."""
+        foreign: list[str] = []
+        async for chunk in store.scan(f"foreign:{applied}:{self.number}"):
+            foreign += [store.seal.open(PERSON_KIND, field, value)[0] for field, value in chunk]
+        self.intake.settle(foreign)
+        self.settled = applied
+
+
+async def load_partition(store: Store, number: int, token: str, policy: Policy) -> Partition:
+    """Read a claimed partition back: where it stands, who is known in it, and its open window.
+
+    The windows are read before the people: a release may be applied meanwhile, which moves what it says from a window
+    to the people and then deletes the window. Raises FencedError if the token is not the stored one, LostError if
+    there is none.
+    """
+    held = await store.redis.hmget(store.key("ingest"), [f"token:{number}", f"offset:{number}", f"window:{number}"])
+    if held[0] is None or held[1] is None or held[2] is None:
+        raise LostError
+    if held[0].decode() != token:
+        raise FencedError
+    offset, window = int(held[1]), int(held[2])
+    deltas = await _read_window(store, window, number)
+    before = await _read_window(store, window - 1, number)
+    applied_raw = await store.redis.hget(store.key("meta"), "applied")
+    if applied_raw is None:
+        raise LostError
+    applied = int(applied_raw)
+    roster = await _read_roster(store, number)
+    unsettled: set[str] = set()
+    if applied < window - 1:
+        roster.update((person, STATUS_AFTER[delta[0]]) for person, delta in before.items())
+        unsettled = {person for person, delta in before.items() if delta[3] is not None}
+    roster.update((person, STATUS_AFTER[delta[0]]) for person, delta in deltas.items())
+    frozen = await store.redis.hmget(store.key("barrier"), ["release", f"mark:{number}"])
+    barrier = int(frozen[1]) if frozen[0] is not None and int(frozen[0]) == window and frozen[1] is not None else None
+    return Partition(number, token, offset, window, applied, barrier, HomeIntake(policy, roster, deltas, unsettled))
+
+
+async def _read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
+    opened = store.seal.open
+    found: dict[str, Delta] = {}
+    async for chunk in store.scan(f"window:{window}:{partition}"):
+        for field, value in chunk:
+            person, raw = opened(WINDOW_KIND, field, value)
+            found[person] = delta_of(raw)
+    return found
+
+
+async def _read_roster(store: Store, partition: int) -> dict[str, int]:
+    roster: dict[str, int] = {}
+    opened = store.seal.open
+    is_plain = type(store.seal) is PlainSeal
+    async for found in store.hashes(people_keys(partition)):
+        if is_plain:
+            roster.update((field.decode(), status_of(value)) for field, value in found.items())
+            continue
+        for field, value in found.items():
+            person, raw = opened(PERSON_KIND, field, value)
+            roster[person] = status_of(raw)
+    return roster
+
+
+def _offset(record: Record) -> int:
+    return record.offset
+
+
+def _content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
+    """The last `content-type` header, as text; most records have none or the same one."""
+    for name, value in reversed(headers):
+        if name.lower() == "content-type":
+            return _KNOWN_TYPES.get(value) or value.decode(errors="replace")
+    return None
+
+
+_KNOWN_TYPES: Final = {b"application/json": "application/json", b"application/msgpack": "application/msgpack"}
+_REFUSALS: Final[dict[bytes, type[Exception]]] = {b"lost": LostError, b"fenced": FencedError}

@@ -1,0 +1,118 @@
+"""Reading one partition of a topic up to its end, committed records only, outside any consumer group.
+
+The end is the high watermark, not the last stable offset. While another producer's transaction is open, committed
+records may already lie behind it, and whoever looks for a record to decide whether to send it again must not stop
+before them. So reading waits until the position has reached the watermark: until every transaction begun before is
+over.
+"""
+
+import json
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from streams.errors import GuaranteeError
+from streams.topics import retry_until, unreachable
+
+_POLL_MS = 200
+KIND, MANIFEST = "kind", b"manifest"
+
+
+class Manifest(NamedTuple):
+    """The manifest of a published release, as its record on the topic says."""
+
+    number: int
+    value: bytes
+    headers: Mapping[str, bytes]
+    offset: int
+
+
+@asynccontextmanager
+async def open_reader(
+    servers: list[str], within_s: float = 15.0, *, committed: bool = True
+) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer of its own, nobody's group. Raises ServiceError if Kafka cannot be reached in time."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=servers,
+        isolation_level="read_committed" if committed else "read_uncommitted",
+        auto_offset_reset="none",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=100,
+        max_partition_fetch_bytes=8 * 1024 * 1024,
+        request_timeout_ms=30_000,
+    )
+    try:
+        try:
+            await retry_until(consumer.start, within_s)
+        except KafkaError as error:
+            raise unreachable(servers) from error
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+async def read_to_end(consumer: AIOKafkaConsumer, partition: TopicPartition, start: int) -> AsyncIterator[list[Any]]:
+    """Committed records from `start` to the end as it is now (see above). Raises KafkaError, GuaranteeError if
+    `start` is gone.
+    """
+    consumer.assign([partition])
+    consumer.seek(partition, start)
+    end: int | None = None
+    while end is None or await consumer.position(partition) < end:
+        try:
+            fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
+        except OffsetOutOfRangeError:
+            raise GuaranteeError(
+                f"topic {partition.topic}, partition {partition.partition}, does not hold offset {start} any more: "
+                "its records must be kept for ever"
+            ) from None
+        if end is None:
+            end = consumer.highwater(partition)  # of the first answer: what comes later is not waited for
+        if records := fetched.get(partition):
+            yield records
+
+
+async def read_at(consumer: AIOKafkaConsumer, partition: TopicPartition, offsets: Collection[int]) -> dict[int, Any]:
+    """The records at these offsets, those that are there. Costs a request per gap. Raises KafkaError."""
+    found: dict[int, Any] = {}
+    wanted = sorted(set(offsets) - found.keys())
+    consumer.assign([partition])
+    while wanted:
+        consumer.seek(partition, wanted[0])
+        fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
+        position = await consumer.position(partition)
+        for record in fetched.get(partition, ()):
+            found[record.offset] = record
+        wanted = [offset for offset in wanted if offset >= position]
+    return {offset: found[offset] for offset in offsets if offset in found}
+
+
+async def last_manifest(consumer: AIOKafkaConsumer, topic: str) -> Manifest | None:
+    """The last release that anyone can read, None if there is none. Reads only the end of the topic."""
+    partition = TopicPartition(topic, 0)
+    begin = (await consumer.beginning_offsets([partition]))[partition]
+    span = 4
+    end = (await consumer.end_offsets([partition]))[partition]
+    async for _ in read_to_end(consumer, partition, end):
+        pass
+    end = await consumer.position(partition)
+    while True:
+        start = max(begin, end - span)
+        last: Manifest | None = None
+        async for records in read_to_end(consumer, partition, start):
+            for record in records:
+                last = manifest_of(record) or last
+        if last is not None or start == begin:
+            return last
+        span *= 16
+
+
+def manifest_of(record: Any) -> Manifest | None:
+    """The manifest in a record of the releases topic, None if it is a group's."""
+    headers = dict(record.headers)
+    if headers.get(KIND) != MANIFEST:
+        return None
+    return Manifest(int(json.loads(record.value)["release"]), record.value, headers, record.offset)
