@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 # (kind, qid, values, offsets): values are sorted distinct leaf codes; offsets are those of every accepted event of this
-# window about someone the roster did not know at its start (their home is not settled yet), else None.
+# window about someone whose home was not settled at its start (unknown to the roster, or in `unsettled`), else None.
 Delta = tuple[int, tuple[Any, ...] | None, tuple[int, ...] | None, tuple[int, ...] | None]
 
 PATCH: Final = 0
@@ -71,6 +71,7 @@ class Intake:
         "accepted",
         "roster",
         "touched",
+        "unsettled",
         "window",
     )
 
@@ -90,6 +91,7 @@ class Intake:
         self.roster = roster
         self.window: dict[str, Delta] = {} if window is None else window
         self.accepted = accepted  # events of this window
+        self.unsettled: set[str] = set()  # known to the roster, but perhaps at home in another partition
         self.touched: set[str] = set()  # whose delta was made or changed since the last drain
 
     def take(self, event: object, offset: int = -1) -> Reject | None:
@@ -126,7 +128,7 @@ class Intake:
             assert qid is None or kind == PATCH or None not in qid
             assert kind in (PATCH, PUT) if values is not None else kind != PUT
             assert values is None or (values and list(values) == sorted(set(values)))
-            assert kind != PATCH or values is not None or qid != self._unchanged
+            assert kind != PATCH or values is not None or qid != self._unchanged or offsets is not None
             assert offsets is None or (offsets and list(offsets) == sorted(set(offsets)))
 
     def _insert(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
@@ -174,7 +176,7 @@ class Intake:
             else:
                 qid = before_qid
             self._fold(person, kind, qid, before_values if values is None else values, status, offset)
-        elif values is not None or qid != self._unchanged:
+        elif values is not None or qid != self._unchanged or person in self.unsettled:
             self._fold(person, PATCH, qid, values, status, offset)
         else:
             self.accepted += 1
@@ -229,7 +231,7 @@ class Intake:
         if offset >= 0:
             before = self.window.get(person)
             if before is None:
-                if status is None:
+                if status is None or person in self.unsettled:
                     offsets = (offset,)
             elif before[3] is not None:
                 offsets = (*before[3], offset)

@@ -168,7 +168,7 @@ def _without_nulls(schema: Any) -> Any:
         return [_without_nulls(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    plain = {key: _without_nulls(value) for key, value in schema.items() if (key, value) != ("default", None)}
+    plain = {key: _without_nulls(value) for key, value in schema.items() if value is not None}
     choices = [item for item in plain.get("anyOf", ()) if item != {"type": "null"}]
     if len(choices) == 1:
         del plain["anyOf"]
