@@ -18,6 +18,7 @@ from core.fold import Folded, Window, fold
 from core.group import Formation, Unit, form_groups
 from core.ledger import GroupRecord, Ledger
 from core.loss import measure_loss
+from core.mondrian import grow
 from core.people import NOBODY, People
 from core.policy import Policy
 from core.release import GroupWriter, Members, Release, Tally, sha256, write_manifest
@@ -82,8 +83,7 @@ class _Draft:
         leaves, starts = np.unique(people.leaf[order], return_index=True)
         parts = np.split(order, starts[1:]) if len(leaves) else []
         smallest = self._policy.k + self._policy.headroom
-        self._split = self._tree.grow(people.columns, zip(leaves.tolist(), parts, strict=True), smallest)
-        people.leaf[order] = self._tree.route(people.columns, order, people.leaf[order])
+        self._split = grow(self._tree, people.columns, people.leaf, zip(leaves.tolist(), parts, strict=True), smallest)
 
     def close_cells(self) -> None:
         """Step 3, continued: a cell under k is closed; its people are withheld and their groups broken."""

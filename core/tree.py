@@ -6,8 +6,7 @@ attribute the run `[low, high)` it covers. People left of a cut have `value < cu
 integers, floats and leaf codes alike. A node's region never changes, which is what makes releases monotonic: a person
 can only move down the path they are already on.
 
-Cost. Routing is one vectorised step per level. Splitting sorts the rows of a leaf once per attribute tried, so a
-first build is O(n log² n) and a later one touches only the leaves that received arrivals.
+Cost. Routing is one vectorised step per level. `core/mondrian.py` decides where to cut.
 """
 
 import json
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.policy import Attribute
-from core.region import attribute_json, attribute_loss, domain, roundest_between
+from core.region import attribute_json, attribute_loss, domain
 
 Column = NDArray[Any]  # int64 or float64, by the attribute's kind
 Rows = NDArray[np.int64]
@@ -39,8 +38,8 @@ class Tree:
     """The cells of one table."""
 
     def __init__(self, attributes: Sequence[Attribute]) -> None:
-        self._attributes = tuple(attributes)
-        self._dtypes = tuple(np.float64 if a.kind == "float" else np.int64 for a in self._attributes)
+        self.attributes = tuple(attributes)
+        self._dtypes = tuple(np.float64 if a.kind == "float" else np.int64 for a in self.attributes)
         self.size = 1
         self._attribute = np.full(16, LEAF, dtype=np.int16)
         self._left = np.full(16, LEAF, dtype=np.int64)
@@ -49,13 +48,13 @@ class Tree:
         self._low: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
         self._high: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
         self._text: dict[int, str] = {}
-        for position, attribute in enumerate(self._attributes):
+        for position, attribute in enumerate(self.attributes):
             self._low[position][0], self._high[position][0] = domain(attribute)
 
     def copy(self) -> "Tree":
         """A tree that can grow without changing this one; texts of regions are shared, they never change."""
         twin = object.__new__(Tree)
-        twin._attributes, twin._dtypes, twin.size, twin._text = self._attributes, self._dtypes, self.size, self._text
+        twin.attributes, twin._dtypes, twin.size, twin._text = self.attributes, self._dtypes, self.size, self._text
         twin._attribute, twin._left, twin._right = self._attribute.copy(), self._left.copy(), self._right.copy()
         twin._cut = [column.copy() for column in self._cut]
         twin._low = [column.copy() for column in self._low]
@@ -114,7 +113,7 @@ class Tree:
             parts = (
                 f"{_json_name(attribute.name)}:"
                 + attribute_json(attribute, self._low[position][node].item(), self._high[position][node].item())
-                for position, attribute in enumerate(self._attributes)
+                for position, attribute in enumerate(self.attributes)
             )
             text = self._text[node] = "{" + ",".join(parts) + "}"
         return text
@@ -123,9 +122,9 @@ class Tree:
         """NCP of a cell: the mean over the attributes of the share of the domain it spans."""
         total = sum(
             attribute_loss(attribute, self._low[position][node].item(), self._high[position][node].item())
-            for position, attribute in enumerate(self._attributes)
+            for position, attribute in enumerate(self.attributes)
         )
-        return total / len(self._attributes)
+        return total / len(self.attributes)
 
     # -- growing ------------------------------------------------------------------------------------------------
 
@@ -135,7 +134,7 @@ class Tree:
         attribute = record.attribute
         for child in (record.left, record.right):
             self._attribute[child] = LEAF
-            for position in range(len(self._attributes)):
+            for position in range(len(self.attributes)):
                 self._low[position][child] = self._low[position][node]
                 self._high[position][child] = self._high[position][node]
         self._high[attribute][record.left] = record.cut
@@ -144,67 +143,29 @@ class Tree:
         self._cut[attribute][node] = record.cut
         self.size = max(self.size, record.left + 1, record.right + 1)
 
-    def grow(self, columns: Sequence[Column], leaves: Iterable[tuple[int, Rows]], smallest: int) -> list[int]:
-        """Split these leaves, given with their rows, while both sides keep `smallest` rows; returns the nodes split.
+    def put_many(self, nodes: Rows, attributes: Rows, whole: Rows, real: NDArray[np.float64]) -> int:
+        """Split many leaves at once; the children are numbered in pairs from the number returned.
 
-        Mondrian's choice: the attribute whose rows spread widest over its domain, cut nearest to the median between two
-        different values, so that equal quasi-identifiers never part (strict). Categories are cut between siblings only.
+        The cut of a node is in `real` for a float attribute, in `whole` for any other.
         """
-        split = []
-        stack = [(node, rows) for node, rows in leaves if len(rows) >= 2 * smallest]
-        while stack:
-            node, rows = stack.pop()
-            found = self._best_cut(columns, node, rows, smallest)
-            if found is None:
-                continue
-            attribute, cut = found
-            record = NodeRecord(attribute, cut, self.size, self.size + 1)
-            self.put(node, record)
-            split.append(node)
-            is_right = columns[attribute][rows] >= cut
-            for child, part in ((record.right, rows[is_right]), (record.left, rows[~is_right])):
-                if len(part) >= 2 * smallest:
-                    stack.append((child, part))
-        return split
+        first, count = self.size, len(nodes)
+        self._reserve(first + 2 * count)
+        left = first + 2 * np.arange(count)
+        for position in range(len(self.attributes)):
+            for column in (self._low[position], self._high[position]):
+                column[left] = column[left + 1] = column[nodes]
+            here = np.flatnonzero(attributes == position)
+            cuts = (real if self.attributes[position].kind == "float" else whole)[here]
+            self._cut[position][nodes[here]] = cuts
+            self._high[position][left[here]] = cuts
+            self._low[position][left[here] + 1] = cuts
+        self._attribute[nodes], self._left[nodes], self._right[nodes] = attributes, left, left + 1
+        self.size += 2 * count
+        return first
 
-    def _best_cut(
-        self, columns: Sequence[Column], node: int, rows: Rows, smallest: int
-    ) -> tuple[int, int | float] | None:
-        spreads = []
-        for position, attribute in enumerate(self._attributes):
-            values = columns[position][rows]
-            low, high = values.min(), values.max()
-            if low < high:
-                first, last = domain(attribute)
-                spreads.append((float(high - low) / float(last - first), position, values))
-        for _, position, values in sorted(spreads, key=lambda spread: (-spread[0], spread[1])):
-            values.sort()
-            cut = self._cut_near_median(position, node, values, smallest)
-            if cut is not None:
-                return position, cut
-        return None
-
-    def _cut_near_median(self, position: int, node: int, values: Column, smallest: int) -> int | float | None:
-        attribute, count = self._attributes[position], len(values)
-        if attribute.kind == "category":
-            assert attribute.hierarchy is not None
-            low, high = int(self._low[position][node]), int(self._high[position][node])
-            cuts = np.array(attribute.hierarchy.cuts(low, high), dtype=np.int64)
-            left = np.searchsorted(values, cuts)
-        else:
-            cuts = left = np.flatnonzero(values[1:] != values[:-1]) + 1
-        keep = (left >= smallest) & (left <= count - smallest)
-        left, cuts = left[keep], cuts[keep]
-        for choice in np.argsort(np.abs(2 * left - count), kind="stable"):
-            if attribute.kind == "category":
-                return int(cuts[choice])
-            at = int(left[choice])
-            if attribute.kind == "int":
-                return (int(values[at - 1]) + int(values[at])) // 2 + 1
-            cut = roundest_between(float(values[at - 1]), float(values[at]))
-            if cut is not None:
-                return cut
-        return None
+    def bounds(self, attribute: int, nodes: Rows) -> tuple[Column, Column]:
+        """The runs `[low, high)` these nodes cover in one attribute."""
+        return self._low[attribute][nodes], self._high[attribute][nodes]
 
     def _reserve(self, size: int) -> None:
         capacity = len(self._attribute)
@@ -224,7 +185,7 @@ class Tree:
         for node, record in self.records():
             for child in (record.left, record.right):
                 parents[child] += 1
-            for position in range(len(self._attributes)):
+            for position in range(len(self.attributes)):
                 low, high = self._low[position][node], self._high[position][node]
                 cut = record.cut if position == record.attribute else None
                 assert self._low[position][record.left] == low
