@@ -17,9 +17,9 @@ _MODULES = sorted((_ROOT / "core").rglob("*.py"))
 _ALLOWED = frozenset(
     {
         "__future__", "abc", "array", "base64", "bisect", "collections", "csv", "dataclasses", "datetime", "decimal",
-        "difflib",         "enum", "fractions", "functools", "hashlib", "heapq", "hmac", "io", "itertools", "json", "keyword", "math",
-        "numbers", "operator", "re", "string", "struct", "types", "typing", "typing_extensions", "unicodedata", "zlib",
-        "zoneinfo", "core", "numpy", "pydantic", "pydantic_core", "annotated_types",
+        "difflib", "enum", "fractions", "functools", "hashlib", "heapq", "hmac", "io", "itertools", "json", "keyword",
+        "math", "numbers", "operator", "re", "string", "struct", "types", "typing", "typing_extensions", "unicodedata",
+        "zlib", "zoneinfo", "core", "numpy", "pydantic", "pydantic_core", "annotated_types",
     }
 )  # fmt: skip
 _FORBIDDEN_CALLS = frozenset(
