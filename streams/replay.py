@@ -28,6 +28,7 @@ from core.plan import Plan, Window, plan
 from core.policy import Policy
 from core.state import State
 from streams.errors import InputError
+from streams.faults import crash_point
 from streams.folder import ReleaseFolder, release_name, write_synced
 from streams.lines import EventLines, open_lines
 from streams.statefile import Position, SavedState, StateFile
@@ -156,7 +157,6 @@ class _Run:
         self._watcher.begin(self._lines.size_bytes)
         for block in self._lines.blocks():
             self._take(block)
-            self._watcher.read(sum(map(len, block)) + len(block))
         self._outcome.waiting = self._intake.accepted
         self._outcome.accepted += self._intake.accepted
         self._rejects.flush()
@@ -171,8 +171,7 @@ class _Run:
             if isinstance(event, dict) and event.get("op") == "release":
                 request = parse_release(event)
                 if isinstance(request, ReleaseRequest):
-                    self._lines.done(block[done : index + 1])
-                    done = index + 1
+                    done = self._done(block, done, index + 1)
                     self._release(request.at)
                     continue
                 rejected = request
@@ -185,10 +184,16 @@ class _Run:
             if rejected is not None:
                 self._reject(first + index, rejected)
             elif every and intake.accepted >= every:
-                self._lines.done(block[done : index + 1])
-                done = index + 1
+                done = self._done(block, done, index + 1)
                 self._release(None)
-        self._lines.done(block[done:])
+        self._done(block, done, len(block))
+
+    def _done(self, block: list[bytes], start: int, end: int) -> int:
+        """Counts lines of a block as done, and returns where the next one is."""
+        lines = block[start:end]
+        self._lines.done(lines)
+        self._watcher.read(sum(map(len, lines)) + len(lines))
+        return end
 
     def _reject(self, line: int, reject: Reject) -> None:
         known = {"line": line, "op": reject.op, "reason": str(reject.reason), "field": reject.field}
@@ -201,15 +206,20 @@ class _Run:
         self._outcome.accepted += self._intake.accepted
         planned = plan(self._state, Window(at, {0: self._intake.cut()}), self._job.policy, number)  # 1
         release = planned.release
+        crash_point("replay.1")
         try:
             self._folder.stage(number, release.records, release.manifest)  # 2
+            crash_point("replay.2")
             self._write_audit(planned)  # 3
+            crash_point("replay.3")
         except BaseException:
             self._folder.discard(number)  # nobody was charged for it, and a full disk needs the room
             raise
         self._state.apply(planned.change)
         self._save()  # 4
+        crash_point("replay.4")
         self._folder.show(number)  # 5
+        crash_point("replay.5")
         self._outcome.releases += 1
         self._outcome.last_release = number
         self._outcome.resume_line = self._lines.number + 1

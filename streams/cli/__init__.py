@@ -154,11 +154,13 @@ def _system(error: OSError) -> str:
     return f"{error.filename}: {reason}." if error.filename else f"{reason}."
 
 
-def _say(sentence: str, code: int) -> int:
+def _say(text: str, code: int) -> int:
+    """Says one sentence, or, where there are several mistakes, one on each line."""
+    lines = text.splitlines()
+    if len(lines) == 1 and not text.endswith("."):
+        lines = [f"{text}."]
     try:
-        click.echo(
-            f"shoal: {sentence}" if sentence.endswith(".") or "\n" in sentence else f"shoal: {sentence}.", err=True
-        )
+        click.echo("\n".join(line if line.startswith(" ") else f"shoal: {line}" for line in lines), err=True)
     except OSError:
         return code  # nobody is listening; the code still says it
     return code
