@@ -82,7 +82,7 @@ class Partition:
     def fold(self, records: Sequence[Record], after: int, seal: Seal) -> Batch:
         """Step 2: take records into the open window, and pack what they changed."""
         intake = self.intake
-        take, types, already = intake.take, _content_type, intake.accepted
+        take, types, already = intake.take, content_type, intake.accepted
         marks: list[bytes] = []
         rejected: dict[int, Record] = {}
         for record in records:
@@ -156,8 +156,8 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     if held[0].decode() != token:
         raise FencedError
     offset, window = int(held[1]), int(held[2])
-    deltas = await _read_window(store, window, number)
-    before = await _read_window(store, window - 1, number)
+    deltas = await read_window(store, window, number)
+    before = await read_window(store, window - 1, number)
     applied_raw = await store.redis.hget(store.key("meta"), "applied")
     if applied_raw is None:
         raise LostError
@@ -175,7 +175,8 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     return Partition(number, token, offset, window, applied, barrier, intake)
 
 
-async def _read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
+async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
+    """What is in Redis of one partition's part of a window."""
     opened = store.seal.open
     found: dict[str, Delta] = {}
     async for chunk in store.scan(f"window:{window}:{partition}"):
@@ -203,7 +204,7 @@ def _offset(record: Record) -> int:
     return record.offset
 
 
-def _content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
+def content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
     """The last `content-type` header, as text; most records have none or the same one."""
     for name, value in reversed(headers):
         if name.lower() == "content-type":
