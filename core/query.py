@@ -1,16 +1,15 @@
 """Random COUNT queries: how far the answers of a release are from the truth.
 
-A query counts the values that people hold, `COUNT(*) WHERE A1 in … AND … AND sensitive in …`, with conditions on one to
-all of the attributes, drawn at random, and on the sensitive attribute (Wong, section 8; Baig, section 5; Xiao-Tao,
-section 5.2). Someone with three values counts up to three times, as in the table of reactions that Wong queries. With q
-attributes each condition takes the share selectivity^(1/(q+1)) of its domain, so that every query would select the same
-share of uniform values: an interval of an int or float attribute, a set of leaves of a category and of the sensitive
-attribute.
+A query counts the values that people hold, `COUNT(*) WHERE A1 between … AND … AND sensitive between …`, with ranges of
+one to all of the attributes, drawn at random, and of the sensitive attribute (Wong, section 8; Baig, section 5;
+Xiao-Tao, section 5.2). Someone with three values counts up to three times, as in the table of reactions that Wong
+queries. Labels are ordered as in their hierarchy, so that a range is a run of related ones. With q attributes each
+range takes the share selectivity^(1/(q+1)) of its domain: every query would select the same share of uniform values.
 
 The answer of a release assumes that rows lie uniformly in their region, that each value of a group is equally likely
 to be any of its people's, that a generalized value is any of the leaves below it, and "*" any leaf at all. Withheld
 people are in the truth and not in the answer. The error of a query is |answer - truth| / max(truth, bound): the sanity
-bound keeps tiny truths from deciding the mean.
+bound, 1 % of all values held, keeps tiny truths from deciding the mean. (Xiao-Tao asks only queries that select more.)
 
 Everything random comes from the seed, so the same seed asks the same queries of every release.
 """
@@ -22,43 +21,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.keyed import Keyed
-from core.policy import Attribute, Policy
+from core.policy import Policy
 from core.published import Published
 from core.region import domain
 from core.tree import Column, Rows
 
 QUERIES = 1000
 SELECTIVITY = 0.05
-SANITY = 0.001  # of all values held
+SANITY = 0.01  # of all values held
 
 Numbers: TypeAlias = NDArray[np.float64]
 
 
-class Interval(NamedTuple):
-    """A condition on a number: the half-open run it accepts."""
+class Range(NamedTuple):
+    """A condition: the half-open run of numbers or leaf codes it accepts."""
 
     low: float
     high: float
 
+    def has(self, column: Column) -> NDArray[np.bool_]:
+        return np.asarray((column >= self.low) & (column < self.high))
 
-class Leaves(NamedTuple):
-    """A condition on labels: for each leaf code how many accepted leaves come before it, and one more for all."""
-
-    before: Rows
-
-    def has(self, codes: Rows) -> NDArray[np.bool_]:
-        return np.asarray(self.before[codes + 1] > self.before[codes])
-
-    def share(self, low: Rows, high: Rows) -> Numbers:
-        """Which part of each run of leaves is accepted."""
-        return np.asarray((self.before[high] - self.before[low]) / (high - low), dtype=np.float64)
+    def share(self, low: Column, high: Column) -> Numbers:
+        """Which part of each of these runs is accepted."""
+        common = np.minimum(high, self.high) - np.maximum(low, self.low)
+        return np.asarray(np.clip(common / (high - low), 0.0, 1.0), dtype=np.float64)
 
 
 class Query(NamedTuple):
     """Conditions on some attributes, by their position in the policy, and on the sensitive values."""
 
-    conditions: tuple[tuple[int, Interval | Leaves], ...]
-    sensitive: Leaves
+    conditions: tuple[tuple[int, Range], ...]
+    sensitive: Range
 
 
 class Truth(NamedTuple):
@@ -102,11 +96,7 @@ def count_true(truth: Truth, queries: Sequence[Query]) -> Numbers:
     for position, query in enumerate(queries):
         holds = np.ones(len(truth.columns[0]), dtype=bool)
         for attribute, condition in query.conditions:
-            column = truth.columns[attribute]
-            if isinstance(condition, Leaves):
-                holds &= condition.has(column)
-            else:
-                holds &= (column >= condition.low) & (column < condition.high)
+            holds &= condition.has(truth.columns[attribute])
         answers[position] = np.count_nonzero(holds[truth.holders] & query.sensitive.has(truth.leaves))
     return answers
 
@@ -125,7 +115,7 @@ def estimate(published: Published, queries: Sequence[Query]) -> Numbers:
     for position, query in enumerate(queries):
         share = np.ones(len(published.cell_names))
         for attribute, condition in query.conditions:
-            share *= _share(condition, published.low[attribute], published.high[attribute])
+            share *= condition.share(published.low[attribute], published.high[attribute])
         rows = np.bincount(published.entry_group, published.entry_rows * share[published.entry_cell], groups)
         accepted = query.sensitive.share(first, last) * published.shown_count
         values = np.bincount(published.shown_group, accepted, groups)
@@ -143,49 +133,29 @@ def query_error(answers: Numbers, truths: Numbers, values: int, sanity: float = 
 def _draw_query(policy: Policy, keyed: Keyed, number: int, selectivity: float) -> Query:
     count = len(policy.attributes)
     width = 1 + int(_uniform(keyed, number, "width") * count)
-    chosen = np.sort(_order(keyed, number, "attributes", count)[:width])
+    order = np.argsort(keyed.draw(np.arange(count, dtype=np.uint64), number, "attributes"), kind="stable")
     share = selectivity ** (1 / (width + 1))
-    conditions = tuple(
-        (position, _condition(policy.attributes[position], keyed, number, share)) for position in chosen.tolist()
-    )
+    conditions = []
+    for position in np.sort(order[:width]).tolist():
+        attribute = policy.attributes[position]
+        low, high = domain(attribute)
+        at = _uniform(keyed, number, f"attribute {attribute.name}")
+        conditions.append((position, _range(low, high, share, at, is_float=attribute.kind == "float")))
     leaves = len(policy.sensitive.hierarchy.leaves)
-    return Query(conditions, _some_leaves(keyed, number, "sensitive", leaves, share))
+    return Query(tuple(conditions), _range(0, leaves, share, _uniform(keyed, number, "sensitive"), is_float=False))
 
 
-def _condition(attribute: Attribute, keyed: Keyed, number: int, share: float) -> Interval | Leaves:
-    purpose = f"attribute {attribute.name}"
-    low, high = domain(attribute)
-    if attribute.kind == "category":
-        return _some_leaves(keyed, number, purpose, int(high), share)
-    at = _uniform(keyed, number, purpose)
-    if attribute.kind == "float":
+def _range(low: float, high: float, share: float, at: float, *, is_float: bool) -> Range:
+    """The range of this share of a domain that begins at `at` (0 to 1) of all the places where it fits."""
+    if is_float:
         begin = low + at * (high - low) * (1 - share)
         end = begin + (high - low) * share
-        return Interval(begin, end if end < high else float(np.nextafter(high, np.inf)))
+        return Range(begin, end if end < high else float(np.nextafter(high, np.inf)))
     values = max(1, round((high - low) * share))
     begin = low + int(at * (high - low - values + 1))
-    return Interval(begin, begin + values)
-
-
-def _some_leaves(keyed: Keyed, number: int, purpose: str, leaves: int, share: float) -> Leaves:
-    accepted = np.zeros(leaves + 1, dtype=np.int64)
-    accepted[1 + _order(keyed, number, purpose, leaves)[: max(1, round(leaves * share))]] = 1
-    return Leaves(np.cumsum(accepted))
-
-
-def _share(condition: Interval | Leaves, low: Column, high: Column) -> Numbers:
-    """Which part of each cell a condition accepts, its rows taken to lie uniformly."""
-    if isinstance(condition, Leaves):
-        return condition.share(low, high)
-    common = np.minimum(high, condition.high) - np.maximum(low, condition.low)
-    return np.asarray(np.clip(common / (high - low), 0.0, 1.0), dtype=np.float64)
+    return Range(begin, begin + values)
 
 
 def _uniform(keyed: Keyed, number: int, purpose: str) -> float:
     """A number in [0, 1)."""
     return int(keyed.draw(np.zeros(1, dtype=np.uint64), number, purpose)[0] >> np.uint64(11)) / 2**53
-
-
-def _order(keyed: Keyed, number: int, purpose: str, count: int) -> Rows:
-    """The first `count` integers, shuffled."""
-    return np.argsort(keyed.draw(np.arange(count, dtype=np.uint64), number, purpose), kind="stable")
