@@ -78,7 +78,7 @@ def test_a_field_that_is_no_number_is_refused_by_its_line_and_not_its_content(po
     assert said == [
         "age is not a number",
         "weight is not a number",
-        "has another number of fields than the header",
+        "it has another number of fields than the header",
         "weight is not a number",
     ]
 
@@ -122,13 +122,13 @@ def test_a_wrong_mapping_file_is_refused_in_one_sentence(tmp_path: Path, text: s
         ({"op": "insert", "id": "p1"}, None),
         ({"op": "whatever", "id": "p1"}, None),
         ({"op": "release"}, None),
-        ({"op": "insert", "id": 7}, "has no id that is text"),
-        ({"op": "insert"}, "has no id that is text"),
-        ({"op": "insert", "id": ""}, "has no id that is text"),
-        ({"op": "release", "at": "soon"}, "is bad-time"),
+        ({"op": "insert", "id": 7}, "it has no id that is text"),
+        ({"op": "insert"}, "it has no id that is text"),
+        ({"op": "insert", "id": ""}, "it has no id that is text"),
+        ({"op": "release", "at": "soon"}, "it is bad-time"),
         (
             {"op": "external", "publisher": "h", "groups": []},
-            "is an external publication, which this version does not take",
+            "it is an external publication, which this version does not take",
         ),
     ],
 )
@@ -143,8 +143,8 @@ def test_json_lines_keep_their_numbers_and_bad_ones_are_refused(tmp_path: Path) 
         found = [(line.number, line.event is not None, line.refusal) for line in read_json_lines(lines)]
     assert found == [
         (2, True, None),
-        (3, False, "is bad-json"),
-        (4, False, "is not-an-object"),
-        (6, False, "is duplicate-key"),
+        (3, False, "it is bad-json"),
+        (4, False, "it is not-an-object"),
+        (6, False, "it is duplicate-key"),
         (7, True, None),
     ]
