@@ -19,15 +19,16 @@ from aiokafka import TopicPartition
 from redis.exceptions import RedisError
 
 from core.policy import Policy
-from core.state import ENGINE, State
+from core.state import State
 from streams.connection import is_passing, without_secret
 from streams.errors import GuaranteeError, ServiceError, StreamsError
+from streams.identity import identity_of
 from streams.ingest import Ingest
 from streams.log import configure_log, get_log
 from streams.planner import Planner, refuse_external
 from streams.policyfile import load_policy
 from streams.publish import check_story, last_published
-from streams.seal import fingerprint, make_seal
+from streams.seal import make_seal
 from streams.settings import Settings
 from streams.store import LostError, Store, TableMeta, check_identity
 from streams.topics import Topics, ensure_topics
@@ -112,16 +113,6 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
         raise _redis_gone(error, settings) from error
     await refuse_external(settings, Topics(table))
     return partitions
-
-
-def identity_of(settings: Settings, policy: Policy, store: Store) -> dict[str, str]:
-    """What must not change under a table."""
-    return {
-        "policy": policy.digest,
-        "engine": ENGINE,
-        "key": fingerprint(settings.key_bytes, policy.table),
-        "seal": store.seal.fingerprint,
-    }
 
 
 async def _begin(

@@ -27,18 +27,18 @@ from streams.transaction import Message, Transaction
 
 # In one transaction. Together they stay far below the broker's limit for a transaction's time.
 _AT_ONCE = 2_000
+# Whoever takes over another source waits until transactions that a dead worker left open are given up.
+_TRANSACTION_S = 20.0
 
 
 class DeadLetterBox:
     """The dead letters of one source, for the worker that holds its token."""
 
-    def __init__(
-        self, servers: list[str], store: Store, source: TopicPartition, label: str, token: str, partitions: int
-    ) -> None:
+    def __init__(self, servers: list[str], store: Store, source: TopicPartition, label: str, token: str) -> None:
         self._servers, self._store, self._source = servers, store, source
         self._label, self.token = label, token
         self._topics = Topics(store.table)
-        self._target = TopicPartition(self._topics.dead_letter, source.partition % partitions)
+        self._target = target_of(self._topics)
         self._transaction: Transaction | None = None
         self._sent: set[int] = set()
         self._floor = 0
@@ -98,7 +98,7 @@ class DeadLetterBox:
             raise LostError
         if held.decode() != self.token:  # not ours any more: its owner's transactions must not be refused
             raise FencedError
-        transaction = Transaction(self._servers, self._topics.dead_letter_producer(self._label))
+        transaction = Transaction(self._servers, self._topics.dead_letter_producer(self._label), _TRANSACTION_S)
         try:
             await transaction.start()
             self._floor = int(floor or 0)
@@ -136,6 +136,11 @@ class DeadLetterBox:
                 )
             letters.append(Message(record.key, record.value, (*record.headers, *_headers(mark, self._source))))
         return letters
+
+
+def target_of(topics: Topics) -> TopicPartition:
+    """Where dead letters go, however many partitions the topic was given: one place to look for what was sent."""
+    return TopicPartition(topics.dead_letter, 0)
 
 
 async def sent_offsets(servers: list[str], target: TopicPartition, source: TopicPartition, floor: int) -> set[int]:

@@ -243,7 +243,7 @@ class Ingest(Service, ConsumerRebalanceListener):
             if box is not None:
                 await box.close()
             self._boxes[number] = DeadLetterBox(
-                self._settings.kafka_servers, self._store, self._partition(number), str(number), token, self._count
+                self._settings.kafka_servers, self._store, self._partition(number), str(number), token
             )
         self._mark(number)  # marks may be left from before
 

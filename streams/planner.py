@@ -147,7 +147,7 @@ class Planner(Service):
         redo = Redo(self._store, token, self._partitions)
         publisher = Publisher(self._servers, self._policy.table)
         triggers = TopicPartition(self._topics.triggers, 0)
-        box = DeadLetterBox(self._servers, self._store, triggers, TRIGGERS, token, self._partitions)
+        box = DeadLetterBox(self._servers, self._store, triggers, TRIGGERS, token)
         tasks: list[asyncio.Task[None]] = []
         try:
             await publisher.start()

@@ -137,11 +137,11 @@ class Redo:
 
     async def apply(self, release: int) -> None:
         """Step 9: the redo log into the current state; then the windows it was made of are not needed any more."""
-        keys = await self._store.redis.smembers(self._store.key(f"stage:{release}:keys"))
-        for count, key in enumerate(sorted(keys)):
-            await self._store.order("apply", self._token, release, key)
-            if count == 0:
-                crash_point("release.9.part")
+        keys = sorted(await self._store.redis.smembers(self._store.key(f"stage:{release}:keys")))
+        for start in range(0, len(keys), _AT_ONCE):
+            part = keys[start : start + _AT_ONCE]
+            await asyncio.gather(*(self._store.order("apply", self._token, release, key) for key in part))
+            crash_point("release.9.part")
         if await self._store.order("finish", self._token, release, self._partitions) != "ok":
             raise DisturbedError
 
