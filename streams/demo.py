@@ -31,6 +31,7 @@ from streams.errors import GuaranteeError, InputError, ServiceError
 from streams.folder import ReleaseFolder, StoredRelease, read_releases, release_name
 from streams.lines import open_lines
 from streams.naive import publish_naively
+from streams.policycheck import table_after
 from streams.policyfile import load_policy
 from streams.produce import Sent, produce, read_json_lines
 from streams.replay import Job, replay
@@ -152,6 +153,7 @@ async def _pipeline(
 ) -> tuple[Sent, "Counter[str]"]:
     """Sends the events, waits for each release, and reads back what a consumer would."""
     async with _while_running(worker, folder / "worker.log"):
+        narrator.step("The changes go to the events topic, and each night ends with a release.")
         narrator.begin(lines)
         with open_lines(str(folder / "clinic" / "events.jsonl")) as events:
             sent = await produce(settings, policy, read_json_lines(events), narrator, wait_s=WAIT_S)
@@ -161,7 +163,8 @@ async def _pipeline(
             async for release in reader.releases():
                 out.stage(release.number, release.records, release.manifest)
                 out.show(release.number)
-        return sent, await _dead_letters(settings, policy)
+        _, rejected = table_after(policy, str(folder / "clinic" / "events.jsonl"))
+        return sent, await _dead_letters(settings, policy, rejected)
 
 
 @asynccontextmanager
@@ -193,23 +196,19 @@ def _last_line(log: Path) -> str:
     return lines[-1].removeprefix("shoal: ") if lines else "it said nothing"
 
 
-async def _dead_letters(settings: Settings, policy: Policy) -> "Counter[str]":
-    """How many dead letters there are, by reason."""
+async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "Counter[str]":
+    """The dead letters by reason. They may come a moment after the release, so it waits a little for those expected."""
     topic = Topics(policy.table).dead_letter
     count = (await partition_counts(settings.kafka_servers)).get(topic, 0)
-    partitions = [TopicPartition(topic, number) for number in range(count)]
     consumer = AIOKafkaConsumer(
         bootstrap_servers=settings.kafka_servers, isolation_level="read_committed", auto_offset_reset="earliest"
     )
     await consumer.start()
     try:
-        consumer.assign(partitions)
-        ends = await consumer.end_offsets(partitions)
+        consumer.assign([TopicPartition(topic, number) for number in range(count)])
         reasons: Counter[str] = Counter()
         deadline = time.monotonic() + STOP_S
-        while time.monotonic() < deadline and any(
-            [await consumer.position(partition) < ends[partition] for partition in partitions]
-        ):
+        while reasons.total() < expected and time.monotonic() < deadline:
             for messages in (await consumer.getmany(timeout_ms=200)).values():
                 reasons.update(dict(message.headers)["reason"].decode() for message in messages)
         return reasons

@@ -1,6 +1,7 @@
 """`shoal demo`: shows the whole pipeline, and what came out of it, to somebody who sees Shoal for the first time."""
 
 import json
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
     from streams.clinic import Clinic
     from streams.demo import run_demo
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing it started outlives it
     console = Console(highlight=False, width=None if Console().is_terminal else WIDTH)
     console.print(
         "[bold]Shoal[/bold] publishes a changing table about people, again and again, and keeps count of what it"
