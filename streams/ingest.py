@@ -32,6 +32,7 @@ from streams.errors import GuaranteeError, InputError
 from streams.faults import crash_point
 from streams.log import get_log
 from streams.partition import MovedError, Partition, Record, load_partition
+from streams.reader import stop_client
 from streams.settings import Settings
 from streams.store import FencedError, RedisError, Store
 from streams.topics import Topics
@@ -116,8 +117,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         for box in self._boxes.values():
             await box.close()
         if consumer is not None:
-            with contextlib.suppress(KafkaError, asyncio.TimeoutError):
-                await asyncio.wait_for(consumer.stop(), 5.0)
+            await stop_client(consumer)
 
     def on_partitions_revoked(self, revoked: Any) -> None:  # noqa: ARG002 - all of them, always
         """Called by aiokafka as a rebalance begins. What is folded and not committed may still be committed, or
@@ -170,7 +170,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         try:
             await consumer.start()
         except BaseException:
-            await consumer.stop()
+            await stop_client(consumer)
             raise
         return consumer
 
@@ -178,8 +178,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         consumer, self._consumer = self._consumer, None
         self._assigned, self._is_aligned = None, False
         if consumer is not None:
-            with contextlib.suppress(KafkaError, asyncio.TimeoutError):
-                await asyncio.wait_for(consumer.stop(), 5.0)
+            await stop_client(consumer)
 
     async def _turn(self, consumer: AIOKafkaConsumer) -> None:
         """One round of steps 1 to 3."""
@@ -194,7 +193,8 @@ class Ingest(Service, ConsumerRebalanceListener):
         fetched = await consumer.getmany(timeout_ms=_POLL_MS, max_records=self._settings.batch)
         if not self._is_aligned:  # a rebalance has put the consumer where Kafka thinks it was
             return
-        crash_point("ingest.1")
+        if fetched:
+            crash_point("ingest.1")
         # Beyond the last record there may be the marks of transactions, which are no records but have offsets.
         positions = {number: await consumer.position(self._partition(number)) for number in self._parts}
         is_frozen = await self._is_frozen() if len(fetched) < len(self._parts) else False

@@ -39,7 +39,7 @@ from streams.errors import InputError, ServiceError
 from streams.faults import crash_point
 from streams.log import get_log
 from streams.publish import Publisher, check_sealed, check_story
-from streams.reader import open_reader, read_to_end
+from streams.reader import open_reader, read_to_end, stop_client
 from streams.records import Mark, pack
 from streams.redo import Barrier, Chunk, DisturbedError, Redo, chunks_of, foreign_ids, load_state
 from streams.settings import Settings
@@ -330,8 +330,7 @@ class Planner(Service):
                 await producer.send_and_wait(self._topics.triggers, request(clock.now, wanted), partition=0)
                 asked, asked_at = wanted, time.monotonic()
         finally:
-            with contextlib.suppress(KafkaError, asyncio.TimeoutError):
-                await asyncio.wait_for(producer.stop(), 3.0)
+            await stop_client(producer)
 
     async def _clock(self, release: int) -> Clock:
         names = ["fired", f"accepted:{release}"]

@@ -32,7 +32,7 @@ class Publisher:
 
     async def last(self) -> Manifest | None:
         """The last release on the topic. After `start`, nobody else can add one."""
-        return await last_published(self._servers, self._table)
+        return await last_published(self._servers, self._table, patient=True)
 
     async def publish(
         self, number: int, records: Sequence[bytes], manifest: bytes, headers: Sequence[tuple[str, bytes]]
@@ -47,10 +47,10 @@ class Publisher:
         await self._transaction.stop()
 
 
-async def last_published(servers: list[str], table: str) -> Manifest | None:
-    """The last release that anyone can read."""
+async def last_published(servers: list[str], table: str, *, patient: bool = False) -> Manifest | None:
+    """The last release that anyone can read; see `last_manifest` for `patient`."""
     async with open_reader(servers) as consumer:
-        return await last_manifest(consumer, Topics(table).releases)
+        return await last_manifest(consumer, Topics(table).releases, patient=patient)
 
 
 def check_story(table: str, meta: TableMeta | None, last: Manifest | None) -> None:

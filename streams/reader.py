@@ -6,6 +6,8 @@ before them. So reading waits until the position has reached the watermark: unti
 over.
 """
 
+import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -51,16 +53,17 @@ async def open_reader(
             raise unreachable(servers) from error
         yield consumer
     finally:
-        await consumer.stop()
+        await stop_client(consumer)
 
 
-async def read_to_end(consumer: AIOKafkaConsumer, partition: TopicPartition, start: int) -> AsyncIterator[list[Any]]:
+async def read_to_end(
+    consumer: AIOKafkaConsumer, partition: TopicPartition, start: int, end: int | None = None
+) -> AsyncIterator[list[Any]]:
     """Committed records from `start` to the end as it is now (see above). Raises KafkaError, GuaranteeError if
     `start` is gone.
     """
-    consumer.assign([partition])
+    _assign(consumer, partition)
     consumer.seek(partition, start)
-    end: int | None = None
     while end is None or await consumer.position(partition) < end:
         try:
             fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
@@ -79,7 +82,7 @@ async def read_at(consumer: AIOKafkaConsumer, partition: TopicPartition, offsets
     """The records at these offsets, those that are there. Costs a request per gap. Raises KafkaError."""
     found: dict[int, Any] = {}
     wanted = sorted(set(offsets) - found.keys())
-    consumer.assign([partition])
+    _assign(consumer, partition)
     while wanted:
         consumer.seek(partition, wanted[0])
         fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
@@ -90,24 +93,45 @@ async def read_at(consumer: AIOKafkaConsumer, partition: TopicPartition, offsets
     return {offset: found[offset] for offset in offsets if offset in found}
 
 
-async def last_manifest(consumer: AIOKafkaConsumer, topic: str) -> Manifest | None:
-    """The last release that anyone can read, None if there is none. Reads only the end of the topic."""
+async def last_manifest(consumer: AIOKafkaConsumer, topic: str, *, patient: bool) -> Manifest | None:
+    """The last release that anyone can read, None if there is none. Reads only the end of the topic.
+
+    `patient` waits for the end of open transactions. Who has just initialised the publisher's transactional id has none
+    to wait for; who has not must not wait, for it may be a dead worker's, which only the next publisher ends.
+    """
     partition = TopicPartition(topic, 0)
     begin = (await consumer.beginning_offsets([partition]))[partition]
     span = 4
     end = (await consumer.end_offsets([partition]))[partition]
-    async for _ in read_to_end(consumer, partition, end):
-        pass
-    end = await consumer.position(partition)
+    if patient:
+        async for _ in read_to_end(consumer, partition, end):
+            pass
+        end = await consumer.position(partition)
     while True:
         start = max(begin, end - span)
         last: Manifest | None = None
-        async for records in read_to_end(consumer, partition, start):
+        async for records in read_to_end(consumer, partition, start, end):
             for record in records:
                 last = manifest_of(record) or last
         if last is not None or start == begin:
             return last
         span *= 16
+
+
+async def stop_client(client: Any, within_s: float = 3.0) -> None:
+    """Stop a consumer or producer of aiokafka, whatever state it is in.
+
+    Its fetcher can swallow the cancellation that `stop` sends it, and a producer waits for a broker that is gone; being
+    cancelled once more ends both.
+    """
+    with contextlib.suppress(KafkaError, asyncio.TimeoutError):
+        await asyncio.wait_for(client.stop(), within_s)
+
+
+def _assign(consumer: AIOKafkaConsumer, partition: TopicPartition) -> None:
+    # Assigning what is assigned already would restart the fetcher for nothing.
+    if consumer.assignment() != {partition}:
+        consumer.assign([partition])
 
 
 def manifest_of(record: Any) -> Manifest | None:
