@@ -24,18 +24,22 @@ EMPTY = "is empty; leave it out or give it a value"
 QUOTE_IT = "must be text; if it is meant as text, write it in quotes"
 
 
-def _read_text(value: object) -> str:
+def _read_noun(value: object, noun: str) -> str:
     if not isinstance(value, str):
         raise PydanticCustomError("text", QUOTE_IT)
-    wrong = wrong_label(value)
+    wrong = wrong_label(value, noun)
     if wrong:
         raise PydanticCustomError("text", "{wrong}", {"wrong": wrong})
     return value
 
 
+def _read_text(value: object) -> str:
+    return _read_noun(value, "text")
+
+
 def _read_leaf(value: object) -> str:
     """A label. A whole number is its text, as in events; anything else YAML takes for no text must be quoted."""
-    label = _read_text(str(value) if type(value) is int else value)
+    label = _read_noun(str(value) if type(value) is int else value, "label")
     if label == ROOT:
         raise PydanticCustomError("leaf", '"*" stands for everything and cannot be a value')
     return label

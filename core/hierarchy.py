@@ -97,14 +97,14 @@ class Hierarchy:
                 assert self.leaf_code[self.labels[node]] == code
 
 
-def wrong_label(label: str) -> str | None:
-    """What is wrong with a label, or None. A label is seen by people and compared by machines, so it hides nothing."""
+def wrong_label(label: str, noun: str = "label") -> str | None:
+    """What is wrong with a label, or None. People see it and machines compare it, so it must hide nothing."""
     if not label:
-        return "a label is empty"
+        return f"a {noun} is empty"
     if label != label.strip():
-        return f"the label {label!r} begins or ends with a blank"
+        return f"the {noun} {label!r} begins or ends with a blank"
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in label):
-        return f"the label {label!r} has a control character or half a surrogate pair in it"
+        return f"the {noun} {label!r} has a control character or half a surrogate pair in it"
     return None
 
 

@@ -157,9 +157,9 @@ class _Checker:
                 self._mistakes.append(unknown_key(("attributes",), name, ()))
                 continue
             path = ("attributes", name)
-            wrong = wrong_label(name)
+            wrong = wrong_label(name, "name")
             if wrong:
-                self._wrong(path, wrong.replace("label", "name"), at_key=True)
+                self._wrong(path, wrong, at_key=True)
             attribute = self._attribute(name, section, path)
             if attribute is not None:
                 yield attribute

@@ -35,7 +35,9 @@ class EventLines:
         """Yields lines without their line feed, some thousands at a time, as soon as they are there."""
         while self._given_back:
             yield self._given_back.pop(0)
-        yield from self._source
+        # Not `yield from`, which would end the source together with whoever stops reading here.
+        for block in self._source:  # noqa: UP028
+            yield block
 
     def done(self, lines: list[bytes]) -> None:
         """Counts lines as done: from here on they are part of `number` and `digest`."""

@@ -116,7 +116,7 @@ class CsvReader:
 
     def _line(self, number: int, row: list[str], width: int, places: dict[str, int]) -> Line:
         if len(row) != width:
-            return Line(number, None, "has another number of fields than the header")
+            return Line(number, None, "it has another number of fields than the header")
         op = row[places["op"]] if "op" in places else ""
         event: dict[str, Any] = {"op": op or INSERT, "id": row[places["id"]]}
         if event["op"] in WITHOUT_RECORD:

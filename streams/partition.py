@@ -11,18 +11,17 @@ so an id stays unsettled into it, until the release is applied and the partition
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
 
 from core.event import Reject
-from core.intake import Delta, Intake
+from core.intake import STATUS_AFTER, Delta, Intake
 from core.policy import Policy
 from streams.codec import decode_event
 from streams.records import Mark, delta_of, pack, status_of
 from streams.seal import PlainSeal, Seal
 from streams.store import FencedError, LostError, Store, people_keys
 
-STATUS_AFTER: Final = (1, 1, 2, 2, 3)  # by kind of delta: PATCH, PUT, GONE, REGISTER, DEREGISTERED
 WINDOW_KIND: Final = b"window"
 PERSON_KIND: Final = b"person"
 
@@ -59,51 +58,11 @@ class MovedError(Exception):
     """Redis is not where this partition's memory is; the memory has to be loaded anew."""
 
 
-class HomeIntake(Intake):
-    """An intake that keeps offsets for unsettled ids too (see above)."""
-
-    __slots__ = ("unsettled",)
-
-    def __init__(
-        self,
-        policy: Policy,
-        roster: dict[str, int],
-        window: dict[str, Delta] | None = None,
-        unsettled: Iterable[str] = (),
-    ) -> None:
-        super().__init__(policy, roster, window)
-        self.unsettled: set[str] = set(unsettled)
-
-    def close_window(self) -> None:
-        """The partition has passed a barrier: ids that were new in the window are unsettled in the next."""
-        self.unsettled.update(person for person, delta in self.window.items() if delta[3] is not None)
-        self.cut()
-
-    def settle(self, foreign: Iterable[str]) -> None:
-        """The release that decides about the unsettled ids is applied. The foreign ones are unknown here, as if new."""
-        for person in foreign:
-            self.roster.pop(person, None)
-        self.unsettled.clear()
-
-    def _fold(
-        self,
-        person: str,
-        kind: int,
-        qid: tuple[Any, ...] | None,
-        values: tuple[int, ...] | None,
-        status: int | None,
-        offset: int,
-    ) -> None:
-        if person in self.unsettled and person not in self.window:
-            status = None
-        super()._fold(person, kind, qid, values, status, offset)
-
-
 class Partition:
     """The roster, the open window and the place of one partition."""
 
     def __init__(
-        self, number: int, token: str, offset: int, window: int, settled: int, barrier: int | None, intake: HomeIntake
+        self, number: int, token: str, offset: int, window: int, settled: int, barrier: int | None, intake: Intake
     ) -> None:
         self.number, self.token = number, token
         self.offset = offset  # the next record to take
@@ -123,7 +82,7 @@ class Partition:
     def fold(self, records: Sequence[Record], after: int, seal: Seal) -> Batch:
         """Step 2: take records into the open window, and pack what they changed."""
         intake = self.intake
-        take, types, already = intake.take, _content_type, intake.accepted
+        take, types, already = intake.take, content_type, intake.accepted
         marks: list[bytes] = []
         rejected: dict[int, Record] = {}
         for record in records:
@@ -168,7 +127,9 @@ class Partition:
         if passed:
             self.window += 1
             self.barrier = None
-            self.intake.close_window()
+            # Whom the window brought is unsettled in the next one, until this one's release is applied.
+            self.intake.unsettled = {person for person, delta in self.intake.window.items() if delta[3] is not None}
+            self.intake.cut()
         return Reply(int(applied), bool(passed), int(waiting))
 
     async def settle(self, store: Store, applied: int) -> None:
@@ -176,7 +137,9 @@ class Partition:
         foreign: list[str] = []
         async for chunk in store.scan(f"foreign:{applied}:{self.number}"):
             foreign += [store.seal.open(PERSON_KIND, field, value)[0] for field, value in chunk]
-        self.intake.settle(foreign)
+        for person in foreign:
+            self.intake.roster.pop(person, None)  # as unknown here as if never heard of
+        self.intake.unsettled = set()
         self.settled = applied
 
 
@@ -193,8 +156,8 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     if held[0].decode() != token:
         raise FencedError
     offset, window = int(held[1]), int(held[2])
-    deltas = await _read_window(store, window, number)
-    before = await _read_window(store, window - 1, number)
+    deltas = await read_window(store, window, number)
+    before = await read_window(store, window - 1, number)
     applied_raw = await store.redis.hget(store.key("meta"), "applied")
     if applied_raw is None:
         raise LostError
@@ -207,10 +170,13 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     roster.update((person, STATUS_AFTER[delta[0]]) for person, delta in deltas.items())
     frozen = await store.redis.hmget(store.key("barrier"), ["release", f"mark:{number}"])
     barrier = int(frozen[1]) if frozen[0] is not None and int(frozen[0]) == window and frozen[1] is not None else None
-    return Partition(number, token, offset, window, applied, barrier, HomeIntake(policy, roster, deltas, unsettled))
+    intake = Intake(policy, roster, deltas)
+    intake.unsettled = unsettled
+    return Partition(number, token, offset, window, applied, barrier, intake)
 
 
-async def _read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
+async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
+    """What is in Redis of one partition's part of a window."""
     opened = store.seal.open
     found: dict[str, Delta] = {}
     async for chunk in store.scan(f"window:{window}:{partition}"):
@@ -238,7 +204,7 @@ def _offset(record: Record) -> int:
     return record.offset
 
 
-def _content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
+def content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
     """The last `content-type` header, as text; most records have none or the same one."""
     for name, value in reversed(headers):
         if name.lower() == "content-type":

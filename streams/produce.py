@@ -51,7 +51,7 @@ class Sent:
     def refuse(self, line: int, why: str) -> None:
         self.refused += 1
         if len(self.examples) < SHOWN_REFUSALS:
-            self.examples.append(f"line {line:,} {why}")
+            self.examples.append(f"line {line:,} was not sent: {why}.")
 
 
 def read_json_lines(lines: EventLines) -> Iterator[Line]:
@@ -64,7 +64,7 @@ def read_json_lines(lines: EventLines) -> Iterator[Line]:
                 yield Line(first + index, event, raw=raw)
             elif raw.strip():
                 why = str(event.reason) if isinstance(event, Reject) else "not-an-object"
-                yield Line(first + index, None, f"is {why}")
+                yield Line(first + index, None, f"it is {why}")
         lines.done(block)
 
 
@@ -72,11 +72,11 @@ def refusal(event: dict[str, Any]) -> str | None:
     """Why an event cannot be sent at all; whether it is right is for the worker to say."""
     if event.get("op") == "release":
         request = parse_release(event)
-        return f"is {request.reason}" if isinstance(request, Reject) else None
+        return f"it is {request.reason}" if isinstance(request, Reject) else None
     if event.get("op") == "external":
-        return "is an external publication, which this version does not take"
+        return "it is an external publication, which this version does not take"
     key = event.get("id")
-    return None if isinstance(key, str) and key else "has no id that is text"
+    return None if isinstance(key, str) and key else "it has no id that is text"
 
 
 class Sender:
@@ -93,7 +93,7 @@ class Sender:
         try:
             sending = await self._producer.send(self._topics.events, value, key=key, headers=self._headers)
         except MessageSizeTooLargeError:
-            raise ValueError("is too large") from None
+            raise ValueError("it is too large") from None
         self._pending.append(sending)
         if len(self._pending) >= IN_FLIGHT:
             await self.flush()
@@ -116,7 +116,7 @@ class Sender:
         try:
             packed: bytes = msgpack.packb(event)
         except (OverflowError, ValueError):
-            raise ValueError("has a number too large to send") from None
+            raise ValueError("it has a number too large to send") from None
         return packed
 
 
@@ -170,7 +170,7 @@ async def produce(
             why = line.refusal or (refusal(line.event) if line.event else None)
             watcher.advance(1)
             if why is not None or line.event is None:
-                sent.refuse(line.number, why or "is empty")
+                sent.refuse(line.number, why or "it is empty")
                 continue
             if line.event.get("op") == "release":
                 offset = await sender.request_release(line.event.get("at"))

@@ -5,7 +5,7 @@ topic, n a release, s a shard.
 
 | key             | type | holds |
 |-----------------|------|-------|
-| meta            | hash | format, policy, engine, key, seal, partitions, created; of the last sealed release: release, |
+| meta            | hash | format, policy, engine, key, seal, partitions, created; and, sealed last: release, |
 |                 |      | manifest, state; sent, applied: the last release on the topic, and in the keys below |
 | people:p:s      | hash | id → person, in 32 shards for each home partition |
 | groups:s        | hash | number → group record; tree: node → node record |
@@ -174,7 +174,7 @@ class Store:
             for found in await pipeline.execute():
                 yield found
 
-    async def wipe(self) -> int:
+    async def wipe(self, keep: str = "") -> int:
         """Delete everything of this table, `meta` first, so that whoever still works on it notices. Returns the
         number of keys.
         """
@@ -182,7 +182,8 @@ class Store:
         pattern = self.prefix.decode().replace("[", r"\[") + "*"
         doomed: list[bytes] = []
         async for key in self.redis.scan_iter(match=pattern, count=_SCAN):
-            doomed.append(key)
+            if key != self.key(keep):
+                doomed.append(key)
             if len(doomed) == _SCAN:
                 count += int(await self.redis.unlink(*doomed))
                 doomed.clear()

@@ -81,7 +81,7 @@ async def ensure_topics(
         topics.events: (partitions, _KEEP),
         topics.triggers: (1, _KEEP),
         topics.releases: (1, _KEEP),
-        topics.dead_letter: (partitions, {**_KEEP, "max.message.bytes": str(LONGEST_DEAD_LETTER)}),
+        topics.dead_letter: (1, {**_KEEP, "max.message.bytes": str(LONGEST_DEAD_LETTER)}),
     }
     async with admin_client(servers, within_s) as admin:
         if embedded:

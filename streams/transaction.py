@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
+from streams.faults import crash_point
 from streams.store import FencedError
 from streams.topics import LONGEST_DEAD_LETTER
 
@@ -47,11 +48,15 @@ class Transaction:
         """Raises KafkaError."""
         await self._producer.start()
 
-    async def send(self, topic: str, partition: int, messages: Iterable[Message]) -> int:
-        """Send everything and commit; returns the offset after the last record. Raises FencedError or KafkaError."""
+    async def send(self, topic: str, partition: int, messages: Iterable[Message], crash: str = "") -> int:
+        """Send everything and commit; returns the offset after the last record. Raises FencedError or KafkaError.
+
+        `crash` names the crash point between the two.
+        """
         try:
             await self._producer.begin_transaction()
             end = await self._send_all(topic, partition, messages)
+            crash_point(crash)
             await self._producer.commit_transaction()
         except ProducerFenced:
             raise FencedError from None

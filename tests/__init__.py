@@ -1,1 +1,1 @@
-"""Shoal's tests: unit, property, golden, integration, fault, bench. `make test` runs all but the benchmarks and the soak."""
+"""Shoal's tests: unit, property, golden, integration, fault. `make test` runs all but the soak."""

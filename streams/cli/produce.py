@@ -66,7 +66,7 @@ def command(policy: Path, file: str, wire: str, wait: bool, wait_s: float, kafka
         )
     click.echo(f"{sent.events} events sent, {sent.releases} releases asked for, {sent.refused} lines not sent")
     for example in sent.examples:
-        note(f"{example} and was not sent.")
+        note(example)
     if sent.refused > len(sent.examples):
         note(f"{sent.refused - len(sent.examples):,} more lines were not sent.")
     return 2 if sent.refused else 0

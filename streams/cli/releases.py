@@ -78,17 +78,27 @@ async def _read(settings: "Settings", policy: "Policy", follow: bool, out: Path 
 
 
 def _row(manifest: Mapping[str, Any]) -> list[str]:
-    values = [manifest.get(field) for _, field, _ in COLUMNS]
-    return [f"{value:.4f}" if isinstance(value, float) else "-" if value is None else str(value) for value in values]
+    return [_text(manifest.get(field)) for _, field, _ in COLUMNS]
+
+
+def _text(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
 def _show(manifests: list[Mapping[str, Any]]) -> None:
+    """The same on a terminal, narrow enough for eighty columns."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=None, header_style="bold")
-    for heading, _, _ in COLUMNS:
+    shown = [column for column in COLUMNS if column[1] not in {"groups", "bound"}]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading, _, _ in shown:
         table.add_column(heading, justify="right", no_wrap=True)
     for manifest in manifests:
-        table.add_row(*_row(manifest))
-    Console().print(table)
+        texts = [_text(manifest.get(field)) for _, field, _ in shown]
+        table.add_row(*(text[:16].replace("T", " ") for text in texts))
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(
+        f"The chain of releases is unbroken. No breach may pass {_text(manifests[-1].get('bound'))}.", style="dim"
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from streams import lines
 from streams.chain import Chain
 from streams.cli import main
 from streams.clinic import Clinic, write_clinic
@@ -202,7 +203,9 @@ def split_at(desk: Desk, release: int) -> tuple[list[str], list[str]]:
     return lines[: ends[release - 1]], lines[ends[release - 1] :]
 
 
-def test_a_file_that_has_grown_is_gone_on_with(desk: Desk) -> None:
+@pytest.mark.parametrize("block", [100, 1 << 20])
+def test_a_file_that_has_grown_is_gone_on_with(desk: Desk, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     before, after = split_at(desk, 2)
     state = desk.path / "state"
     assert desk.run(out="whole") == 0
@@ -237,8 +240,8 @@ def test_standard_input_can_be_gone_on_with_too(desk: Desk, only_new: bool) -> N
     state = desk.path / "state"
     assert desk.run(out="whole") == 0
     second = after if only_new else [*before, *after]
-    for lines in (before, second):
-        result = desk.process("-", "--state", state, input="".join(lines).encode())
+    for given in (before, second):
+        result = desk.process("-", "--state", state, input="".join(given).encode())
         assert result.returncode == 0, result.stderr
     whole, parts = desk.tree("whole"), desk.tree()
     del whole["rejects.jsonl"], parts["rejects.jsonl"]

@@ -1,0 +1,188 @@
+"""`shoal demo`: shows the whole pipeline, and what came out of it, to somebody who sees Shoal for the first time."""
+
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streams.cli.terminal import Bar, bar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from streams.demo import Story
+
+WIDTH = 110
+SHOWN_VALUES = 12
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("shoal-demo"),
+    show_default=True,
+    help="Folder for everything the demo leaves behind.",
+)
+@click.option(
+    "--people", type=click.IntRange(50, 5000), default=1700, show_default=True, help="Patients on the first night."
+)
+@click.option("--nights", type=click.IntRange(1, 30), default=8, show_default=True, help="Releases, one a night.")
+@click.option("--seed", default=20433, show_default=True, help="Another number gives another clinic.")
+def command(out: Path, people: int, nights: int, seed: int) -> None:
+    """Watch the whole pipeline on a made-up clinic, with nothing else installed.
+
+    Broker and Redis are embedded and forget everything at the end: this is for trying things out, not for data.
+    """
+    from rich.console import Console
+
+    from streams.clinic import Clinic
+    from streams.demo import run_demo
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing it started outlives it
+    console = Console(highlight=False, width=None if Console().is_terminal else WIDTH)
+    console.print(
+        "[bold]Shoal[/bold] publishes a changing table about people, again and again, and keeps count of what it"
+    )
+    console.print("gives away. Here it does so for a clinic that does not exist.\n")
+    with bar("sending") as shown:
+        story = run_demo(out, Clinic(people, nights, seed), _Narrator(console, shown))
+    _show_releases(console, story)
+    _show_group(console, story)
+    _show_attack(console, story)
+    _show_files(console, story)
+
+
+class _Narrator:
+    """Tells the steps on the screen, and moves the bar."""
+
+    def __init__(self, console: "Console", shown: Bar) -> None:
+        self._console = console
+        self.note, self.begin, self.advance, self.say = shown.note, shown.begin, shown.advance, shown.say
+
+    def step(self, sentence: str) -> None:
+        self._console.print(f"[green]•[/green] {sentence}")
+
+
+def _show_releases(console: "Console", story: "Story") -> None:
+    from rich.table import Table
+
+    rejected = sum(story.dead_letters.values())
+    reasons = ", ".join(f"{count} {reason}" for reason, count in story.dead_letters.most_common())
+    console.print(f"\n[bold]What happened[/bold]  ({story.took_s:.0f} seconds)\n")
+    console.print(f"{story.sent.events:,} events were sent; {rejected:,} were dead-lettered ({reasons}).")
+    console.print(
+        "A group whose people did not change is carried over as it was: seeing it again tells nobody anything.\n"
+    )
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    headings = ("release", "night", "people", "groups", "new", "carried", "withheld", "suppressed", "largest breach")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for one in story.manifests:
+        counts = (one["rows"], one["groups"], one["formed"], one["carried"], one["withheld"], one["suppressed"])
+        breach = f"{one['max_breach']:.3f} of {one['bound']:.3f}"
+        table.add_row(str(one["release"]), str(one["published_at"])[:10], *(f"{count:,}" for count in counts), breach)
+    console.print(table)
+    console.print(
+        "\nThe largest breach is the surest anyone can be of one sensitive value of one person, from all releases "
+        "so far together. It grows as groups are formed anew, and never passes the bound."
+    )
+
+
+def _show_group(console: "Console", story: "Story") -> None:
+    """One published group: the rows on the left, the values on the right, and nothing that ties the two."""
+    from rich.columns import Columns
+    from rich.table import Table
+
+    last = story.releases[-1]
+    if not last.records:
+        return
+    group = _telling(story)
+    names = [attribute.name for attribute in story.policy.attributes]
+    rows = Table("rows", *names, box=None, header_style="bold", pad_edge=False)
+    for cell in group["cells"]:
+        rows.add_row(str(cell["rows"]), *_texts(cell["region"], names))
+    values = Table("count", story.policy.sensitive.name, box=None, header_style="bold", pad_edge=False)
+    listed = list(group["sensitive"].items())
+    for value, count in listed[:SHOWN_VALUES]:
+        values.add_row(str(count), value)
+    if len(listed) > SHOWN_VALUES:
+        values.add_row("", f"… and {len(listed) - SHOWN_VALUES} more")
+    people = sum(cell["rows"] for cell in group["cells"])
+    console.print(f"\n[bold]What is published[/bold]  (one group of release {last.number}: {people} people)\n")
+    console.print(Columns([rows, values], padding=(0, 6)))
+    console.print(
+        "\nWho the rows might be is on the left, what these people have on the right. Nothing says who has what."
+    )
+
+
+def _telling(story: "Story") -> dict[str, Any]:
+    """A group of the last release that fits on a screen and has been carried over, if there is one."""
+    groups: list[dict[str, Any]] = [json.loads(record) for record in story.releases[-1].records]
+    return min(groups, key=lambda group: (group["formed"] == story.releases[-1].number, abs(len(group["cells"]) - 4)))
+
+
+def _texts(region: dict[str, Any], names: list[str]) -> list[str]:
+    from streams.folder import region_text
+
+    return [region_text(region[name]).replace("|", ", ") for name in names]
+
+
+def _show_attack(console: "Console", story: "Story") -> None:
+    from rich.table import Table
+
+    k, bound = story.policy.k, 1 / story.policy.l
+    naive, shoal = story.naive, story.shoal
+    console.print("\n[bold]What an attacker learns who keeps and compares all releases[/bold]\n")
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("")
+    table.add_column("each release alone", justify="right")
+    table.add_column("Shoal", justify="right")
+    table.add_row(
+        f"people whose row fits fewer than {k} people",
+        _bad(f"{naive.rows_below_k:,} of {naive.present:,}", naive.rows_below_k),
+        _bad(f"{shoal.rows_below_k:,} of {shoal.present:,}", shoal.rows_below_k),
+    )
+    table.add_row(
+        f"people linked to a value with more than {bound:.2f}",
+        _bad(f"{naive.values_above_bound:,} of {naive.ever:,}", naive.values_above_bound),
+        _bad(f"{shoal.values_above_bound:,} of {shoal.ever:,}", shoal.values_above_bound),
+    )
+    table.add_row(
+        "the surest they can be of one value of one person",
+        _bad(f"{naive.surest:.2f}", naive.values_above_bound),
+        _bad(f"{shoal.surest:.2f}", shoal.values_above_bound),
+    )
+    table.add_row(
+        "[dim]not promised: one value left, if values never changed[/dim]",
+        f"[dim]{naive.pinned:,}[/dim]",
+        f"[dim]{shoal.pinned:,}[/dim]",
+    )
+    console.print(table)
+    console.print(
+        f"\nThe other publisher anonymizes each release well, by itself: never fewer than {k} people in a class, no "
+        f"value held by more than {bound:.0%} of one. Comparing its releases is what undoes it."
+    )
+
+
+def _bad(text: str, count: int) -> str:
+    return f"[red]{text}[/red]" if count else f"[green]{text}[/green]"
+
+
+def _show_files(console: "Console", story: "Story") -> None:
+    console.print("\n[bold]Where to look[/bold]\n")
+    folder = story.folder
+    for place, what in (
+        (folder / "releases", "what is published: rows.csv and values.csv open in a spreadsheet"),
+        (folder / "clinic", "what went in: policy.yaml, its hierarchies, events.jsonl"),
+        (folder / "replay" / "rejects.jsonl", "which events were rejected, and why"),
+        (folder / "private", "who was published where: never published, only for checking"),
+        (folder / "worker.log", "what the worker said"),
+    ):
+        console.print(f"  {place!s:<32} {what}", soft_wrap=True)
+    console.print(
+        "\nThe service's releases and a replay of the same events and secret are the same bytes; that was checked. "
+        "This was an embedded broker, for trying things out only: README.md says how to run on Kafka and Redis."
+    )

@@ -1,0 +1,387 @@
+"""Ingest: events from the topic into the window in Redis, each with effect once.
+
+The steps, as in docs/protocol.md:
+
+1. poll   records of the partitions this worker holds;
+2. fold   decode, judge and fold them in memory, partition by partition;
+3. commit one script per partition: the window's entries, the marks of rejected records and the next offset, together;
+4. send   the rejected records to the dead-letter topic (deadletter.py), beside the loop;
+5. clear  their marks.
+
+Offsets are Redis's. A partition that is assigned to this worker is claimed there, loaded, and the consumer is put where
+Redis says. Kafka's own group offsets are committed now and then for whoever watches the lag, and never believed.
+
+A partition's commit is on its way while the next partition is folded, so Redis and this process work at the same time.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from mode import Service
+
+from core.policy import Policy
+from streams.connection import is_passing, patiently
+from streams.deadletter import DeadLetterBox
+from streams.errors import GuaranteeError, InputError
+from streams.faults import crash_point
+from streams.log import get_log
+from streams.partition import MovedError, Partition, Record, load_partition
+from streams.settings import Settings
+from streams.store import FencedError, RedisError, Store
+from streams.topics import Topics
+
+_POLL_MS = 100
+_IDLE_S = 0.05  # how often an idle partition looks for a barrier
+_GROUP_COMMIT_S = 5.0
+_PROGRESS_S = 10.0
+_LETTERS_S = 2.0
+_MOST_WAITING = 50_000  # marks of one partition, before ingest waits for its dead letters
+
+
+class Ingest(Service, ConsumerRebalanceListener):
+    """The service. `fail` is called, once, with whatever this worker cannot go on after."""
+
+    def __init__(
+        self, settings: Settings, policy: Policy, store: Store, partitions: int, fail: Callable[[BaseException], None]
+    ) -> None:
+        super().__init__()
+        self._settings, self._policy, self._store, self._fail = settings, policy, store, fail
+        self._topics = Topics(policy.table)
+        self._count = partitions
+        self._consumer: AIOKafkaConsumer | None = None
+        self._assigned: frozenset[int] | None = None  # None while a rebalance is under way
+        self._is_aligned = False
+        self._not_before: dict[int, float] = {}
+        self._parts: dict[int, Partition] = {}
+        self._boxes: dict[int, DeadLetterBox] = {}
+        self._has_marks = asyncio.Event()
+        self._marked: dict[int, int] = {}
+        self._looked = self._committed = self._reported = 0.0
+        self.accepted = self.rejected = self._told = 0
+        self._log = get_log(table=policy.table)
+
+    # -- what the web views ask ---------------------------------------------------------------------------------------
+
+    @property
+    def held(self) -> list[int]:
+        """The partitions this worker is working on."""
+        return sorted(self._parts)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every partition assigned to this worker is loaded."""
+        return self._assigned is not None and self._assigned == self._parts.keys()
+
+    def lag(self) -> int:
+        """Records on the topic that this worker has still to take."""
+        consumer = self._consumer
+        if consumer is None:
+            return 0
+        behind = 0
+        for number, part in self._parts.items():
+            high = consumer.highwater(self._partition(number)) if self._is_assigned(number) else None
+            behind += max(0, (high or 0) - part.offset)
+        return behind
+
+    # -- the service --------------------------------------------------------------------------------------------------
+
+    @Service.task
+    async def _ingest(self) -> None:
+        try:
+            await self._work()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the worker must end, not go on without ingest
+            self._fail(error)
+
+    @Service.task
+    async def _bury(self) -> None:
+        try:
+            while not self.should_stop:
+                await self._await_marks()
+                await self._send_letters()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - likewise
+            self._fail(error)
+
+    async def on_stop(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        for box in self._boxes.values():
+            await box.close()
+        if consumer is not None:
+            with contextlib.suppress(KafkaError, asyncio.TimeoutError):
+                await asyncio.wait_for(consumer.stop(), 5.0)
+
+    def on_partitions_revoked(self, revoked: Any) -> None:  # noqa: ARG002 - all of them, always
+        """Called by aiokafka as a rebalance begins. What is folded and not committed may still be committed, or
+        refused.
+        """
+        self._assigned, self._is_aligned = None, False
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        """Called by aiokafka, without heartbeats meanwhile, so nothing is loaded here."""
+        self._assigned, self._is_aligned = frozenset(partition.partition for partition in assigned), False
+        self._log.info("ingest.assigned", partitions=len(self._assigned))
+
+    async def _work(self) -> None:
+        attempt = 0
+        while not self.should_stop:
+            try:
+                if self._consumer is None:
+                    self._consumer = await self._connect()
+                await self._turn(self._consumer)
+            except OffsetOutOfRangeError:
+                raise GuaranteeError(
+                    f"topic {self._topics.events} does not hold the offsets at which Redis says to go on: it was made "
+                    "anew or lost records, and its records must be kept for ever"
+                ) from None
+            except KafkaError as error:
+                attempt += 1
+                self._log.warning("kafka.retry", step="ingest", error=type(error).__name__, attempt=attempt)
+                await self._disconnect()
+                await self.sleep(min(2.0, 0.1 * 2 ** min(attempt, 5)))
+            else:
+                attempt = 0
+
+    async def _connect(self) -> AIOKafkaConsumer:
+        session_ms = int(1000 * self._settings.session_s)
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._settings.kafka_servers,
+            group_id=self._topics.ingest_group,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            isolation_level="read_committed",
+            session_timeout_ms=session_ms,
+            heartbeat_interval_ms=session_ms // 4,
+            max_poll_interval_ms=600_000,
+            max_partition_fetch_bytes=2 * 1024 * 1024,
+            fetch_max_wait_ms=_POLL_MS,
+            request_timeout_ms=max(30_000, session_ms + 5_000),
+            metadata_max_age_ms=60_000,
+        )
+        consumer.subscribe([self._topics.events], listener=self)
+        try:
+            await consumer.start()
+        except BaseException:
+            await consumer.stop()
+            raise
+        return consumer
+
+    async def _disconnect(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        self._assigned, self._is_aligned = None, False
+        if consumer is not None:
+            with contextlib.suppress(KafkaError, asyncio.TimeoutError):
+                await asyncio.wait_for(consumer.stop(), 5.0)
+
+    async def _turn(self, consumer: AIOKafkaConsumer) -> None:
+        """One round of steps 1 to 3."""
+        assigned = self._assigned
+        if assigned is None:
+            await asyncio.sleep(0.02)
+            await consumer.getmany(timeout_ms=0)  # raises what went wrong with the group
+            return
+        await self._hold(assigned)
+        if not await self._align(consumer):
+            return
+        fetched = await consumer.getmany(timeout_ms=_POLL_MS, max_records=self._settings.batch)
+        if not self._is_aligned:  # a rebalance has put the consumer where Kafka thinks it was
+            return
+        crash_point("ingest.1")
+        # Beyond the last record there may be the marks of transactions, which are no records but have offsets.
+        positions = {number: await consumer.position(self._partition(number)) for number in self._parts}
+        is_frozen = await self._is_frozen() if len(fetched) < len(self._parts) else False
+        work = []
+        for number, part in self._parts.items():
+            records = fetched.get(self._partition(number), ())
+            if records or positions[number] != part.offset or is_frozen:
+                work.append(self._advance(part, records, positions[number]))
+        if work:
+            await asyncio.gather(*work)
+        await self._report(consumer)
+
+    async def _hold(self, assigned: frozenset[int]) -> None:
+        """Claim and load what is assigned, let go of the rest."""
+        for number in [number for number in self._parts if number not in assigned]:
+            await self._drop(number)
+        for number in sorted(assigned - self._parts.keys()):
+            if number >= self._count:
+                raise InputError(
+                    f"topic {self._topics.events} has more partitions than the {self._count} it had when this worker "
+                    "started: a person's events would arrive in another partition"
+                )
+            if time.monotonic() < self._not_before.get(number, 0.0):
+                continue
+            began = time.monotonic()
+            token = await patiently(partial(self._store.claim, str(number)), self._on_retry)
+            await self._load(number, token)
+            people = len(self._parts[number].intake.roster) if number in self._parts else 0
+            seconds = round(time.monotonic() - began, 3)
+            self._log.info("ingest.loaded", partition=number, people=people, seconds=seconds)
+            self._is_aligned = False
+            if self._assigned != assigned:
+                return
+
+    async def _load(self, number: int, token: str) -> None:
+        """(Re)load a partition under a token it was claimed with."""
+        try:
+            part = await patiently(lambda: load_partition(self._store, number, token, self._policy), self._on_retry)
+        except FencedError:
+            self._on_fenced(number)
+            await self._drop(number)
+            return
+        self._parts[number] = part
+        box = self._boxes.get(number)
+        if box is None or box.token != token:
+            if box is not None:
+                await box.close()
+            self._boxes[number] = DeadLetterBox(
+                self._settings.kafka_servers, self._store, self._partition(number), str(number), token
+            )
+        self._mark(number)  # marks may be left from before
+
+    async def _drop(self, number: int) -> None:
+        self._parts.pop(number, None)
+        box = self._boxes.pop(number, None)
+        if box is not None:
+            await box.close()
+
+    async def _align(self, consumer: AIOKafkaConsumer) -> bool:
+        """Put the consumer where Redis is. False if a rebalance came in between."""
+        if self._is_aligned:
+            return bool(self._parts) or await self._rest()
+        for number in self._assigned or ():
+            part = self._parts.get(number)
+            if not self._is_assigned(number):
+                return False
+            if part is None:  # claimed by another; Kafka will tell us, or it will be ours again
+                consumer.pause(self._partition(number))
+            else:
+                consumer.resume(self._partition(number))
+                consumer.seek(self._partition(number), part.offset)
+        self._is_aligned = self._assigned is not None and bool(self._parts)
+        return self._is_aligned or await self._rest()
+
+    async def _rest(self) -> bool:
+        await self.sleep(_IDLE_S)
+        return False
+
+    async def _is_frozen(self) -> bool:
+        """Whether a release is frozen that some idle partition has not passed yet."""
+        now = time.monotonic()
+        if now - self._looked < _IDLE_S:
+            return False
+        self._looked = now
+        release = await patiently(lambda: self._store.redis.hget(self._store.key("barrier"), "release"), self._on_retry)
+        return release is not None and any(part.window == int(release) for part in self._parts.values())
+
+    async def _advance(self, part: Partition, records: Sequence[Record], position: int) -> None:
+        """Steps 2 and 3 for one partition, in two parts where a barrier lies in between."""
+        try:
+            while True:
+                head, records, after = part.split(records, position)
+                batch = part.fold(head, after, self._store.seal)
+                crash_point("ingest.2")
+                reply = await part.commit(self._store, batch)
+                crash_point("ingest.3")
+                self.accepted += batch.accepted
+                self.rejected += len(batch.marks)
+                if reply.waiting:
+                    self._mark(part.number)
+                    if reply.waiting > _MOST_WAITING:
+                        await self._await_letters(part.number)
+                if reply.applied > part.settled:
+                    await part.settle(self._store, reply.applied)
+                if part.offset >= position:
+                    return
+        except MovedError:
+            self._log.warning("ingest.reloaded", partition=part.number, reason="moved")
+            await self._reload(part)
+        except FencedError:
+            self._on_fenced(part.number)
+            await self._drop(part.number)
+            self._is_aligned = False
+        except RedisError as error:
+            if not is_passing(error):
+                raise
+            self._log.warning("ingest.reloaded", partition=part.number, reason="redis", error=type(error).__name__)
+            await self._reload(part)
+
+    async def _reload(self, part: Partition) -> None:
+        """What is in memory is ahead of Redis, or Redis was set back: start again from what is there."""
+        self._is_aligned = False
+        await self._load(part.number, part.token)
+
+    def _on_fenced(self, number: int) -> None:
+        # Kafka is about to say so too. If it does not within a session, the partition is ours after all.
+        self._not_before[number] = time.monotonic() + self._settings.session_s + 1.0
+        self._log.warning("ingest.fenced", partition=number)
+
+    def _on_retry(self, error: BaseException, attempt: int) -> None:
+        if attempt in (1, 5) or attempt % 30 == 0:
+            self._log.warning("redis.retry", step="ingest", error=type(error).__name__, attempt=attempt)
+
+    # -- dead letters -------------------------------------------------------------------------------------------------
+
+    def _mark(self, number: int) -> None:
+        """Dead letters of this partition are to be sent, or may be."""
+        self._marked[number] = self._marked.get(number, 0) + 1
+        self._has_marks.set()
+
+    async def _await_marks(self) -> None:
+        self._has_marks.clear()
+        if not self._marked:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._has_marks.wait(), _LETTERS_S)
+        if not self._marked:  # a release marks the events that came to the wrong partition, in Redis
+            for number in self._parts:
+                self._mark(number)
+
+    async def _send_letters(self) -> None:
+        """Steps 4 and 5 for every partition that has marks."""
+        for number, seen in sorted(self._marked.items()):
+            part, box = self._parts.get(number), self._boxes.get(number)
+            try:
+                if part is not None and box is not None:
+                    await box.empty(part.rejected)
+            except FencedError:
+                self._log.info("deadletter.fenced", partition=number)  # the commit of a batch will notice as well
+            except (KafkaError, RedisError) as error:
+                if isinstance(error, RedisError) and not is_passing(error):
+                    raise
+                self._log.warning("deadletter.retry", partition=number, error=type(error).__name__)
+                await self.sleep(0.5)
+                continue
+            if self._marked.get(number) == seen:
+                del self._marked[number]
+
+    async def _await_letters(self, number: int) -> None:
+        """More is rejected than can be sent: do not let the marks grow without end."""
+        while number in self._marked and number in self._parts and not self.should_stop:
+            await self.sleep(0.1)
+
+    # -- what others see ----------------------------------------------------------------------------------------------
+
+    async def _report(self, consumer: AIOKafkaConsumer) -> None:
+        now = time.monotonic()
+        if now - self._committed > _GROUP_COMMIT_S and self._is_aligned:
+            self._committed = now
+            offsets = {self._partition(number): part.offset for number, part in self._parts.items()}
+            with contextlib.suppress(KafkaError, asyncio.TimeoutError):  # it is only for onlookers
+                await asyncio.wait_for(consumer.commit(offsets), 3.0)
+        if now - self._reported > _PROGRESS_S and self.accepted + self.rejected != self._told:
+            self._reported, self._told = now, self.accepted + self.rejected
+            self._log.info("ingest.progress", accepted=self.accepted, rejected=self.rejected, lag=self.lag())
+
+    def _partition(self, number: int) -> TopicPartition:
+        return TopicPartition(self._topics.events, number)
+
+    def _is_assigned(self, number: int) -> bool:
+        return self._consumer is not None and self._partition(number) in self._consumer.assignment()

@@ -1,0 +1,322 @@
+"""`shoal rebuild`: make the state in Redis again from the topics, and prove that it is the one that was published from.
+
+Every manifest on the releases topic says, in its headers, where the window of its release ended in each partition of
+the events topic. So the same events are read in the same windows, judged by the same intake, and planned by the same
+engine; the manifest that comes out must be the published one, byte for byte, or nothing is written. It holds the
+sha256 of the release's content and of the manifest before, so that this is equality of everything.
+
+What was rejected up to the last release and is not on the dead-letter topic is marked to be sent. What comes after
+the last release is for the worker to take, which finds its own dead letters on the topic and does not send them
+again.
+"""
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+from redis.exceptions import RedisError
+
+from core.event import Reject
+from core.intake import Delta, Intake
+from core.plan import Plan, Window, plan
+from core.policy import Policy
+from core.state import ENGINE, State
+from streams.codec import decode_event
+from streams.consume import PublishedRelease, open_releases
+from streams.deadletter import sent_offsets, target_of
+from streams.errors import GuaranteeError, InputError, ServiceError
+from streams.identity import identity_of
+from streams.log import configure_log, get_log
+from streams.partition import PERSON_KIND, content_type
+from streams.policyfile import load_policy
+from streams.publish import Publisher
+from streams.reader import open_reader, read_to_end
+from streams.records import Mark, pack
+from streams.redo import OUTBOX, foreign_ids
+from streams.seal import make_seal
+from streams.settings import Settings
+from streams.store import SHARDS, TRIGGERS, Store, meta_fields, shard_of
+from streams.thread import in_thread
+from streams.topics import Topics, partition_counts
+from streams.trigger import Trigger, read_trigger
+
+_CHUNK = 1_000
+_POLL_MS = 200
+
+
+def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
+    """Rebuild and return 0. Raises StreamsError, with its exit code, if the state cannot be proved or a service is
+    missing.
+    """
+    configure_log(settings.log_format, settings.log_level, debug=debug)
+    policy = load_policy(settings.policy_path)
+    try:
+        return asyncio.run(_rebuild(settings, policy))
+    except KafkaError as error:
+        raise ServiceError("Kafka went away during the rebuild; Redis holds no state now, so run it again") from error
+    except RedisError as error:
+        raise ServiceError("Redis went away during the rebuild; it holds no state now, so run it again") from error
+
+
+async def _rebuild(settings: Settings, policy: Policy) -> int:
+    store = Store(settings.redis, policy.table, make_seal(settings.state_key_bytes))
+    log = get_log(table=policy.table)
+    servers, topics = settings.kafka_servers, Topics(policy.table)
+    await store.connect(settings.connect_s)
+    counts = await partition_counts(servers, settings.connect_s)
+    if topics.events not in counts or topics.releases not in counts:
+        raise InputError(f"there are no topics of table {policy.table} to rebuild from")
+    partitions = counts[topics.events]
+    publisher = Publisher(servers, policy.table)
+    try:
+        # From here on no worker publishes: what it has under way ends before the topic is read.
+        await publisher.start()
+        last = await publisher.last()
+        if last is None:
+            raise InputError(f"nothing of table {policy.table} is published yet: start the worker, it begins by itself")
+        if await _is_current(store, policy, last.number, last.value):
+            print(f"Redis already holds release {last.number} of table {policy.table}, the last one published.")
+            return 0
+        replayed = _Replayed(policy, settings.key_bytes, partitions)
+        async with (
+            _open_events(servers, topics.events, partitions) as events,
+            open_releases(servers, policy.table, settings.connect_s) as reader,
+        ):
+            async for release in reader.releases():
+                began = time.monotonic()
+                await replayed.follow(release, events)
+                seconds, people = round(time.monotonic() - began, 3), len(replayed.state.people)
+                log.info("rebuild.release", release=release.number, seconds=seconds, people=people)
+        await replayed.read_triggers(servers, topics)
+        unsent = await _unsent(replayed, servers, topics, has_letters=topics.dead_letter in counts)
+        await _write(store, settings, policy, replayed, unsent)
+    finally:
+        await publisher.stop()
+        await store.close()
+    print(f"Table {policy.table} is rebuilt: {replayed.state.meta.release} releases, each as it was published.")
+    return 0
+
+
+async def _is_current(store: Store, policy: Policy, number: int, manifest: bytes) -> bool:
+    """Whether there is nothing to do. Raises InputError if Redis is one release ahead: the worker publishes that."""
+    digest = sha256(manifest).hexdigest()
+    meta = await store.meta()
+    if meta is None or meta.release < number:
+        return False
+    if meta.release == number:
+        return meta.manifest == digest
+    sealed = await store.redis.hget(store.key(f"stage:{meta.release}:{OUTBOX}"), "manifest")
+    if meta.release == number + 1 and sealed is not None and json.loads(sealed)["previous"] == digest:
+        raise InputError(
+            f"Redis holds release {meta.release} of table {policy.table}, sealed and not published yet: nothing is "
+            "lost, start the worker and it will publish it"
+        )
+    return False
+
+
+class _Replayed:
+    """The state as it follows from the events, release by release, and the marks of what was rejected on the way."""
+
+    def __init__(self, policy: Policy, key: bytes, partitions: int) -> None:
+        self._policy = policy
+        self.state = State.empty(policy, key)
+        self.offsets = [0] * partitions
+        self.trigger = -1
+        self.fired = time.time()
+        self.marks: dict[str, list[Mark]] = {str(number): [] for number in range(partitions)}
+        self._intakes = [Intake(policy, {}) for _ in range(partitions)]
+
+    async def follow(self, release: PublishedRelease, events: "_Events") -> None:
+        """Make the next release again. Raises GuaranteeError if it is not the published one, InputError if it cannot
+        be.
+        """
+        self._check(release)
+        ends = _offsets(release, len(self.offsets))
+        for number, end in enumerate(ends):
+            async for records in events.read(number, end):
+                self._take(number, records)
+        window = Window(_text(release, "at"), {n: dict(intake.window) for n, intake in enumerate(self._intakes)})
+        made = await in_thread(plan, self.state, window, self._policy, release.number)
+        if made.release.manifest != release.manifest:
+            raise GuaranteeError(
+                f"release {release.number} of table {self._policy.table} does not come out as it was published: the "
+                "events, the policy, SHOAL_KEY or the engine are not those it was made from"
+            )
+        self._settle(made, window.deltas)
+        self.offsets, self.trigger = list(ends), int(release.headers["trigger"])
+        if window.at is not None:
+            self.fired = datetime.fromisoformat(window.at).timestamp()
+        await in_thread(self.state.apply, made.change)
+
+    async def read_triggers(self, servers: list[str], topics: Topics) -> None:
+        """Mark the triggers that were rejected before the last one that made a release."""
+        self.marks[TRIGGERS] = []
+        async with open_reader(servers) as consumer:
+            async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), 0):
+                for record in records:
+                    asked = read_trigger(Trigger(record.offset, record.value, record.headers))
+                    if record.offset < self.trigger and isinstance(asked, Reject):
+                        mark = Mark(record.offset, str(asked.reason), asked.field, asked.op)
+                        self.marks[TRIGGERS].append(mark)
+
+    def _check(self, release: PublishedRelease) -> None:
+        engine, policy = release.meaning.get("engine"), release.meaning.get("policy")
+        if engine != ENGINE:
+            raise InputError(
+                f"release {release.number} of table {self._policy.table} was made by engine {engine}, and this is "
+                f"engine {ENGINE}: run the version of Shoal that made it"
+            )
+        if policy != self._policy.digest:
+            raise InputError(
+                f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
+                "hierarchy file has changed since"
+            )
+
+    def _take(self, number: int, records: Iterable[Any]) -> None:
+        intake, marks = self._intakes[number], self.marks[str(number)]
+        for record in records:
+            event = decode_event(record.value, content_type(record.headers))
+            refused = event if isinstance(event, Reject) else intake.take(event, record.offset)
+            if refused is not None:
+                marks.append(Mark(record.offset, str(refused.reason), refused.field, refused.op))
+
+    def _settle(self, made: Plan, windows: Mapping[int, Mapping[str, Delta]]) -> None:
+        for number, offset in made.misrouted:
+            self.marks[str(number)].append(Mark(offset, "wrong-partition", None, None))
+        foreign = foreign_ids(made, self.state, windows)
+        for number, intake in enumerate(self._intakes):
+            intake.cut()
+            for person in foreign.get(number, ()):
+                intake.roster.pop(person, None)
+
+
+class _Events:
+    """The events topic, read forward in windows."""
+
+    def __init__(self, consumer: AIOKafkaConsumer, topic: str, partitions: int) -> None:
+        self._consumer = consumer
+        self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
+        self._held: list[deque[Any]] = [deque() for _ in range(partitions)]
+
+    async def start(self) -> None:
+        """Raises GuaranteeError if the beginning of the topic is gone."""
+        begins = await self._consumer.beginning_offsets(self._partitions)
+        if any(begins.values()):
+            topic = self._partitions[0].topic
+            raise GuaranteeError(f"the start of topic {topic} is gone, so the state cannot be made again from it")
+        self._consumer.assign(self._partitions)
+        for partition in self._partitions:
+            self._consumer.seek(partition, 0)
+            self._consumer.pause(partition)
+
+    async def read(self, number: int, end: int) -> AsyncIterator[list[Any]]:
+        """Committed records of one partition up to offset `end`, from where the last call stopped."""
+        partition, held = self._partitions[number], self._held[number]
+        while True:
+            ready = []
+            while held and held[0].offset < end:
+                ready.append(held.popleft())
+            if ready:
+                yield ready
+            if held or await self._consumer.position(partition) >= end:
+                return
+            self._consumer.resume(partition)
+            fetched = await self._consumer.getmany(partition, timeout_ms=_POLL_MS)
+            self._consumer.pause(partition)
+            held.extend(fetched.get(partition, ()))
+            high = self._consumer.highwater(partition)
+            if high is not None and high < end:
+                raise GuaranteeError(
+                    f"topic {partition.topic}, partition {number}, ends at offset {high}, and a release was made of "
+                    f"events up to {end}: records are lost"
+                )
+
+
+@asynccontextmanager
+async def _open_events(servers: list[str], topic: str, partitions: int) -> AsyncIterator[_Events]:
+    async with open_reader(servers) as consumer:
+        events = _Events(consumer, topic, partitions)
+        await events.start()
+        yield events
+
+
+def _offsets(release: PublishedRelease, partitions: int) -> Sequence[int]:
+    try:
+        ends = json.loads(release.headers["offsets"])
+        int(release.headers["trigger"])
+    except (KeyError, ValueError):
+        raise InputError(
+            f"release {release.number} does not say what it was made of, so it cannot be made again"
+        ) from None
+    if len(ends) != partitions:
+        raise InputError(
+            f"release {release.number} was made of {len(ends)} partitions of the events topic, which has {partitions}"
+        )
+    return [int(end) for end in ends]
+
+
+def _text(release: PublishedRelease, header: str) -> str | None:
+    value = release.headers.get(header)
+    return None if value is None else value.decode()
+
+
+async def _unsent(
+    replayed: _Replayed, servers: list[str], topics: Topics, *, has_letters: bool
+) -> dict[str, list[Mark]]:
+    """The marks of what was rejected and is not on the dead-letter topic."""
+    unsent: dict[str, list[Mark]] = {}
+    for label, marks in replayed.marks.items():
+        if not marks:
+            continue
+        is_trigger = label == TRIGGERS
+        source = TopicPartition(topics.triggers if is_trigger else topics.events, 0 if is_trigger else int(label))
+        sent = await sent_offsets(servers, target_of(topics), source, 0) if has_letters else set()
+        unsent[label] = [mark for mark in marks if mark.offset not in sent]
+    return unsent
+
+
+async def _write(
+    store: Store, settings: Settings, policy: Policy, replayed: _Replayed, unsent: Mapping[str, list[Mark]]
+) -> None:
+    """Everything of the table, `meta` last: until that is there, Redis counts as knowing nothing."""
+    await store.wipe()
+    state, seal = replayed.state, store.seal
+    entries: dict[str, list[bytes]] = {}
+
+    def collect() -> None:
+        for person_id, person in state.people_records():
+            field = seal.field(person_id)
+            value = seal.close(PERSON_KIND, field, person_id, pack(tuple(person)))
+            entries.setdefault(f"people:{person.home}:{shard_of(field)}", []).extend((field, value))
+        for group, record in state.group_records():
+            entries.setdefault(f"groups:{group % SHARDS}", []).extend((str(group).encode(), pack(tuple(record))))
+        for node, split in state.node_records():
+            entries.setdefault("tree", []).extend((str(node).encode(), pack(tuple(split))))
+
+    await in_thread(collect)
+    for key, pairs in entries.items():
+        pipeline = store.redis.pipeline(transaction=False)
+        for start in range(0, len(pairs), 2 * _CHUNK):
+            pipeline.execute_command("HSET", store.key(key), *pairs[start : start + 2 * _CHUNK])
+        await pipeline.execute()
+    for label, marks in unsent.items():
+        for start in range(0, len(marks), _CHUNK):
+            packed = [pack(mark) for mark in marks[start : start + _CHUNK]]
+            await store.redis.rpush(store.key(f"rejects:{label}"), *packed)
+    release = state.meta.release
+    ingest: dict[str, str] = {"trigger": str(replayed.trigger + 1), "fired": repr(replayed.fired)}
+    for number, offset in enumerate(replayed.offsets):
+        ingest |= {f"offset:{number}": str(offset), f"window:{number}": str(release + 1)}
+    fields = meta_fields(identity_of(settings, policy, store), len(replayed.offsets), time.time(), state.meta)
+    pipeline = store.redis.pipeline(transaction=True)
+    pipeline.hset(store.key("ingest"), mapping=ingest)
+    pipeline.hset(store.key("meta"), mapping=fields)
+    await pipeline.execute()

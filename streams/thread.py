@@ -1,0 +1,40 @@
+"""Running a long computation beside the event loop, in a thread that does not keep the process from ending.
+
+The default executor's threads are waited for at exit; a plan in the making would hold up a shutdown for as long as it
+takes, to no use: what is not sealed is made again.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """What `function` returns or raises. Cancelling stops the waiting, not the thread."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if outcome.cancelled():
+            return
+        if error is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, raised = None, None
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is awaited
+            raised = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, raised)
+
+    threading.Thread(target=run, name="shoal-plan", daemon=True).start()
+    return await outcome

@@ -1,0 +1,58 @@
+"""The chain of releases: whatever does not fit is found."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from streams.chain import Chain
+from streams.errors import GuaranteeError
+
+RECORDS = [b'{"group":"g1"}', b'{"group":"g2"}']
+
+
+def manifest(number: int, previous: bytes | None, records: list[bytes], /, **changes: Any) -> bytes:
+    fields = {
+        "table": "t",
+        "release": number,
+        "previous": None if previous is None else sha256(previous).hexdigest(),
+        "content": sha256(b"".join(record + b"\n" for record in records)).hexdigest(),
+        "groups": len(records),
+    }
+    return json.dumps(fields | changes).encode()
+
+
+def test_releases_that_follow_each_other_are_an_unbroken_chain() -> None:
+    chain = Chain("t")
+    first = manifest(1, None, RECORDS)
+    assert chain.add(RECORDS, first)["release"] == 1
+    chain.add([], manifest(2, first, []))
+    assert chain.number == 2
+
+
+@pytest.mark.parametrize(
+    ("records", "change", "problem"),
+    [
+        (RECORDS, {"release": 3}, "is missing, or out of order"),
+        (RECORDS, {"release": 1}, "is missing, or out of order"),
+        (RECORDS, {"previous": None}, "does not follow"),
+        (RECORDS, {"previous": "00" * 32}, "does not follow"),
+        (RECORDS, {"table": "other"}, "another table"),
+        (RECORDS[:1], {}, "has other records"),
+        (RECORDS[::-1], {}, "has other records"),
+        (RECORDS, {"groups": 3}, "another number of groups"),
+    ],
+)
+def test_a_release_that_does_not_fit_breaks_it(records: list[bytes], change: dict[str, Any], problem: str) -> None:
+    chain = Chain("t")
+    first = manifest(1, None, [])
+    chain.add([], first)
+    with pytest.raises(GuaranteeError, match=problem):
+        chain.add(records, manifest(2, first, RECORDS, **change))
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff"])
+def test_a_manifest_that_is_none_breaks_it_without_being_shown(content: bytes) -> None:
+    with pytest.raises(GuaranteeError, match="the manifest of release 1 cannot be read"):
+        Chain("t").add([], content)
