@@ -1,7 +1,7 @@
 """Claims: what one person's promise asks of the group they are put into, and whether a group keeps it, exactly.
 
 Without a guard the promise is about each protected value (G2), with a guard about all leaves under its node together
-(G4), with the empty guard about nothing. Either way it is: survival so far, times (1 - w/n), stays at or above 1 - bound.
+(G4), with the empty guard about nothing. Either way: survival so far, times (1 - w/n), stays at or above 1 - bound.
 """
 
 import math

@@ -1,10 +1,10 @@
 """The ledger: what each person has already paid, kept so that any breach can be recomputed exactly (Wong, section 7).
 
 Layout. A person's account is the chain of groups they were ever published in (see `core/people.py`); a group's
-histogram is stored once and shared by everybody who was in it. A group that is carried over is the same draw, so it stands in the
-chain once (DESIGN, G2). From the two, survival for any value or set of values follows at any time, also after a guard
-changed. Beside the histograms, the share w/n of every protected leaf stands in flat arrays, group after group, so that
-the accounts of a whole pool can be worked out at once.
+histogram is stored once and shared by everybody who was in it. A group that is carried over is the same draw, so it
+stands in the chain once (DESIGN, G2). From the two, survival for any value or set of values follows at any time, also
+after a guard changed. Beside the histograms, the share w/n of every protected leaf stands in flat arrays, group after
+group, so that the accounts of a whole pool can be worked out at once.
 
 Floats guide the search for groups; where a float comes near the bound, exact fractions decide, so rounding can never
 spend more than was promised.
@@ -60,7 +60,7 @@ def effective_people(people: int, shown: Iterable[tuple[int, int]]) -> int:
 
 
 class Ledger:
-    """Every group ever formed, and what being in it costs. Groups are numbered from 1 without gaps."""
+    """Every group ever formed, and what being in it costs. Groups are numbered from 1."""
 
     def __init__(self, policy: Policy) -> None:
         self._hierarchy = policy.sensitive.hierarchy
@@ -85,10 +85,11 @@ class Ledger:
         return len(self._records)
 
     def extend(self, records: Sequence[tuple[int, GroupRecord]]) -> None:
-        """Add formations, in the order of their numbers and right after the last one."""
+        """Add formations, in the order of their numbers, which are larger than any so far."""
         if not records:
             return
-        assert records[0][0] == len(self._start) - 1
+        first = len(self._start) - 1
+        assert records[0][0] >= first
         self._records.update(records)
         groups = np.repeat(np.arange(len(records)), [len(record.shown) for _, record in records])
         pairs = np.array([pair for _, record in records for pair in record.shown], dtype=np.int64).reshape(-1, 2)
@@ -98,17 +99,19 @@ class Ledger:
         leaf = self._leaf_of[node]
         kept = (leaf >= 0) & ~self._is_open[leaf]
         for index in inner:  # a raised value weighs on every leaf under it
-            first, last = self._hierarchy.first[node[index]], self._hierarchy.last[node[index]]
-            leaf = np.concatenate([leaf, np.arange(first, last)])
-            groups = np.concatenate([groups, np.full(last - first, groups[index])])
-            count = np.concatenate([count, np.full(last - first, count[index] / (last - first))])
-            kept = np.concatenate([kept, ~self._is_open[first:last]])
+            under = np.arange(self._hierarchy.first[node[index]], self._hierarchy.last[node[index]])
+            leaf = np.concatenate([leaf, under])
+            groups = np.concatenate([groups, np.full(len(under), groups[index])])
+            count = np.concatenate([count, np.full(len(under), count[index] / len(under))])
+            kept = np.concatenate([kept, ~self._is_open[under]])
         leaf, groups, count = leaf[kept], groups[kept], count[kept]
         order = np.argsort(groups, kind="stable")
         share = np.minimum(1.0, count / people[groups]) if len(groups) else count
         self._leaf = np.concatenate([self._leaf, leaf[order].astype(np.int32)])
         self._share = np.concatenate([self._share, share[order]])
-        sizes = np.bincount(groups, minlength=len(records))
+        numbers = np.array([number for number, _ in records], dtype=np.int64) - first
+        sizes = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
+        sizes[numbers] = np.bincount(groups, minlength=len(records))
         self._start = np.concatenate([self._start, self._start[-1] + np.cumsum(sizes)])
 
     def record(self, group: int) -> GroupRecord:

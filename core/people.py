@@ -127,6 +127,11 @@ class People:
         known, ids, later = len(self._ids), self._ids, self._later_ids
         return [ids[row] if row < known else later[row - known] for row in rows.tolist()]
 
+    def roster(self) -> dict[str, int]:
+        """Everyone's status by id, as `Intake` wants it."""
+        everyone = np.arange(self.size)
+        return dict(zip(self.ids(everyone), self.status.tolist(), strict=True))
+
     @property
     def columns(self) -> Sequence[Column]:
         """One column of quasi-identifiers per attribute."""

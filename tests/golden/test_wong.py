@@ -68,7 +68,9 @@ def test_exactly_the_bound_can_be_afforded_and_a_hair_more_cannot() -> None:
     policy = clinic_policy(l=3)
     ledger, hiv = Ledger(policy), policy.sensitive.hierarchy.leaf_code["hiv"]
     node = policy.sensitive.hierarchy.leaf_node[hiv]
-    ledger.extend([(1, GroupRecord(1, 5, ((node, 1),)))])  # survival 4/5; 2/3 is the floor, so 5/6 is exactly affordable
+    ledger.extend(
+        [(1, GroupRecord(1, 5, ((node, 1),)))]
+    )  # survival 4/5; 2/3 is the floor, so 5/6 is exactly affordable
     assert ledger.can_afford((1,), (hiv, hiv + 1), 0.8, Fraction(1, 6), Fraction(1, 3))
     assert not ledger.can_afford((1,), (hiv, hiv + 1), 0.8, Fraction(1, 6) + Fraction(1, 10**15), Fraction(1, 3))
 

@@ -66,6 +66,7 @@ POLICIES = st.builds(
         ]
     ),
     case_ids=st.booleans(),
+    flat=st.booleans(),
 )
 
 

@@ -14,7 +14,7 @@ from core.policy import Policy
 from core.pool import Pool
 from tests.series import DISEASES, clinic_policy
 
-FLU, COLD, ASTHMA, GASTRITIS, HIV, ULCER, GOUT, LUPUS = range(8)
+FLU, COLD, ASTHMA, GASTRITIS, HIV, ULCER, GOUT, LUPUS = range(8)  # codes of the flat list
 ONCE = {"name": "adaptive", "releases": 1}  # the ratio is l itself
 
 
@@ -31,7 +31,7 @@ class _Case:
         policy: Policy | None = None,
         **privacy: Any,
     ) -> None:
-        self.policy = policy or clinic_policy(k=1, **privacy)
+        self.policy = policy or clinic_policy(k=1, flat=True, **privacy)
         self.values = values
         people = People(self.policy.attributes, Keyed(b"test", "clinic"))
         people.extend(
@@ -97,7 +97,7 @@ def test_open_values_need_no_company() -> None:
 
 
 def test_someone_whose_budget_for_a_value_is_spent_is_never_grouped_with_it_again() -> None:
-    policy = clinic_policy(k=1, strategy=ONCE)
+    policy = clinic_policy(k=1, strategy=ONCE, flat=True)
     ledger, node = Ledger(policy), policy.sensitive.hierarchy.leaf_node
     ledger.extend([(1, GroupRecord(1, 2, ((node[ASTHMA], 1), (node[HIV], 1))))])
     case = _Case([ASTHMA, HIV, GASTRITIS, ULCER], exposures={0: (1,)}, ledger=ledger, policy=policy)
@@ -114,7 +114,7 @@ def test_a_guard_keeps_all_values_under_its_node_apart_from_its_person() -> None
 
 
 def test_a_guard_on_a_leaf_with_a_bound_of_its_own_asks_for_a_larger_group() -> None:
-    hiv = clinic_policy().sensitive.hierarchy.leaf_node[HIV]
+    hiv = clinic_policy(flat=True).sensitive.hierarchy.leaf_node[HIV]
     values = [HIV, *[ASTHMA, GASTRITIS, ULCER, GOUT, LUPUS] * 4]
     case = _Case(values, guards={0: Guard(hiv, 0.1)}, strategy=ONCE)
     assert len(case.company(0)) >= 10
@@ -127,5 +127,17 @@ def test_the_empty_guard_asks_for_nothing() -> None:
 
 
 def test_a_guard_over_an_open_value_hides_it_where_nothing_else_helps() -> None:
-    flu = clinic_policy().sensitive.hierarchy.leaf_node[FLU]
+    flu = clinic_policy(flat=True).sensitive.hierarchy.leaf_node[FLU]
     assert _Case([FLU, FLU], guards={0: Guard(flu)}).stars >= {0}
+
+
+def test_a_value_too_frequent_is_raised_rather_than_suppressed_where_the_hierarchy_allows() -> None:
+    policy = clinic_policy(k=1, strategy=ONCE)
+    code = policy.sensitive.hierarchy.leaf_code
+    stomach = policy.sensitive.hierarchy.node_of["stomach"]
+    case = _Case(
+        [code["gastritis"], code["gastritis"], code["hiv"], code["gout"]] * 2 + [code["gastritis"]], policy=policy
+    )
+    shown = [node for raised in case.made.raised.values() for node in raised.values()]
+    assert shown
+    assert set(shown) == {stomach}
