@@ -62,6 +62,11 @@ Leaf = Annotated[
 Leaves = Annotated[list[Leaf], Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 CountOrZero = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+Participation = Annotated[
+    int | Literal["all"],
+    BeforeValidator(_read_participation),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"const": "all"}]}),
+]
 Whole = Annotated[int, Field(ge=-LARGEST_INT, le=LARGEST_INT)]
 
 
@@ -129,7 +134,7 @@ class PrivacySection(Section):
     l: Annotated[float, Field(gt=1, le=LARGEST_COUNT)]
     strategy: StrategySection = StrategySection(name="adaptive", releases=10)
     headroom: CountOrZero | None = None
-    participation: Annotated[int | Literal["all"], BeforeValidator(_read_participation)] = 0
+    participation: Participation = 0
     sampling: Annotated[float, Field(gt=0, le=1, description="below 1 is refused by this version")] = 1.0
     overlap: Count = 2
     search: Count = 32

@@ -28,6 +28,7 @@ COMMANDS = {
     "produce": "Send a file of events to the events topic.",
     "release": "Ask the running service for a release now.",
     "releases": "Read the releases topic, and check that it is unbroken.",
+    "audit": "Check everything published against the truth, trusting nobody.",
     "policy": "Check a policy, or print the JSON Schemas.",
     "rebuild": "Rebuild Redis from the topics.",
 }

@@ -1,0 +1,16 @@
+"""The auditor: recomputes every promise from what was published and who was where, trusting nobody, least the engine.
+
+It imports the policy, hierarchies and errors, and nothing else of core; import-linter keeps it so. Start with
+`auditor.py`. One criterion, one file, one citation: `chain` (G6), `cells` and `onetree` (G1), `linking` and `exposure`
+(G2), `guards` (G4), and `carrying`, `values`, `members`, `counts`, `cases` (what the contract says of releases).
+`truth` folds events, `worlds` enumerates, `naive` and `attacks` show what would have happened otherwise.
+"""
+
+from core.audit.auditor import Auditor
+from core.audit.published import Stored
+from core.audit.report import Report
+from core.audit.scope import NotCoveredError
+from core.audit.text import write_report
+from core.audit.truth import Asked, Truth
+
+__all__ = ["Asked", "Auditor", "NotCoveredError", "Report", "Stored", "Truth", "write_report"]

@@ -1,0 +1,135 @@
+"""The auditor: sees a series of releases one by one, with or without secrets, and reports on every promise.
+
+It shares nothing with the engine but the policy: no tree, no ledger, no fold, no arithmetic. What it is told it checks
+against what it can work out itself, in exact fractions.
+"""
+
+from collections.abc import Sequence
+
+from core.audit.attacks import Inference, IntersectionAttack, LocalAttack, Persistence, Unsafe, unsafe_rows
+from core.audit.bounds import Bounds
+from core.audit.carrying import CarriedGroups, ChangedPeople
+from core.audit.cases import CaseIds
+from core.audit.cells import Places, Regions
+from core.audit.chain import Chain
+from core.audit.counts import Counts
+from core.audit.exposure import Exposures
+from core.audit.finding import Findings, Promise
+from core.audit.guards import Guards
+from core.audit.learned import list_worst
+from core.audit.linking import Linking
+from core.audit.members import Membership, place_members
+from core.audit.published import Published, ReleaseReader, Stored
+from core.audit.report import Attacks, PrivateFigures, PublicFigures, Report
+from core.audit.scope import refuse_uncovered
+from core.audit.truth import Truth
+from core.audit.values import ShownValues
+from core.audit.view import PrivateCriterion, PublicCriterion, Secrets
+from core.policy import Policy
+
+Members = Sequence[tuple[str, str, str]]
+
+
+class Auditor:
+    """Audits one table. Give each release to `see` in order, then ask for the `report`. Raises NotCoveredError."""
+
+    def __init__(self, policy: Policy) -> None:
+        refuse_uncovered(policy)
+        self._policy = policy
+        self.findings = Findings()
+        self._reader = ReleaseReader(policy, self.findings)
+        self._exposures = Exposures(policy.sensitive)
+        self._bounds = Bounds(policy)
+        self._linking, self._guards = Linking(policy, self._exposures), Guards(policy, self._exposures)
+        self._public: list[PublicCriterion] = [
+            Chain(policy), Counts(policy), Regions(policy), CarriedGroups(), self._bounds,
+        ]  # fmt: skip
+        self._private: list[PrivateCriterion] = [
+            Membership(), ShownValues(policy), Places(), ChangedPeople(), CaseIds(policy), self._linking, self._guards,
+        ]  # fmt: skip
+        self._last: Published | None = None
+        self._last_secrets: Secrets | None = None
+        self._releases = 0
+        self._people: set[str] = set()
+        self._notes: dict[str, None] = {}
+        self._inference, self._unsafe = Inference(), Unsafe(0, 0)
+        self._persistence, self._naive_persistence = Persistence(policy), Persistence(policy)
+        self._local, self._intersection = LocalAttack(policy), IntersectionAttack(policy)
+
+    def see(
+        self, stored: Stored, members: Members | None = None, truth: Truth | None = None, at: str | None = None
+    ) -> None:
+        """Checks the next release; with its membership and the truth at that moment, against those too."""
+        release = self._reader.read(stored)
+        self._releases += 1
+        for name in release.added:
+            self._notes[f"manifests have a field {name!r} that this audit knows nothing about."] = None
+        for public in self._public:
+            public.see(release, self.findings)
+        self._last = release
+        if members is None or truth is None:
+            return
+        places, people = place_members(release, members, truth.present)
+        secrets = Secrets(members, places, people, truth.present, truth.since, truth.guarded_since, at)
+        for private in self._private:
+            private.see(release, secrets, self.findings)
+        self._last_secrets = secrets
+        self._people |= places.keys()
+        self._attack(release, secrets)
+
+    def note(self, sentence: str) -> None:
+        """Something worth knowing that breaks no promise."""
+        self._notes[sentence] = None
+
+    def _attack(self, release: Published, secrets: Secrets) -> None:
+        """Measures the attacks on this release, and on naive releases of the same table."""
+        table, since = secrets.table, secrets.since
+        regions = {person: release.regions[cell] for person, (_, cell) in secrets.places.items()}
+        inferred = self._inference.see(regions, since)
+        self._unsafe = Unsafe(len(inferred), unsafe_rows(inferred, self._policy.k))
+        shown = {name: self._persistence.bits(group.shown) for name, group in release.groups.items()}
+        self._persistence.see(((people, shown[name]) for name, people in secrets.people.items()), table)
+        leaf_node = self._policy.sensitive.hierarchy.leaf_node
+        naive = self._local.see(release.number, table)
+        self._naive_persistence.see(
+            (
+                (people, self._persistence.bits(leaf_node[leaf] for person in people for leaf in table[person].values))
+                for people in naive
+            ),
+            table,
+        )
+        self._intersection.see(table, since)
+
+    def report(self, key: bytes) -> Report:
+        """What was found. `key` keeps the pseudonyms of the worst ten from being anyone else's."""
+        bounds = PublicFigures(self._bounds.largest_share, self._bounds.most)
+        return Report(self._policy, self._releases, self.findings, tuple(self._notes), bounds, self._figures(key))
+
+    def _figures(self, key: bytes) -> PrivateFigures | None:
+        release, secrets = self._last, self._last_secrets
+        if release is None or secrets is None:
+            return None
+        rows = {person: release.rows[cell] for person, (_, cell) in secrets.places.items()}
+        guards = self._guards
+        nearest = max(
+            (s.breach / s.bound for p, s in self._exposures.worst.items() if s.is_guarded and not s.is_earlier),
+            default=None,
+        )
+        return PrivateFigures(
+            len(self._people),
+            self._linking.largest,
+            len(guards.people),
+            len(guards.unguarding),
+            nearest,
+            tuple(list_worst(self._exposures, key, rows, self._persistence)),
+            Attacks(
+                self._local.result(),
+                self._intersection.result,
+                self._unsafe,
+                self._naive_persistence.result(),
+                self._persistence.result(),
+            ),
+        )
+
+
+__all__ = ["Auditor", "Promise", "Stored"]

@@ -1,0 +1,69 @@
+"""Carried groups: the same id, people and values while nobody in them changed, and only then (DESIGN, section 4).
+
+That a group is the same draw, charged once, is exact only because of this (DESIGN, G2).
+"""
+
+from core.audit.finding import Findings, Promise
+from core.audit.published import Cell, Group, Published
+from core.audit.truth import Record
+from core.audit.view import Secrets
+
+USED_AGAIN = "a group id is used again"
+FORMED_LATER = "a group says it was formed in a release that does not have it"
+NOT_THE_SAME = "a carried group is not what it was"
+NOT_FINER = "a carried group's cells are not its earlier ones or finer"
+OTHER_PEOPLE = "a carried group has other people"
+CHANGED = "a group is carried although one of its people changed"
+BROKEN = "a group is broken although nobody in it changed and no cell of it closed"
+
+
+class CarriedGroups:
+    """What carried groups show by themselves."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._last: dict[str, Group] = {}
+
+    def see(self, release: Published, findings: Findings) -> None:
+        for name, group in release.groups.items():
+            before = self._last.get(name)
+            if group.formed == release.number:
+                findings.say(Promise.G6, USED_AGAIN, release.number, name, int(name in self._seen))
+            elif before is None:
+                sentence = USED_AGAIN if name in self._seen else FORMED_LATER
+                findings.say(Promise.G6, sentence, release.number, name)
+            elif (before.formed, before.shown, before.people) != (group.formed, group.shown, group.people):
+                findings.say(Promise.G6, NOT_THE_SAME, release.number, name)
+            elif not _are_finer(before.cells, group.cells):
+                findings.say(Promise.G6, NOT_FINER, release.number, name)
+            self._seen.add(name)
+        self._last = dict(release.groups)
+
+
+def _are_finer(before: tuple[Cell, ...], now: tuple[Cell, ...]) -> bool:
+    """Whether the rows of each earlier cell are now in cells inside it."""
+    if {(cell.name, cell.rows) for cell in before} == {(cell.name, cell.rows) for cell in now}:
+        return True
+    return all(sum(cell.rows for cell in now if cell.region.is_inside(old.region)) == old.rows for old in before)
+
+
+class ChangedPeople:
+    """Whether groups are carried exactly while nobody in them changed."""
+
+    def __init__(self) -> None:
+        self._people: dict[str, frozenset[str]] = {}
+        self._records: dict[str, Record] = {}
+
+    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+        number = release.number
+        people = {name: frozenset(ids) for name, ids in secrets.people.items()}
+        for name, before in self._people.items():
+            has_changed = any(secrets.table.get(person) != self._records[person] for person in before)
+            if name in people:
+                findings.say(Promise.G6, OTHER_PEOPLE, number, name, int(people[name] != before))
+                findings.say(Promise.G2, CHANGED, number, name, int(has_changed))
+            elif not has_changed and before <= secrets.places.keys():
+                # A cell of it that fell under k would have taken at least one of its people out of the release.
+                findings.say(Promise.CONTRACT, BROKEN, number, name)
+        self._people = people
+        self._records = {person: secrets.table[person] for person in secrets.places}

@@ -1,0 +1,132 @@
+"""The report of an audit: a verdict per promise, what an adversary learns, and what naive releases would have told.
+
+Facts, and the same as JSON for machines; `core.audit.text` is for people. Neither holds an id, a value or a
+quasi-identifier.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from core.audit.attacks import Linked, Pinned, Unsafe
+from core.audit.finding import Findings, Promise
+from core.audit.learned import Learned
+from core.audit.truth import exact
+from core.policy import Policy
+
+KEPT, BROKEN, OPEN = "kept", "broken", "not decided"
+
+
+class PublicFigures(NamedTuple):
+    """What can be said without secrets: the largest share of a value in one group, and the most a breach can be."""
+
+    largest_share: Fraction
+    most: Fraction
+
+
+class Attacks(NamedTuple):
+    """The attacks on naive releases, and beside them on these."""
+
+    local: Linked
+    intersection: Unsafe
+    inference: Unsafe
+    naive_pinned: Pinned
+    pinned: Pinned
+
+
+class PrivateFigures(NamedTuple):
+    """What takes secrets to say. `nearest_guard` is the largest breach of a guard as a share of its bound."""
+
+    people: int
+    max_breach: Fraction
+    guarded: int
+    unguarding: int
+    nearest_guard: Fraction | None
+    worst: tuple[Learned, ...]
+    attacks: Attacks
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything an audit found. `private` is None if only what is published was looked at."""
+
+    policy: Policy
+    releases: int
+    findings: Findings
+    notes: tuple[str, ...]
+    public: PublicFigures
+    private: PrivateFigures | None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether no promise is known to be broken."""
+        return not len(self.findings)
+
+    def status(self, promise: Promise) -> str:
+        if self.findings.about(promise):
+            return BROKEN
+        if self.private is None and (
+            promise is Promise.G4 or (promise is Promise.G2 and self.public.most > 1 / exact(self.policy.l))
+        ):
+            return OPEN
+        return KEPT
+
+    def as_json(self) -> dict[str, Any]:
+        """The report for machines; fractions as text, beside them as numbers."""
+        promises = {
+            str(promise): {
+                "verdict": self.status(promise),
+                "broken": [
+                    {"sentence": b.sentence, "times": b.times, "releases": b.releases, "places": b.places}
+                    for b in self.findings.about(promise)
+                ],
+            }
+            for promise in Promise
+        }
+        return {
+            "table": self.policy.table,
+            "releases": self.releases,
+            "kept": self.is_kept,
+            "promises": promises,
+            "notes": list(self.notes),
+            "public": {"largest_share": _number(self.public.largest_share), "most": _number(self.public.most)},
+            "private": None if self.private is None else _private_json(self.private),
+        }
+
+
+def _private_json(figures: PrivateFigures) -> dict[str, Any]:
+    attacks = figures.attacks
+    return {
+        "people": figures.people,
+        "max_breach": _number(figures.max_breach),
+        "guarded": figures.guarded,
+        "unguarding": figures.unguarding,
+        "nearest_guard": None if figures.nearest_guard is None else _number(figures.nearest_guard),
+        "worst": [
+            {
+                "pseudonym": one.pseudonym,
+                "breach": _number(one.breach),
+                "bound": _number(one.bound),
+                "guarded": one.is_guarded,
+                "earlier": one.is_earlier,
+                "formations": one.formations,
+                "enumerated": None if one.enumerated is None else _number(one.enumerated),
+                "rows_alike": one.hidden_among,
+                "candidates": one.candidates,
+            }
+            for one in figures.worst
+        ],
+        "attacks": {
+            "local": {**attacks.local._asdict(), "largest": _number(attacks.local.largest)},
+            "intersection": {"naive": attacks.intersection._asdict(), "here": attacks.inference._asdict()},
+            "persistence": {"naive": _pinned_json(attacks.naive_pinned), "here": _pinned_json(attacks.pinned)},
+        },
+    }
+
+
+def _pinned_json(pinned: Pinned) -> dict[str, Any]:
+    return {**pinned._asdict(), "sizes": {str(size): count for size, count in pinned.sizes.items()}}
+
+
+def _number(fraction: Fraction) -> dict[str, Any]:
+    return {"exact": str(fraction), "about": float(fraction)}

@@ -1,0 +1,45 @@
+"""What the auditor looks at in one release, and what a criterion is.
+
+Each promise is checked by criteria that see the releases one after the other. A criterion keeps whatever it must
+remember, and tells what it finds. One that needs secrets is simply not asked without them. To cover permanent values or
+external publications one day: add a criterion, in a file of its own, and drop the sentence in `core.audit.scope`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.audit.finding import Findings
+from core.audit.published import Published
+from core.audit.truth import Record
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """What only the publisher knows at a release: who is published where, and the true table.
+
+    `members` are the lines of the membership file, (id, group, cell); `places` and `people` hold those of them that
+    make sense, by id and by group. `table` has everyone present; `since` the release at which someone's
+    quasi-identifiers became what they are, `guarded_since` the one at which a guard last changed (absent: never). `at`
+    is the time that the request for the release named.
+    """
+
+    members: Sequence[tuple[str, str, str]]
+    places: Mapping[str, tuple[str, str]]
+    people: Mapping[str, Sequence[str]]
+    table: Mapping[str, Record]
+    since: Mapping[str, int]
+    guarded_since: Mapping[str, int]
+    at: str | None
+
+
+class PublicCriterion(Protocol):
+    """Something anyone can check."""
+
+    def see(self, release: Published, findings: Findings) -> None: ...
+
+
+class PrivateCriterion(Protocol):
+    """Something that takes secrets to check."""
+
+    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None: ...

@@ -1,0 +1,119 @@
+"""Runs the engine over a series of true tables and measures every release."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.intake import GONE, PUT
+from core.loss import release_loss
+from core.plan import Plan, Window, plan
+from core.policy import Policy
+from core.published import Published, read_published
+from core.query import Numbers, Query, count_true, estimate, query_error, truth_of
+from core.state import State
+
+Codes = tuple[int | float, ...]
+Record = tuple[Codes, tuple[int, ...]]  # quasi-identifiers and sorted values, in codes
+Table = Mapping[str, Record]
+Figures = dict[str, Any]
+Watcher = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One release of a series: the true table, what was made of it, and how long planning took."""
+
+    number: int
+    table: Table
+    made: Plan
+    published: Published
+    plan_s: float
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = json.loads(self.made.release.manifest)
+        return found
+
+
+def run(policy: Policy, tables: Iterable[Table], key: bytes = b"experiment") -> Iterator[Step]:
+    """Plan and apply a release for each table in turn."""
+    state = State.empty(policy, key)
+    before: Table = {}
+    for number, table in enumerate(tables, 1):
+        window = Window(None, {0: changes(before, table)})
+        begun = time.perf_counter()
+        made = plan(state, window, policy, number)
+        plan_s = time.perf_counter() - begun
+        state.apply(made.change)
+        yield Step(number, table, made, read_published(policy, made.release.records), plan_s)
+        before = table
+
+
+def changes(before: Table, after: Table) -> dict[str, Any]:
+    """The window that turns one table into another, as `core.intake` would fold it."""
+    window: dict[str, Any] = {
+        person: (PUT, *record, None) for person, record in after.items() if before.get(person) != record
+    }
+    window |= {person: (GONE, None, None, None) for person in before if person not in after}
+    return window
+
+
+def measure(step: Step, queries: tuple[Query, ...] = ()) -> Figures:
+    """The figures of one release; shares are of the people present, or of the values shown."""
+    manifest, loss = step.manifest, release_loss(step.published)
+    assert loss is not None
+    values = int(step.published.shown_count.sum())
+    present = len(step.table)
+    found: Figures = {
+        "release": step.number,
+        "present": present,
+        "rows": loss.rows,
+        "groups": loss.groups,
+        "formed": manifest["formed"],
+        "carried": manifest["carried"],
+        "withheld": manifest["withheld"],
+        "withheld_share": manifest["withheld"] / present,
+        "suppressed": manifest["suppressed"],
+        "generalized": manifest["generalized"],
+        "hidden_share": (manifest["suppressed"] + manifest["generalized"]) / values,
+        "max_breach": manifest["max_breach"],
+        "bound": manifest["bound"],
+        "average_group": loss.average_group,
+        "median_group": loss.median_group,
+        "largest_group": loss.largest_group,
+        "ncp": loss.ncp,
+        "discernibility": loss.discernibility,
+        "information_loss_per_row": loss.information_loss / loss.rows,
+        "plan_s": step.plan_s,
+    }
+    if queries:
+        truth = truth_of(step.published.policy, step.table.values())
+        error = query_error(estimate(step.published, queries), count_true(truth, queries), len(truth.leaves))
+        found |= {"query_error": error.mean, "query_error_median": error.median, "query_error_most": error.most}
+    return found
+
+
+def column(releases: Iterable[Figures], name: str) -> Numbers:
+    """One figure over the releases."""
+    return np.array([figures[name] for figures in releases], dtype=np.float64)
+
+
+def save(figures: Figures, path: Path) -> None:
+    """Write figures as JSON, floats short enough to read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(_rounded(figures), indent=1) + "\n", encoding="utf-8")
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(inner) for inner in value]
+    return value

@@ -1,0 +1,236 @@
+"""What the experiments found, as plots and as tables for docs/experiments.md."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from streams.report.plot import Line, Panel, draw
+from tests.experiments.series import Figures
+
+
+class Plot(NamedTuple):
+    """One PNG: its panels, and how many stand beside each other."""
+
+    panels: Sequence[Panel]
+    columns: int = 2
+
+    def png(self) -> bytes:
+        return draw(self.panels, self.columns)
+
+
+class Shown(NamedTuple):
+    """The plots of an experiment by file name, and its tables as Markdown."""
+
+    plots: dict[str, Plot]
+    text: str
+
+
+# How a figure is written: a format of Python, or % for a share with one digit, %% for one with two.
+Columns = Mapping[str, tuple[str, str]]  # heading: (figure, how)
+
+_GROUPS = {"average_group": "average", "median_group": "median"}
+_ERRORS = {"query_error": "mean", "query_error_median": "median"}
+
+
+def show_adult(figures: Figures) -> Shown:
+    by_k, by_increment, series = figures["by_k"], figures["by_increment"], figures["series"]
+    leaks = {
+        "independent_unsafe_eight": "independent, eight attributes",
+        "independent_unsafe": "independent, seven attributes",
+        "default_unsafe": "tree",
+    }
+    quality = {
+        "mondrian_discernibility": "Mondrian, whole table",
+        "tight_discernibility": "tree, headroom 0",
+        "default_discernibility": "tree, default headroom",
+    }
+    over_time = {"unsafe": "tree", "independent_unsafe": "independent releases"}
+    new_rows = "new rows, of the first release's"
+    plots = {
+        "adult-leakage.png": Plot(
+            [
+                _panel("Unsafe rows, second release of 50 % more", by_k, "k", leaks, "rows", is_percent=True),
+                _panel("Unsafe rows, k = 10", by_increment, "increment", leaks, "rows", new_rows, is_percent=True),
+            ]
+        ),
+        "adult-quality.png": Plot(
+            [
+                _panel("Discernibility of the second release", by_k, "k", quality, "rows squared"),
+                _panel("Discernibility, k = 10", by_increment, "increment", quality, "rows squared", new_rows),
+            ]
+        ),
+        "adult-series.png": Plot(
+            [
+                _panel("Unsafe rows over all releases so far", series, "release", over_time, "rows", is_percent=True),
+                _panel("People per group", series, "release", _GROUPS, "people"),
+                _panel("NCP", series, "release", {"ncp": "NCP"}, "of the domain", is_percent=True),
+                _panel("Error of COUNT queries", series, "release", _ERRORS, "relative error", is_percent=True),
+            ]
+        ),
+    }
+    leak_table = {
+        "k": ("k", ""),
+        "unsafe: independent, eight attributes": ("independent_unsafe_eight", "%"),
+        "independent, seven": ("independent_unsafe", "%"),
+        "tree": ("default_unsafe", "%"),
+        "tree, headroom 0": ("tight_unsafe", "%"),
+        "discernibility: Mondrian": ("mondrian_discernibility", ",.0f"),
+        "tree with headroom 0, times that": ("tight_ratio", ".3f"),
+        "tree with default headroom, times that": ("default_ratio", ".3f"),
+    }
+    series_table = {
+        "release": ("release", ""),
+        "rows": ("rows", ","),
+        "unsafe, independent": ("independent_unsafe", "%"),
+        "unsafe, tree": ("unsafe", "%"),
+        "withheld": ("withheld", ","),
+        "suppressed or raised": ("hidden_share", "%%"),
+        "people per group": ("average_group", ".2f"),
+        "NCP": ("ncp", "%"),
+        "query error, median": ("query_error_median", "%"),
+        "seconds to plan": ("plan_s", ".2f"),
+    }
+    by_increment_table = {"new rows": ("increment", "%"), **{h: c for h, c in leak_table.items() if h != "k"}}
+    texts = [_table(by_k, leak_table), _table(by_increment, by_increment_table), _table(series, series_table)]
+    return Shown(plots, "\n\n".join(texts))
+
+
+def show_synthea(figures: Figures) -> Shown:
+    both = {"all": "all conditions", "passing": "those that come and go"}
+    years = [
+        {"year": found["year"], **{f"{name}:{key}": figures[name][at][key] for name in both for key in found}}
+        for at, found in enumerate(figures["all"])
+    ]
+
+    def panel(title: str, key: str, y: str, *, is_percent: bool = True) -> Panel:
+        lines = {f"{name}:{key}": label for name, label in both.items()}
+        return _panel(title, years, "year", lines, y, is_percent=is_percent)
+
+    unsafe = {"all:unsafe": "tree", "all:independent_unsafe": "independent releases"}
+    panels = [
+        _panel("Unsafe rows over all releases so far", years, "year", unsafe, "rows", is_percent=True),
+        panel("Suppressed or raised", "hidden_share", "of the values"),
+        panel("Withheld", "withheld_share", "of the people"),
+        panel("People per group", "average_group", "people", is_percent=False),
+        panel("NCP", "ncp", "of the domain"),
+        panel("Median error of COUNT queries", "query_error_median", "relative error"),
+    ]
+    columns = {
+        "year": ("year", ""),
+        "present": ("present", ","),
+        "values per person": ("values_per_person", ".2f"),
+        "groups carried": ("carried", ","),
+        "unsafe, independent": ("independent_unsafe", "%"),
+        "unsafe, tree": ("unsafe", "%"),
+        "withheld": ("withheld_share", "%"),
+        "suppressed or raised": ("hidden_share", "%"),
+        "people per group": ("average_group", ".1f"),
+        "max_breach": ("max_breach", ".4f"),
+        "query error, median": ("query_error_median", "%"),
+    }
+    texts = [f"{label[0].upper()}{label[1:]}:\n\n{_table(figures[name], columns)}" for name, label in both.items()]
+    return Shown({"synthea.png": Plot(panels, 3)}, "\n\n".join(texts))
+
+
+def show_rounds(figures: Figures) -> Shown:
+    runs = figures["runs"]
+    strategies = list(dict.fromkeys(run["strategy"] for run in runs))
+
+    def plot(key: str, title: str, y: str, *, is_percent: bool = False) -> Plot:
+        top = 1.1 * max(found[key] for run in runs for found in run["rounds"])
+        panels = []
+        for strategy in strategies:
+            mine = [run for run in runs if run["strategy"] == strategy]
+            lines = [Line(f"l = {run['l']}", *_points(run["rounds"], "release", key)) for run in mine]
+            panels.append(Panel(f"{title}, {strategy}", "round", y, lines, is_percent=is_percent, top=top))
+        return Plot(panels, 3)
+
+    plots = {
+        "rounds-error.png": plot("query_error", "Query error", "mean relative error", is_percent=True),
+        "rounds-average.png": plot("average_group", "Average group", "people"),
+        "rounds-largest.png": plot("largest_group", "Largest group", "people"),
+        "rounds-time.png": plot("plan_s", "Time per round", "seconds"),
+    }
+    columns = {
+        "strategy": ("strategy", ""),
+        "ℓ": ("l", ""),
+        "query error": ("query_error", "%"),
+        "average group": ("average_group", ".2f"),
+        "largest group": ("largest_group", ".1f"),
+        "seconds": ("plan_s", ".2f"),
+        "second half to first: error": ("query_error_late_to_early", ".2f"),
+        "average group ": ("average_group_late_to_early", ".2f"),
+        "largest group ": ("largest_group_late_to_early", ".2f"),
+        "seconds ": ("plan_s_late_to_early", ".2f"),
+        "withheld at most": ("most_withheld_share", "%%"),
+        "suppressed at most": ("most_hidden_share", "%%"),
+        "max_breach": ("most_max_breach", ".4f"),
+    }
+    return Shown(plots, _table(runs, columns))
+
+
+def show_zipf(figures: Figures) -> Shown:
+    releases = figures["releases"]
+    x = [found["release"] for found in releases]
+    asked = Line("asked for: under 0.5 %", x, [0.005] * len(x), is_bound=True)
+    bound = Line("bound", x, [found["bound"] for found in releases], is_bound=True)
+    hidden = {"withheld_share": "withheld (of the people)", "hidden_share": "suppressed or raised (of the values)"}
+    panels = [
+        _panel("Withheld, suppressed or raised", releases, "release", hidden, "share", is_percent=True, beside=asked),
+        _panel("People per group", releases, "release", _GROUPS, "people"),
+        _panel("Breach", releases, "release", {"max_breach": "max_breach"}, "probability", beside=bound),
+        _panel("Error of COUNT queries", releases, "release", _ERRORS, "relative error", is_percent=True),
+    ]
+    columns = {
+        "release": ("release", ""),
+        "present": ("present", ","),
+        "groups formed": ("formed", ","),
+        "carried": ("carried", ","),
+        "withheld": ("withheld_share", "%%"),
+        "suppressed or raised": ("hidden_share", "%%"),
+        "people per group": ("average_group", ".2f"),
+        "largest": ("largest_group", ""),
+        "max_breach": ("max_breach", ".4f"),
+        "query error": ("query_error", "%"),
+        "seconds to plan": ("plan_s", ".2f"),
+    }
+    return Shown({"zipf.png": Plot(panels)}, _table(releases, columns))
+
+
+SHOW: dict[str, Callable[[Figures], Shown]] = {
+    "adult": show_adult,
+    "synthea": show_synthea,
+    "rounds": show_rounds,
+    "zipf": show_zipf,
+}
+
+
+def _panel(
+    title: str,
+    found: Sequence[Figures],
+    x: str,
+    keys: Mapping[str, str],
+    y_label: str,
+    x_label: str | None = None,
+    *,
+    is_percent: bool = False,
+    beside: Line | None = None,
+) -> Panel:
+    """These figures over one that grows, and perhaps a bound beside them."""
+    lines = [Line(label, *_points(found, x, key)) for key, label in keys.items()]
+    return Panel(title, x_label or x, y_label, [*lines, *([beside] if beside else [])], is_percent=is_percent)
+
+
+def _points(found: Sequence[Figures], x: str, y: str) -> tuple[list[float], list[float | None]]:
+    return [figures[x] for figures in found], [figures[y] for figures in found]
+
+
+def _table(found: Sequence[Figures], columns: Columns) -> str:
+    rows = [[_write(figures[name], how) for name, how in columns.values()] for figures in found]
+    lines = [[head.strip() for head in columns], ["---:"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _write(figure: float | str, how: str) -> str:
+    if how in ("%", "%%") and not isinstance(figure, str):
+        return f"{100 * figure:.{len(how)}f} %"
+    return format(figure, how)
