@@ -1,263 +1,312 @@
 """Group formation: who is published with whom, so that nobody's budget is overspent (DESIGN, section 4 step 6).
 
-A plain sweep. Units stand in the tree's depth-first order, shuffled within each cell. A group starts at the first unit
-left and takes, from a bounded look-ahead, those that show none of its protected values yet, until it is as large as
-its most demanding member needs. What cannot close that way is *stuck*, and is settled in this order, cheapest first:
+`core/spread.py` deals most of the pool at once. What it leaves, and everybody near a guard, is looked at one by one:
 
-1. join a neighbouring group that has room for it;
-2. gather with other stuck units, down to the hard minimum of the promise instead of the strategy's target;
-3. be published beside a neighbouring group with its protected values suppressed ("*" weighs nothing);
-4. be withheld until a later release, where its cell can spare the row; otherwise stand in a group of "*" only.
+1. *sweep*: along the tree's order, a group starts at the first unit left and takes from a bounded look-ahead those that
+   do not make it need to be larger, until it is as large as its most demanding member asks;
+2. *place*: a unit that found no group joins a neighbouring one that has room for it as it is;
+3. *gather*: what is still stuck is swept again, down to the promise's hard minimum instead of the strategy's target;
+4. *raise*: it joins a neighbouring group with values raised in the hierarchy as far as it takes, at the least loss
+   (Xiao-Tao, figure 5: the value and everything beneath the lifted node); the root is "*", suppression;
+5. it is *withheld* until a later release where its cell can spare the row, or stands in a group of "*" only.
 
-Look-ahead and neighbourhood are bounded, so the cost is linear in the pool.
+Look-ahead and neighbourhood are bounded, so the cost is linear in the pool. Requirements are floats while searching; a
+group is kept only if no promise is broken in `Claims.wrong`, which is exact.
 """
 
 import math
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from core.ledger import Account, Ledger
+import numpy as np
+from numpy.typing import NDArray
+
+from core.claim import Claim, Claims
+from core.ledger import Ledger
 from core.policy import Policy
-from core.strategy import hard_minimum, required_ratio
+from core.pool import Pool
+from core.spread import ALONE, spread
+from core.strategy import Floats, required_ratio
+from core.tree import Rows
 
 LOOK_AHEAD = 128
-NEIGHBOURS = 64
+NEIGHBOURS = 12  # groups a stuck unit tries to join
+REACH = 96  # units to each side among which it looks for them
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """One person who needs a group."""
+@dataclass
+class Formation:
+    """What became of the pool: each unit's group, numbered from 0, or ALONE; and values not shown as themselves."""
 
-    cell: int
-    values: tuple[int, ...]
-    exposures: tuple[int, ...] = ()
-
-
-@dataclass(slots=True)
-class Formed:
-    """A group: positions of its units, which of them show "*" for every protected value, and the largest breach."""
-
-    members: list[int]
-    starred: set[int]
+    group: Rows
+    groups: int
+    raised: dict[int, dict[int, int]]  # unit -> leaf -> the node it is shown as
     breach: float
 
 
-@dataclass(slots=True)
-class Formation:
-    """What became of the pool."""
-
-    groups: list[Formed]
-    withheld: list[int]
+def form_groups(pool: Pool, ledger: Ledger, policy: Policy, spare: Mapping[int, int]) -> Formation:
+    """Group the pool, which stands in sweep order; `spare` says how many rows each cell can do without."""
+    dealt = spread(pool, ledger, policy, _near_guards(pool, policy))
+    return _Sweep(pool, ledger, policy, dealt.group, dealt.breach).run(dict(spare))
 
 
-@dataclass(slots=True)
-class _Claim:
-    """What a unit asks of its group: its protected values, and ratios beyond the base for values it has paid for."""
+def _near_guards(pool: Pool, policy: Policy) -> NDArray[np.bool_]:
+    """Units to be looked at one by one: those with a guard, and neighbours enough to keep them company."""
+    guarded = np.array([guard is not None for guard in pool.guards], dtype=bool)
+    if not guarded.any():
+        return guarded
+    bounds = [guard.bound for guard in pool.guards if guard is not None and guard.bound is not None]
+    company = math.ceil(required_ratio(policy.strategy, 1 / min([1 / policy.l, *bounds]), 1.0, 0)) + 1
+    if 2 * company >= len(pool):
+        return np.ones(len(pool), dtype=bool)
+    near = np.convolve(guarded.astype(np.int64), np.ones(2 * company + 1, dtype=np.int64), mode="same")
+    return np.asarray(near > 0)
 
-    protected: tuple[int, ...]
-    accounts: Mapping[int, Account]
-    target: dict[int, float]
-    hard: dict[int, float]
-    is_starred: bool
 
-
+@dataclass
 class _Draft:
-    """A group being formed. `need` is the largest ratio any member asks for a value, beyond the base ratio of all."""
+    """A group being formed; `required` is the size its members ask for, `people` is n(G)."""
 
-    __slots__ = ("base", "count", "is_hard", "members", "need", "people", "required", "starred")
-
-    def __init__(self, base: float, is_hard: bool) -> None:
-        self.base, self.is_hard = base, is_hard
-        self.members: list[int] = []
-        self.starred: set[int] = set()
-        self.people = 0  # n(G): members less stars
-        self.count: dict[int, int] = {}
-        self.need: dict[int, float] = {}
-        self.required = 0.0
-
-    def required_with(self, claim: _Claim, is_starred: bool) -> float:
-        """The size this group would need with one more unit; infinite where a member may not be exposed at all."""
-        ratios = claim.hard if self.is_hard else claim.target
-        required, count, need, base = self.required, self.count, self.need, self.base
-        if not is_starred:
-            for leaf in claim.protected:
-                ratio = max(base, need.get(leaf, base), ratios.get(leaf, base))
-                required = max(required, (count.get(leaf, 0) + 1) * ratio)
-        if ratios:
-            for leaf, times in count.items():
-                if leaf in ratios:
-                    required = max(required, times * ratios[leaf])
-        return required
-
-    def add(self, position: int, claim: _Claim, is_starred: bool) -> None:
-        self.required = self.required_with(claim, is_starred)
-        self.members.append(position)
-        if is_starred:
-            self.starred.add(position)
-            self.people += 1 - len(claim.protected)
-        else:
-            self.people += 1
-            for leaf in claim.protected:
-                self.count[leaf] = self.count.get(leaf, 0) + 1
-        for leaf, ratio in (claim.hard if self.is_hard else claim.target).items():
-            if ratio > self.need.get(leaf, 0.0):
-                self.need[leaf] = ratio
-
-    def repeats(self, claim: _Claim) -> bool:
-        return any(leaf in self.count for leaf in claim.protected)
-
-
-def form_groups(units: Sequence[Unit], ledger: Ledger, policy: Policy, spare: Mapping[int, int]) -> Formation:
-    """Group the pool. `units` stand in sweep order; `spare` says how many rows each cell can do without."""
-    return _Sweep(units, ledger, policy).run(dict(spare))
+    members: list[int] = field(default_factory=list)
+    shown: dict[int, int] = field(default_factory=dict)  # leaf -> count, while nothing is raised
+    people: int = 0
+    required: float = 0.0
+    ratio: dict[int, float] = field(default_factory=dict)  # leaf -> the largest ratio beyond the base
+    guards: list[tuple[int, int, float]] = field(default_factory=list)  # leaves [first, last) and their ratio
+    has_unguarded: bool = False
 
 
 class _Sweep:
-    def __init__(self, units: Sequence[Unit], ledger: Ledger, policy: Policy) -> None:
-        self._units, self._ledger, self._policy = units, ledger, policy
-        self._bound = 1 / Fraction(policy.l)
-        self._target_base = required_ratio(policy, 1.0, 0)
-        self._hard_base = hard_minimum(policy.l, 1.0)
-        self._claims = [self._claim(unit) for unit in units]
-        self._groups: list[_Draft] = []
-        self._starts: list[int] = []
+    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy, group: Rows, breach: Floats) -> None:
+        self._pool, self._policy, self._ledger = pool, policy, ledger
+        self._hierarchy = policy.sensitive.hierarchy
+        self._claims = Claims(pool, ledger, policy)
+        self._group, self._groups, self._breach = group, len(breach), breach
+        order = np.argsort(group, kind="stable")
+        self._order, self._bounds = order, np.searchsorted(group[order], np.arange(len(breach) + 1))
+        self._members: dict[int, list[int]] = {}
+        self._raised: dict[int, dict[int, int]] = {}
+        self._touched: set[int] = set()  # groups formed or joined here
 
     def run(self, spare: dict[int, int]) -> Formation:
-        stuck = self._sweep(list(range(len(self._units))), is_hard=False)
-        stuck = [position for position in stuck if not self._join(position, is_starred=False)]
+        stuck = np.flatnonzero(self._group == ALONE).tolist()
+        stuck = self._sweep(stuck, is_hard=False)
+        stuck = [unit for unit in stuck if not self._place(unit, is_raising=False)]
         stuck = self._sweep(stuck, is_hard=True)
-        stuck = [position for position in stuck if not self._join(position, is_starred=True)]
-        withheld, hidden = [], _Draft(self._hard_base, is_hard=True)
-        for position in stuck:
-            cell = self._units[position].cell
+        stuck = [unit for unit in stuck if not self._place(unit, is_raising=True)]
+        hidden = []
+        for unit in stuck:
+            cell = int(self._pool.cells[unit])
             if spare.get(cell, 0) > 0:
                 spare[cell] -= 1
-                withheld.append(position)
             else:
-                hidden.add(position, self._claims[position], is_starred=True)
-        if hidden.members:
+                hidden.append(unit)
+        if hidden:
+            self._raised.update({unit: dict.fromkeys(self._claims.target(unit).hidden, 0) for unit in hidden})
+            if self._claims.wrong(hidden, self._raised) is not None:  # somebody's guard covers somebody's open value
+                self._raised.update({unit: dict.fromkeys(self._pool.sets[unit], 0) for unit in hidden})
             self._keep(hidden)
-        formed = [Formed(draft.members, draft.starred, self._largest_breach(draft)) for draft in self._groups]
-        return Formation(formed, withheld)
+        return Formation(self._group, self._groups, self._raised, self._largest_breach())
 
-    def _claim(self, unit: Unit) -> _Claim:
-        protected = tuple(leaf for leaf in unit.values if leaf not in self._policy.sensitive.open)
-        accounts = self._ledger.accounts(unit.exposures)
-        target, hard = {}, {}
-        for leaf, (survival, exposures) in accounts.items():
-            ratio = required_ratio(self._policy, survival, exposures)
-            if ratio > self._target_base:
-                target[leaf] = ratio
-            minimum = hard_minimum(self._policy.l, survival)
-            if minimum > self._hard_base:
-                hard[leaf] = minimum
-        # a value its holder may not be linked to any more can only ever be shown as "*"
-        is_starred = any(math.isinf(hard.get(leaf, 0.0)) for leaf in protected)
-        return _Claim(protected, accounts, target, hard, is_starred)
+    # -- 1 and 3: sweeping --------------------------------------------------------------------------------------
 
     def _sweep(self, pending: list[int], is_hard: bool) -> list[int]:
-        """Form groups from these positions in order; returns those that found none. Hard: close at the minimum."""
-        base = self._hard_base if is_hard else self._target_base
-        enough = self._target_base
+        """Form groups from these units in order; returns those that found none. Hard: close at the minimum."""
+        claims = self._claims.hard if is_hard else self._claims.target
+        enough = self._claims.target_base
         stuck: list[int] = []
         following = [*range(1, len(pending) + 1)]  # a linked list over `pending`, so that taking from it is O(1)
         head = 0
         while head < len(pending):
-            draft = _Draft(base, is_hard)
-            first = pending[head]
-            draft.add(first, self._claims[first], self._claims[first].is_starred)
+            draft = _Draft()
+            first = claims(pending[head])
+            self._add(draft, pending[head], first, self._required_with(draft, first))
             taken = [head]
             before, here, seen = head, following[head], 0
-            while here < len(pending) and seen < LOOK_AHEAD:
+            while here < len(pending) and seen < LOOK_AHEAD and not math.isinf(draft.required):
                 if draft.people >= enough and draft.people >= draft.required:
                     break
-                position = pending[here]
-                claim = self._claims[position]
+                claim = claims(pending[here])
+                required = self._required_with(draft, claim)
                 seen += 1
-                if draft.repeats(claim) or math.isinf(draft.required_with(claim, claim.is_starred)):
+                if required > max(draft.required, claim.alone, 1.5 * enough):
                     before, here = here, following[here]
                     continue
-                draft.add(position, claim, claim.is_starred)
+                self._add(draft, pending[here], claim, required)
                 taken.append(here)
                 following[before] = here = following[here]
-            is_large = is_hard or draft.people >= enough or not draft.count
-            if is_large and self._is_closed(draft):
-                self._keep(draft)
+            is_large = is_hard or draft.people >= enough or not draft.required
+            if is_large and draft.required <= draft.people * (1 + 1e-12) and self._are_kept(draft.members):
+                self._keep(draft.members)
                 head = following[head]
                 continue
-            stuck.append(first)
-            head = self._put_back(following, head, taken[1:])
+            stuck.append(pending[head])
+            head = _put_back(following, head, taken[1:])
         return stuck
 
+    def _required_with(self, draft: _Draft, claim: Claim) -> float:
+        """The size a group would need with one more unit; infinite where a member may not be exposed at all."""
+        required, shown, ratio = draft.required, draft.shown, draft.ratio
+        base = claim.base
+        has_unguarded = draft.has_unguarded or not claim.is_guarded
+        for leaf in claim.shown:
+            if has_unguarded and leaf not in self._policy.sensitive.open:
+                most = max(base, ratio.get(leaf, base), claim.ratio.get(leaf, base))
+                required = max(required, (shown.get(leaf, 0) + 1) * most)
+            for first, last, asked in draft.guards:
+                if first <= leaf < last:
+                    weight = sum(count for other, count in shown.items() if first <= other < last)
+                    weight += sum(first <= other < last for other in claim.shown)
+                    required = max(required, _times(asked, weight))
+        if not claim.is_guarded and not draft.has_unguarded:
+            counts = (count for leaf, count in shown.items() if leaf not in self._policy.sensitive.open)
+            required = max(required, base * max(counts, default=0))
+        if claim.ratio:
+            for leaf, count in shown.items():
+                if leaf in claim.ratio:
+                    required = max(required, _times(claim.ratio[leaf], count))
+        for first, last, asked in claim.guards:
+            weight = sum(count for leaf, count in shown.items() if first <= leaf < last)
+            weight += sum(first <= leaf < last for leaf in claim.shown)
+            required = max(required, _times(asked, weight))
+        return required
+
     @staticmethod
-    def _put_back(following: list[int], head: int, taken: list[int]) -> int:
-        """Undo the unlinking of `taken` (ascending) after `head`, and drop the head itself; returns the new head."""
-        here = head
-        for index in taken:
-            while following[here] < index:
-                here = following[here]
-            following[index], following[here] = following[here], index
-        return following[head]
+    def _add(draft: _Draft, unit: int, claim: Claim, required: float) -> None:
+        draft.members.append(unit)
+        draft.required = required
+        draft.people += 1 - claim.stars
+        draft.has_unguarded = draft.has_unguarded or not claim.is_guarded
+        for leaf in claim.shown:
+            draft.shown[leaf] = draft.shown.get(leaf, 0) + 1
+        for leaf, ratio in claim.ratio.items():
+            draft.ratio[leaf] = max(ratio, draft.ratio.get(leaf, 0.0))
+        draft.guards.extend(claim.guards)
 
-    def _join(self, position: int, is_starred: bool) -> bool:
-        """Add a unit to the nearest group of the sweep that can take it as it is; false if none can."""
-        claim = self._claims[position]
-        is_starred = is_starred or claim.is_starred
-        middle = bisect_left(self._starts, position)
-        near = range(max(0, middle - NEIGHBOURS // 2), min(len(self._groups), middle + NEIGHBOURS // 2))
-        for index in sorted(near, key=lambda index: abs(self._starts[index] - position)):
-            draft = self._groups[index]
-            people = draft.people + (1 - len(claim.protected) if is_starred else 1)
-            if people < 1 or draft.required_with(claim, is_starred) > people:
+    # -- 2 and 4: placing ---------------------------------------------------------------------------------------
+
+    def _place(self, unit: int, is_raising: bool) -> bool:
+        """Put a unit into the neighbouring group where that loses least; false if there is none."""
+        best: tuple[float, int, dict[int, dict[int, int]]] | None = None
+        for group in self._neighbours(unit):
+            members = self._members_of(group)
+            change = self._raising(unit, members, is_raising)
+            if change is None:
                 continue
-            trial = _Draft(draft.base, draft.is_hard)
-            trial.members, trial.starred = [*draft.members], set(draft.starred)
-            trial.people, trial.required = draft.people, draft.required
-            trial.count, trial.need = dict(draft.count), dict(draft.need)
-            trial.add(position, claim, is_starred)
-            if self._is_closed(trial):
-                self._groups[index] = trial
-                return True
-        return False
-
-    def _keep(self, draft: _Draft) -> None:
-        at = bisect_left(self._starts, draft.members[0])
-        self._starts.insert(at, draft.members[0])
-        self._groups.insert(at, draft)
-
-    def _largest_breach(self, draft: _Draft) -> float:
-        """The largest breach(o, s) of anyone in a group once it is charged; never over the bound, which was checked."""
-        if not draft.count:
-            return 0.0
-        shares = [(leaf, times / draft.people) for leaf, times in draft.count.items()]
-        largest = max(share for _, share in shares)
-        for position in draft.members:
-            accounts = self._claims[position].accounts
-            if accounts:
-                for leaf, share in shares:
-                    account = accounts.get(leaf)
-                    if account:
-                        largest = max(largest, 1.0 - account.survival * (1.0 - share))
-        return min(largest, float(self._bound))
-
-    def _is_closed(self, draft: _Draft) -> bool:
-        """Whether every requirement holds, the promise itself checked exactly for every member."""
-        if not draft.count:
-            return True
-        if draft.people < 1 or draft.required > draft.people * (1 + 1e-12):
+            loss = sum(self._loss(node) for raised in change.values() for node in raised.values())
+            loss -= sum(self._loss(node) for m in members for node in self._raised.get(m, {}).values())
+            if best is None or loss < best[0]:
+                best = (loss, group, change)
+            if not loss:
+                break
+        if best is None:
             return False
-        shares = {leaf: Fraction(times, draft.people) for leaf, times in draft.count.items()}
-        if max(shares.values()) > self._bound:
-            return False
-        for position in draft.members:
-            accounts = self._claims[position].accounts
-            if not accounts:
-                continue
-            exposures = self._units[position].exposures
-            for leaf, share in shares.items():
-                account = accounts.get(leaf)
-                if account and not self._ledger.can_afford(exposures, leaf, account.survival, share):
-                    return False
+        _, group, change = best
+        self._raised.update(change)
+        self._members_of(group).append(unit)
+        self._group[unit] = group
+        self._touched.add(group)
         return True
+
+    def _raising(self, unit: int, members: list[int], is_raising: bool) -> dict[int, dict[int, int]] | None:
+        """How values must be raised for a unit to join these people, None if it cannot; {} for not at all."""
+        claim = self._claims.target(unit)
+        everyone = [*members, unit]
+        change = {member: self._raised[member] for member in members if member in self._raised}
+        if claim.starred:
+            change[unit] = dict(claim.starred)
+        while True:
+            wrong = self._claims.wrong_with(members, unit, change, is_planned=not is_raising)
+            if wrong is None:
+                return change
+            if not is_raising or not self._lift(everyone, unit, wrong, change):
+                return None
+
+    def _lift(self, everyone: list[int], unit: int, wrong: int, change: dict[int, dict[int, int]]) -> bool:
+        """Raise the unit's own value that offends by one level, with all that is beneath the new node."""
+        own = change.setdefault(unit, {})
+        candidates = [leaf for leaf in self._pool.sets[unit] if own.get(leaf, -1) != 0]
+        under = [leaf for leaf in candidates if leaf == wrong or self._covers(own.get(leaf, -1), wrong)]
+        if not under:
+            return False
+        leaf = under[0]
+        node = own.get(leaf, self._hierarchy.leaf_node[leaf])
+        parent = self._hierarchy.parent[node]
+        first, last = self._hierarchy.first[parent], self._hierarchy.last[parent]
+        if parent == 0 or any(first <= p < last for p in self._policy.sensitive.permanent):
+            own[leaf] = 0
+            return True
+        for member in everyone:
+            values = self._pool.sets[member]
+            lifted = {other: parent for other in values if first <= other < last}
+            if lifted:
+                change[member] = {
+                    **change.get(member, {}),
+                    **{other: parent for other in lifted if change.get(member, {}).get(other, -1) != 0},
+                }
+        return True
+
+    def _covers(self, node: int, leaf: int) -> bool:
+        return node > 0 and self._hierarchy.first[node] <= leaf < self._hierarchy.last[node]
+
+    def _loss(self, node: int) -> float:
+        """Xiao-Tao's information loss of showing a node: the share of leaves that it leaves open, its own aside."""
+        leaves = self._hierarchy.last[node] - self._hierarchy.first[node]
+        return (leaves - 1) / len(self._hierarchy.leaves)
+
+    def _neighbours(self, unit: int) -> Iterator[int]:
+        """The nearest groups in the tree's order, nearest first."""
+        seen: set[int] = set()
+        for distance in range(1, REACH + 1):
+            for other in (unit - distance, unit + distance):
+                if 0 <= other < len(self._group):
+                    group = int(self._group[other])
+                    if group != ALONE and group not in seen:
+                        seen.add(group)
+                        yield group
+                        if len(seen) == NEIGHBOURS:
+                            return
+
+    # -- keeping ------------------------------------------------------------------------------------------------
+
+    def _members_of(self, group: int) -> list[int]:
+        members = self._members.get(group)
+        if members is None:
+            members = self._order[self._bounds[group] : self._bounds[group + 1]].tolist()
+            self._members[group] = members
+        return members
+
+    def _are_kept(self, members: list[int]) -> bool:
+        """Whether every promise holds, exactly, with what nobody may be linked to any more shown as "*"."""
+        return self._claims.wrong(members, {unit: self._claims.target(unit).starred for unit in members}) is None
+
+    def _keep(self, members: list[int]) -> None:
+        for unit in members:
+            starred = self._claims.target(unit).starred
+            if starred and unit not in self._raised:
+                self._raised[unit] = dict(starred)
+        self._group[members] = self._groups
+        self._members[self._groups] = members
+        self._touched.add(self._groups)
+        self._groups += 1
+
+    def _largest_breach(self) -> float:
+        dealt = np.ones(len(self._breach), dtype=bool)
+        dealt[[group for group in self._touched if group < len(dealt)]] = False
+        swept = (self._claims.largest_breach(self._members_of(group), self._raised) for group in self._touched)
+        return min(max(float(self._breach[dealt].max(initial=0.0)), *swept, 0.0), 1 / self._policy.l)
+
+
+def _times(ratio: float, weight: float) -> float:
+    """A ratio times a weight, where nothing shown asks for nothing, even of an infinite ratio."""
+    return ratio * weight if weight else 0.0
+
+
+def _put_back(following: list[int], head: int, taken: list[int]) -> int:
+    """Undo the unlinking of `taken` (ascending) after `head`, and drop the head itself; returns the new head."""
+    here = head
+    for index in taken:
+        while following[here] < index:
+            here = following[here]
+        following[index], following[here] = following[here], index
+    return following[head]

@@ -1,17 +1,25 @@
 """The ledger: what each person has already paid, kept so that any breach can be recomputed exactly (Wong, section 7).
 
-A person's account is the list of groups they were ever published in; a group's histogram is stored once and shared by
-everybody who was in it. A group that is carried over is the same draw, so it stands in the list once (DESIGN, G2).
-From the two, survival for any value, or set of values, follows at any time. Floats guide the search for groups; where
-a float comes near the bound, exact fractions decide, so rounding can never spend more than was promised.
+Layout. A person's account is the chain of groups they were ever published in (see `core/people.py`); a group's
+histogram is stored once and shared by everybody who was in it. A group that is carried over is the same draw, so it
+stands in the chain once (DESIGN, G2). From the two, survival for any value or set of values follows at any time, also
+after a guard changed. Beside the histograms, the share w/n of every protected leaf stands in flat arrays, group after
+group, so that the accounts of a whole pool can be worked out at once.
+
+Floats guide the search for groups; where a float comes near the bound, exact fractions decide, so rounding can never
+spend more than was promised.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from core.hierarchy import Hierarchy
 from core.policy import Policy
+from core.tree import Rows
 
 NEAR = 1e-9  # relative distance to the bound within which floats are not trusted
 
@@ -25,16 +33,19 @@ class GroupRecord(NamedTuple):
 
 
 class Account(NamedTuple):
-    """One person's standing for one value."""
+    """One person's standing for one value or set of values."""
 
     survival: float
     exposures: int
 
 
-def weights(record: GroupRecord, hierarchy: Hierarchy) -> dict[int, Fraction]:
-    """w(s, G) of every leaf s the group may show: 1 for the leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
+UNTOUCHED = Account(1.0, 0)
+
+
+def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy) -> dict[int, Fraction]:
+    """w(s, G) of every leaf s a group may show: 1 for the leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
     found: dict[int, Fraction] = {}
-    for node, count in record.shown:
+    for node, count in shown:
         if node == 0:
             continue
         first, last = hierarchy.first[node], hierarchy.last[node]
@@ -43,32 +54,65 @@ def weights(record: GroupRecord, hierarchy: Hierarchy) -> dict[int, Fraction]:
     return found
 
 
-def effective_people(record: GroupRecord) -> int:
+def effective_people(people: int, shown: Iterable[tuple[int, int]]) -> int:
     """n(G): the people of a group less the "*" it shows, which are taken to sit on other people; at least 1."""
-    stars = sum(count for node, count in record.shown if node == 0)
-    return max(1, record.people - stars)
+    return max(1, people - sum(count for node, count in shown if node == 0))
 
 
 class Ledger:
-    """Every group ever formed, and what being in it costs."""
+    """Every group ever formed, and what being in it costs. Groups are numbered from 1."""
 
     def __init__(self, policy: Policy) -> None:
         self._hierarchy = policy.sensitive.hierarchy
         self._open = policy.sensitive.open
-        self._bound = 1 / Fraction(policy.l)
-        self.floor = float(1 - self._bound)
+        self._is_open = np.zeros(len(self._hierarchy.leaves), dtype=bool)
+        self._is_open[list(self._open)] = True
+        self._leaf_of = np.full(len(self._hierarchy.labels), -1, dtype=np.int64)
+        self._leaf_of[list(self._hierarchy.leaf_node)] = np.arange(len(self._hierarchy.leaves))
         self._records: dict[int, GroupRecord] = {}
-        self._shares: dict[int, tuple[tuple[int, float], ...]] = {}
+        self._start = np.zeros(2, dtype=np.int64)  # of group g's shares, at g; the last entry is the end
+        self._leaf = np.zeros(0, dtype=np.int32)
+        self._share = np.zeros(0, dtype=np.float64)
 
     def copy(self) -> "Ledger":
+        """A ledger that can take more groups without changing this one; arrays are replaced, never written into."""
         twin = object.__new__(Ledger)
         twin.__dict__.update(self.__dict__)
-        twin._records, twin._shares = dict(self._records), dict(self._shares)
+        twin._records = dict(self._records)
         return twin
 
-    def put(self, group: int, record: GroupRecord) -> None:
-        self._records[group] = record
-        self._shares.pop(group, None)
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def extend(self, records: Sequence[tuple[int, GroupRecord]]) -> None:
+        """Add formations, in the order of their numbers, which are larger than any so far."""
+        if not records:
+            return
+        first = len(self._start) - 1
+        assert records[0][0] >= first
+        self._records.update(records)
+        groups = np.repeat(np.arange(len(records)), [len(record.shown) for _, record in records])
+        pairs = np.array([pair for _, record in records for pair in record.shown], dtype=np.int64).reshape(-1, 2)
+        people = np.array([effective_people(record.people, record.shown) for _, record in records], dtype=np.int64)
+        node, count = pairs[:, 0], pairs[:, 1].astype(np.float64)
+        inner = np.flatnonzero((self._leaf_of[node] < 0) & (node != 0)).tolist()
+        leaf = self._leaf_of[node]
+        kept = (leaf >= 0) & ~self._is_open[leaf]
+        for index in inner:  # a raised value weighs on every leaf under it
+            under = np.arange(self._hierarchy.first[node[index]], self._hierarchy.last[node[index]])
+            leaf = np.concatenate([leaf, under])
+            groups = np.concatenate([groups, np.full(len(under), groups[index])])
+            count = np.concatenate([count, np.full(len(under), count[index] / len(under))])
+            kept = np.concatenate([kept, ~self._is_open[under]])
+        leaf, groups, count = leaf[kept], groups[kept], count[kept]
+        order = np.argsort(groups, kind="stable")
+        share = np.minimum(1.0, count / people[groups]) if len(groups) else count
+        self._leaf = np.concatenate([self._leaf, leaf[order].astype(np.int32)])
+        self._share = np.concatenate([self._share, share[order]])
+        numbers = np.array([number for number, _ in records], dtype=np.int64) - first
+        sizes = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
+        sizes[numbers] = np.bincount(groups, minlength=len(records))
+        self._start = np.concatenate([self._start, self._start[-1] + np.cumsum(sizes)])
 
     def record(self, group: int) -> GroupRecord:
         return self._records[group]
@@ -76,48 +120,60 @@ class Ledger:
     def records(self) -> Mapping[int, GroupRecord]:
         return self._records
 
-    def exact_shares(self, group: int) -> dict[int, Fraction]:
-        """w(s, G) / n(G), capped at 1, for each protected leaf the group may show."""
-        record = self._records[group]
-        people = effective_people(record)
-        found = weights(record, self._hierarchy)
-        return {leaf: min(Fraction(1), weight / people) for leaf, weight in found.items() if leaf not in self._open}
+    # -- accounts -----------------------------------------------------------------------------------------------
 
-    def shares(self, group: int) -> tuple[tuple[int, float], ...]:
-        """The same as floats, kept."""
-        kept = self._shares.get(group)
-        if kept is None:
-            exact = self.exact_shares(group)
-            kept = self._shares[group] = tuple((leaf, float(share)) for leaf, share in exact.items())
-        return kept
+    def explode(self, groups: Rows) -> tuple[Rows, NDArray[np.int32], NDArray[np.float64]]:
+        """The protected leaves of these groups: positions in `groups`, leaves, shares."""
+        begins, ends = self._start[groups], self._start[groups + 1]
+        sizes = ends - begins
+        positions = np.repeat(np.arange(len(groups)), sizes)
+        at = np.arange(len(positions)) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+        return positions, self._leaf[at], self._share[at]
 
     def accounts(self, exposures: Iterable[int]) -> dict[int, Account]:
         """Survival and number of exposures for each protected value a person was ever exposed to."""
         found: dict[int, Account] = {}
         for group in exposures:
-            for leaf, share in self.shares(group):
-                before = found.get(leaf)
-                if before is None:
-                    found[leaf] = Account(1.0 - share, 1)
-                else:
-                    found[leaf] = Account(before.survival * (1.0 - share), before.exposures + 1)
+            begin, end = int(self._start[group]), int(self._start[group + 1])
+            shares: dict[int, float] = {}
+            for leaf, share in zip(self._leaf[begin:end].tolist(), self._share[begin:end].tolist(), strict=True):
+                shares[leaf] = shares.get(leaf, 0.0) + share
+            for leaf, share in shares.items():
+                survival, times = found.get(leaf, UNTOUCHED)
+                found[leaf] = Account(survival * (1.0 - min(1.0, share)), times + 1)
         return found
 
-    def can_afford(self, exposures: Iterable[int], leaf: int, survival: float, share: Fraction) -> bool:
-        """Whether one more exposure with this share keeps breach <= 1/l; exact where floats come near the bound."""
-        after = survival * (1.0 - float(share))
-        if after > self.floor * (1 + NEAR):
-            return True
-        if after < self.floor * (1 - NEAR):
-            return False
-        exact = 1 - share
+    def account_of(self, exposures: Iterable[int], first: int, last: int) -> Account:
+        """Survival and exposures for the set of leaves [first, last), open ones included (G4)."""
+        survival, times = 1.0, 0
         for group in exposures:
-            exact *= 1 - self.exact_shares(group).get(leaf, Fraction(0))
-        return exact >= 1 - self._bound
+            share = float(self.share_of(group, first, last))
+            if share:
+                survival, times = survival * (1.0 - share), times + 1
+        return Account(survival, times)
 
-    def breach(self, exposures: Iterable[int], leaf: int) -> Fraction:
-        """breach(o, s) of G2, exactly."""
+    def share_of(self, group: int, first: int, last: int) -> Fraction:
+        """w(A, G) / n(G), capped at 1, for the leaves [first, last)."""
+        record = self._records[group]
+        weight = sum(
+            (w for leaf, w in weights(record.shown, self._hierarchy).items() if first <= leaf < last), Fraction(0)
+        )
+        return min(Fraction(1), weight / effective_people(record.people, record.shown))
+
+    def breach(self, exposures: Iterable[int], first: int, last: int) -> Fraction:
+        """1 - Π (1 - w/n) over these groups for the leaves [first, last), exactly (G2 for one leaf, G4 for a set)."""
         survival = Fraction(1)
         for group in exposures:
-            survival *= 1 - self.exact_shares(group).get(leaf, Fraction(0))
+            survival *= 1 - self.share_of(group, first, last)
         return 1 - survival
+
+    def can_afford(
+        self, exposures: Iterable[int], leaves: tuple[int, int], survival: float, share: Fraction, bound: Fraction
+    ) -> bool:
+        """Whether one more exposure with this share keeps breach <= bound; exact where floats come near it."""
+        floor, after = float(1 - bound), survival * (1.0 - float(share))
+        if after > floor * (1 + NEAR):
+            return True
+        if after < floor * (1 - NEAR):
+            return False
+        return (1 - self.breach(exposures, *leaves)) * (1 - share) >= 1 - bound

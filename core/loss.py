@@ -50,7 +50,7 @@ def measure_loss(tree: Tree, cells: Rows, rows: NDArray[np.int64], groups: int) 
     total = int(rows.sum())
     if not total:
         return None
-    penalty = sum(tree.loss(node) * count for node, count in zip(cells.tolist(), rows.tolist(), strict=True))
+    penalty = float((tree.losses(cells) * rows).sum())
     return Loss(penalty / total, int((rows * rows).sum()), total / groups)
 
 

@@ -1,24 +1,32 @@
 """Everyone Shoal has ever heard of: one row per person over parallel columns, and the record each row is stored as.
 
-Rows are given out in order of first appearance and never removed, because a person's ledger outlives their record. No
-result may depend on the order of rows: a restart reads people back in any order. Whatever needs an order uses tags
-(keyed hashes of ids) or the ids themselves.
+Layout. Rows are given out in order of first appearance and never removed, because a person's ledger outlives their
+record. Everything about a person is a number in a column: sets of sensitive values and guards are interned (a code
+stands for the set), and the groups somebody was published in form a chain through one shared arena, newest first. So a
+plan can work on a copy that costs a few memory moves, and most of it is vectorised.
+
+No result may depend on the order of rows or on codes: a restart reads people back in any order. Whatever needs an order
+uses tags (keyed hashes of ids) or the ids themselves.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.guard import Guard, as_guard
 from core.intake import PRESENT
 from core.keyed import Keyed
 from core.policy import Attribute
 from core.tree import Column, Rows
 
 NOBODY = -1  # the group of someone who is not published
+NOTHING = -1  # the end of a chain of exposures
 
 Qid = tuple[int | float, ...]
+Values = tuple[int, ...]
+T = TypeVar("T")
 
 
 class Person(NamedTuple):
@@ -26,16 +34,35 @@ class Person(NamedTuple):
 
     `home` is the partition their events come from, `qid` one number per attribute (a category's is its leaf code),
     `values` sorted leaf codes, `group` the group they are published in or -1, `exposures` every group they were ever
-    published in, and `since` the release at which their quasi-identifiers became what they are.
+    published in, `since` the release at which their quasi-identifiers became what they are, `guard` their wish.
     """
 
     status: int
     home: int
     qid: Qid
-    values: tuple[int, ...]
+    values: Values
     group: int
     exposures: tuple[int, ...]
     since: int
+    guard: Guard | None = None
+
+
+class Interned(Generic[T]):
+    """Things by number: the same thing always has the same one. Only ever grows, so copies may share it."""
+
+    def __init__(self) -> None:
+        self.items: list[T] = []
+        self._codes: dict[T, int] = {}
+
+    def code(self, item: T) -> int:
+        code = self._codes.get(item)
+        if code is None:
+            code = self._codes[item] = len(self.items)
+            self.items.append(item)
+        return code
+
+    def codes(self, items: Iterable[T]) -> list[int]:
+        return [self.code(item) for item in items]
 
 
 class People:
@@ -44,131 +71,197 @@ class People:
     def __init__(self, attributes: Sequence[Attribute], keyed: Keyed) -> None:
         self._keyed = keyed
         self.nowhere: Qid = tuple(attribute.low for attribute in attributes)
-        self.ids: list[str] = []
-        self.rows: dict[str, int] = {}
-        self.values: list[tuple[int, ...]] = []
-        self.exposures: list[tuple[int, ...]] = []
+        self._ids: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._later_ids: list[str] = []  # a copy's own newcomers; the lists above are shared with the original
+        self._later_rows: dict[str, int] = {}
+        self.sets: Interned[Values] = Interned()
+        self.guards: Interned[Guard | None] = Interned()
+        self.guards.code(None)
+        self.size = 0
         self._columns: list[Column] = [
             np.zeros(0, dtype=np.float64 if attribute.kind == "float" else np.int64) for attribute in attributes
         ]
         self._fixed: dict[str, NDArray[Any]] = {
-            "status": np.zeros(0, dtype=np.uint8),
-            "home": np.zeros(0, dtype=np.int32),
-            "group": np.zeros(0, dtype=np.int64),
-            "since": np.zeros(0, dtype=np.int64),
-            "leaf": np.zeros(0, dtype=np.int64),
-            "tag": np.zeros(0, dtype=np.uint64),
+            name: np.zeros(0, dtype=dtype)
+            for name, dtype in (
+                ("status", np.uint8),
+                ("home", np.int32),
+                ("group", np.int64),
+                ("since", np.int64),
+                ("leaf", np.int64),
+                ("tag", np.uint64),
+                ("set", np.int32),
+                ("guard", np.int32),
+                ("last", np.int64),
+            )
         }
+        self._exposed_to = np.zeros(0, dtype=np.int64)
+        self._before = np.zeros(0, dtype=np.int64)
 
     def copy(self) -> "People":
+        """A copy to plan on; it shares what only ever grows."""
         twin = object.__new__(People)
-        twin._keyed, twin.nowhere = self._keyed, self.nowhere
-        twin.ids, twin.rows = self.ids.copy(), self.rows.copy()
-        twin.values, twin.exposures = self.values.copy(), self.exposures.copy()
+        twin.__dict__.update(self.__dict__)
+        twin._later_ids, twin._later_rows = [], {}
         twin._columns = [column.copy() for column in self._columns]
         twin._fixed = {name: column.copy() for name, column in self._fixed.items()}
         return twin
 
+    def merge(self) -> None:
+        """Make a copy's newcomers everybody's: for when the copy takes the original's place."""
+        self._ids.extend(self._later_ids)
+        self._rows.update(self._later_rows)
+        self._later_ids, self._later_rows = [], {}
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
     def __len__(self) -> int:
-        return len(self.ids)
+        return self.size
+
+    def row(self, person_id: str) -> int | None:
+        row = self._rows.get(person_id)
+        return self._later_rows.get(person_id) if row is None else row
+
+    def ids(self, rows: Rows) -> list[str]:
+        known, ids, later = len(self._ids), self._ids, self._later_ids
+        return [ids[row] if row < known else later[row - known] for row in rows.tolist()]
+
+    def roster(self) -> dict[str, int]:
+        """Everyone's status by id, as `Intake` wants it."""
+        everyone = np.arange(self.size)
+        return dict(zip(self.ids(everyone), self.status.tolist(), strict=True))
 
     @property
     def columns(self) -> Sequence[Column]:
         """One column of quasi-identifiers per attribute."""
-        return [column[: len(self.ids)] for column in self._columns]
+        return [column[: self.size] for column in self._columns]
 
     @property
     def status(self) -> NDArray[np.uint8]:
-        return self._fixed["status"][: len(self.ids)]
+        return self._fixed["status"][: self.size]
 
     @property
     def home(self) -> NDArray[np.int32]:
-        return self._fixed["home"][: len(self.ids)]
+        return self._fixed["home"][: self.size]
 
     @property
-    def group(self) -> NDArray[np.int64]:
-        return self._fixed["group"][: len(self.ids)]
+    def group(self) -> Rows:
+        return self._fixed["group"][: self.size]
 
     @property
-    def since(self) -> NDArray[np.int64]:
-        return self._fixed["since"][: len(self.ids)]
+    def since(self) -> Rows:
+        return self._fixed["since"][: self.size]
 
     @property
-    def leaf(self) -> NDArray[np.int64]:
+    def leaf(self) -> Rows:
         """The tree's leaf of each person, or the last known node above it (see `State.settle`)."""
-        return self._fixed["leaf"][: len(self.ids)]
+        return self._fixed["leaf"][: self.size]
 
     @property
     def tag(self) -> NDArray[np.uint64]:
-        return self._fixed["tag"][: len(self.ids)]
+        return self._fixed["tag"][: self.size]
+
+    @property
+    def set(self) -> NDArray[np.int32]:
+        """The code, in `sets`, of each person's sensitive values."""
+        return self._fixed["set"][: self.size]
+
+    @property
+    def guard(self) -> NDArray[np.int32]:
+        """The code, in `guards`, of each person's guard; 0 is none."""
+        return self._fixed["guard"][: self.size]
 
     def present(self) -> Rows:
         return np.flatnonzero(self.status == PRESENT)
 
+    def exposures(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Every exposure of these people: positions in `rows`, and the groups, oldest last."""
+        positions, groups = [], []
+        at, who = self._fixed["last"][rows], np.arange(len(rows))
+        while who.size:
+            exposed = at != NOTHING
+            at, who = at[exposed], who[exposed]
+            positions.append(who)
+            groups.append(self._exposed_to[at])
+            at = self._before[at]
+        return np.concatenate([*positions, who]), np.concatenate([*groups, who])
+
     def person(self, row: int) -> Person:
         """One row as it is stored."""
-        fixed = self._fixed
-        return Person(
-            int(fixed["status"][row]),
-            int(fixed["home"][row]),
-            tuple(column[row].item() for column in self._columns),
-            self.values[row],
-            int(fixed["group"][row]),
-            self.exposures[row],
-            int(fixed["since"][row]),
-        )
+        return next(self.persons(np.array([row])))[1]
 
     def persons(self, rows: Rows) -> Iterator[tuple[str, Person]]:
-        """Many rows as they are stored; columns are converted once, so this is the way to write a million."""
+        """Rows as they are stored; columns are converted once, so this is the way to write a million."""
         qids = zip(*(column[rows].tolist() for column in self._columns), strict=True)
-        fixed = (self._fixed[name][rows].tolist() for name in ("status", "home", "group", "since"))
-        for row, qid, status, home, group, since in zip(rows.tolist(), qids, *fixed, strict=True):
-            yield self.ids[row], Person(status, home, qid, self.values[row], group, self.exposures[row], since)
+        names = ("status", "home", "set", "group", "since", "guard")
+        fixed = (self._fixed[name][rows].tolist() for name in names)
+        positions, groups = self.exposures(rows)
+        order = np.lexsort((np.arange(len(positions))[::-1], positions))
+        bounds = np.searchsorted(positions[order], np.arange(len(rows) + 1)).tolist()
+        exposed = groups[order].tolist()
+        sets, guards = self.sets.items, self.guards.items
+        for index, (person_id, qid, status, home, values, group, since, guard) in enumerate(
+            zip(self.ids(rows), qids, *fixed, strict=True)
+        ):
+            exposures = tuple(exposed[bounds[index] : bounds[index + 1]])
+            yield person_id, Person(status, home, qid, sets[values], group, exposures, since, guards[guard])
 
-    def put(self, person_id: str, person: Person) -> int:
-        """Overwrite someone known; returns the row. The leaf is the root until the tree settles it."""
-        row = self.rows[person_id]
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def put(self, row: int, person: Person) -> None:
+        """Overwrite somebody's record, but for exposures. The leaf is the root until the tree settles it."""
         for column, value in zip(self._columns, person.qid, strict=True):
             column[row] = value
         fixed = self._fixed
-        fixed["status"][row], fixed["home"][row] = person.status, person.home
-        fixed["group"][row], fixed["since"][row], fixed["leaf"][row] = person.group, person.since, 0
-        self.values[row], self.exposures[row] = person.values, person.exposures
-        return row
+        fixed["status"][row], fixed["home"][row], fixed["leaf"][row] = person.status, person.home, 0
+        fixed["group"][row], fixed["since"][row] = person.group, person.since
+        fixed["set"][row], fixed["guard"][row] = self.sets.code(person.values), self.guards.code(as_guard(person.guard))
 
     def extend(self, newcomers: Iterable[tuple[str, Person]]) -> None:
-        """Append people who are not known yet."""
+        """Append people who are not known yet, with their exposures."""
         pairs = list(newcomers)
         if not pairs:
             return
-        first, last = len(self.ids), len(self.ids) + len(pairs)
+        first, last = self.size, self.size + len(pairs)
         self._reserve(last)
-        new_ids = [person_id for person_id, _ in pairs]
-        self.ids.extend(new_ids)
-        self.rows.update(zip(new_ids, range(first, last), strict=True))
-        status, home, qids, values, group, exposures, since = zip(*(person for _, person in pairs), strict=True)
-        self.values.extend(values)
-        self.exposures.extend(exposures)
+        ids = [person_id for person_id, _ in pairs]
+        self._later_ids.extend(ids)
+        self._later_rows.update(zip(ids, range(first, last), strict=True))
+        status, home, qids, values, group, exposures, since, guard = zip(*(person for _, person in pairs), strict=True)
         for column, numbers in zip(self._columns, zip(*qids, strict=True), strict=True):
             column[first:last] = numbers
-        for name, numbers in (("status", status), ("home", home), ("group", group), ("since", since)):
+        fixed: dict[str, Any] = {"status": status, "home": home, "group": group, "since": since, "leaf": 0}
+        fixed |= {"set": self.sets.codes(values), "guard": self.guards.codes(map(as_guard, guard))}
+        fixed |= {"last": NOTHING, "tag": self._keyed.tags(ids)}
+        for name, numbers in fixed.items():
             self._fixed[name][first:last] = numbers
-        self._fixed["leaf"][first:last] = 0
-        self._fixed["tag"][first:last] = self._keyed.tags(new_ids)
+        self.size = last
+        for depth in range(max(map(len, exposures))):
+            exposed = [(first + index, groups[depth]) for index, groups in enumerate(exposures) if len(groups) > depth]
+            rows, groups = np.array(exposed, dtype=np.int64).T
+            self.expose(rows, groups)
+
+    def expose(self, rows: Rows, groups: Rows) -> None:
+        """Add one exposure to each of these people's chains."""
+        first = len(self._exposed_to)
+        self._exposed_to = np.concatenate([self._exposed_to, groups])
+        self._before = np.concatenate([self._before, self._fixed["last"][rows]])
+        self._fixed["last"][rows] = first + np.arange(len(rows))
 
     def _reserve(self, size: int) -> None:
         capacity = len(self._fixed["status"])
         if size <= capacity:
             return
-        more = max(size, 2 * capacity) - capacity
+        more = max(size, capacity + capacity // 4) - capacity
         self._columns = [np.concatenate([c, np.zeros(more, dtype=c.dtype)]) for c in self._columns]
         for name, column in self._fixed.items():
             self._fixed[name] = np.concatenate([column, np.zeros(more, dtype=column.dtype)])
 
     def check_invariants(self) -> None:
-        assert len(self.ids) == len(self.rows) == len(self.values) == len(self.exposures)
-        assert all(self.ids[row] == person_id for person_id, row in self.rows.items())
-        published = self.group != NOBODY
+        """Ids and rows are each other's inverse; only people who are present are published, in their last group."""
+        everyone = np.arange(self.size)
+        assert [self.row(person_id) for person_id in self.ids(everyone)] == everyone.tolist()
+        published = np.flatnonzero(self.group != NOBODY)
         assert bool(np.all(self.status[published] == PRESENT))
-        for row in np.flatnonzero(published).tolist():
-            assert int(self.group[row]) == self.exposures[row][-1]
+        assert bool(np.all(self._exposed_to[self._fixed["last"][published]] == self.group[published]))

@@ -7,7 +7,6 @@ Steps 4 (permanent values) and 5 (external overlap) are not built yet: a policy 
 before it gets here.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,14 +14,15 @@ import numpy as np
 
 from core.errors import CoreError
 from core.fold import Folded, Window, fold
-from core.group import Formation, Unit, form_groups
+from core.group import Formation, form_groups
 from core.ledger import GroupRecord, Ledger
 from core.loss import measure_loss
 from core.mondrian import grow
 from core.people import NOBODY, People
 from core.policy import Policy
+from core.pool import Pool
 from core.release import GroupWriter, Members, Release, Tally, sha256, write_manifest
-from core.state import ENGINE, Change, Meta, State
+from core.state import ENGINE, After, Change, Meta, State
 from core.tree import Rows, Tree
 
 __all__ = ["Plan", "Window", "plan"]
@@ -46,8 +46,8 @@ def plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
     draft.break_groups(folded)
     draft.grow_tree(folded)
     draft.close_cells()
-    formation, pool = draft.form_groups()
-    formed = draft.charge(formation, pool)
+    pool, formation = draft.form_groups()
+    formed = draft.charge(pool, formation)
     return draft.emit(window, folded, formed)
 
 
@@ -78,7 +78,9 @@ class _Draft:
         arrived = np.array(folded.arrived, dtype=np.int64)
         people.leaf[arrived] = self._tree.route(people.columns, arrived)
         present = people.present()
-        in_reach = present[np.isin(people.leaf[present], np.unique(people.leaf[arrived]))]
+        is_reached = np.zeros(self._tree.size, dtype=bool)
+        is_reached[people.leaf[arrived]] = True
+        in_reach = present[is_reached[people.leaf[present]]]
         order = in_reach[np.argsort(people.leaf[in_reach], kind="stable")]
         leaves, starts = np.unique(people.leaf[order], return_index=True)
         parts = np.split(order, starts[1:]) if len(leaves) else []
@@ -94,107 +96,122 @@ class _Draft:
         hidden = present[self._is_closed[people.leaf[present]]]
         self._break({group for group in people.group[hidden].tolist() if group != NOBODY})
 
-    def form_groups(self) -> tuple[Formation, Rows]:
+    def form_groups(self) -> tuple[Pool, Formation]:
         """Step 6: group the pool, in the tree's depth-first order, shuffled within each cell."""
         people = self._people
         present = people.present()
         in_open_cell = present[~self._is_closed[people.leaf[present]]]
-        pool = in_open_cell[people.group[in_open_cell] == NOBODY]
-        shuffle = self._state.keyed.draw(people.tag[pool], self._number, "shuffle")
-        pool = pool[np.lexsort((shuffle, self._tree.depth_first()[people.leaf[pool]]))]
-        cells = people.leaf[pool].tolist()
-        units = [
-            Unit(cell, people.values[row], people.exposures[row])
-            for row, cell in zip(pool.tolist(), cells, strict=True)
-        ]
-        rows = np.bincount(people.leaf[in_open_cell], minlength=self._tree.size)
-        spare = {cell: int(rows[cell]) - self._policy.k for cell in set(cells)}
-        return form_groups(units, self._ledger, self._policy, spare), pool
+        rows = in_open_cell[people.group[in_open_cell] == NOBODY]
+        shuffle = self._state.keyed.draw(people.tag[rows], self._number, "shuffle")
+        leaf = people.leaf[rows]
+        rows = rows[np.lexsort((shuffle, leaf, self._tree.depth_first(leaf)))]
+        pool = Pool.of(people, rows, self._policy)
+        cells = np.unique(pool.cells)
+        published = np.bincount(people.leaf[in_open_cell], minlength=self._tree.size)
+        spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
+        return pool, form_groups(pool, self._ledger, self._policy, spare)
 
-    def charge(self, formation: Formation, pool: Rows) -> list[int]:
+    def charge(self, pool: Pool, formation: Formation) -> Sequence[int]:
         """Step 7: number the groups in an order that says nothing, and write them into everyone's account."""
-        people, numbers = self._people, []
-        draw = self._state.keyed.draw(people.tag[pool], self._number, "number")
-        for formed in sorted(formation.groups, key=lambda group: int(draw[group.members].min())):
-            rows = pool[formed.members].tolist()
-            starred = {int(pool[position]) for position in formed.starred}
-            group, self._next_group = self._next_group, self._next_group + 1
-            self._ledger.put(group, self._record(rows, starred))
-            for row in rows:
-                people.group[row] = group
-                people.exposures[row] = (*people.exposures[row], group)
-            self._max_breach = max(self._max_breach, formed.breach)
-            numbers.append(group)
-        return numbers
+        people = self._people
+        grouped = np.flatnonzero(formation.group != NOBODY)
+        draw = self._state.keyed.draw(people.tag[pool.rows[grouped]], self._number, "number")
+        lowest = np.full(formation.groups, np.iinfo(np.uint64).max, dtype=np.uint64)
+        np.minimum.at(lowest, formation.group[grouped], draw)
+        numbers = np.empty(formation.groups, dtype=np.int64)
+        numbers[np.argsort(lowest, kind="stable")] = self._next_group + np.arange(formation.groups)
+        group_of = numbers[formation.group[grouped]]
+        people.group[pool.rows[grouped]] = group_of
+        people.expose(pool.rows[grouped], group_of)
+        self._ledger.extend(self._records_of(pool, formation, numbers))
+        self._max_breach = max(self._max_breach, formation.breach)
+        formed = range(self._next_group, self._next_group + formation.groups)
+        self._next_group += formation.groups
+        return formed
 
     def emit(self, window: Window, folded: Folded, formed: Sequence[int]) -> Plan:
         """Step 8: the bytes of the release, and the records it changes."""
         people, policy, number = self._people, self._policy, self._number
         published = np.flatnonzero(people.group != NOBODY)
         order = published[np.lexsort((people.leaf[published], people.group[published]))]
-        records, tally = self._records(order, len(formed), len(people.present()))
+        records, tally = self._write(order, len(formed), len(people.present()))
         cells, rows = np.unique(people.leaf[published], return_counts=True)
         loss = measure_loss(self._tree, cells, rows, tally.groups)
         manifest = write_manifest(
             policy, number, self._state.meta.manifest, records, ENGINE, window.at, tally, self._max_breach, loss
         )
-        members = Members(
-            [people.ids[row] for row in published.tolist()],
-            people.group[published].tolist(),
-            people.leaf[published].tolist(),
-        )
-        release = Release(number, tuple(records), manifest, members)
+        members = Members(people.ids(published), people.group[published].tolist(), people.leaf[published].tolist())
         meta = Meta(number, sha256(manifest), self._next_group, self._max_breach, ENGINE, policy.digest)
         change = Change(
             meta,
             dict(people.persons(self._changed_rows(folded))),
             {group: self._ledger.record(group) for group in formed},
             {node: self._tree.record(node) for node in self._split},
+            After(self._state, number - 1, people, self._tree, self._ledger),
         )
-        return Plan(release, change, tuple(sorted(folded.misrouted)))
+        return Plan(Release(number, tuple(records), manifest, members), change, tuple(sorted(folded.misrouted)))
 
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _break(self, groups: set[int]) -> None:
         if groups:
             people = self._people
-            people.group[np.isin(people.group, np.fromiter(groups, dtype=np.int64))] = NOBODY
+            is_broken = np.zeros(self._next_group, dtype=bool)
+            is_broken[list(groups)] = True
+            published = np.flatnonzero(people.group != NOBODY)
+            people.group[published[is_broken[people.group[published]]]] = NOBODY
 
-    def _record(self, rows: Sequence[int], starred: set[int]) -> GroupRecord:
-        sensitive = self._policy.sensitive
-        counts: dict[int, int] = defaultdict(int)
-        for row in rows:
-            for leaf in self._people.values[row]:
-                is_hidden = row in starred and leaf not in sensitive.open
-                counts[0 if is_hidden else sensitive.hierarchy.leaf_node[leaf]] += 1
-        return GroupRecord(self._number, len(rows), tuple(sorted(counts.items())))
+    def _records_of(self, pool: Pool, formation: Formation, numbers: Rows) -> list[tuple[int, GroupRecord]]:
+        """The formations as they are stored, in the order of their numbers."""
+        hierarchy = self._policy.sensitive.hierarchy
+        nodes = np.array(hierarchy.leaf_node, dtype=np.int64)[pool.leaf]
+        for unit, raised in formation.raised.items():
+            here = slice(*np.searchsorted(pool.owner, [unit, unit + 1]).tolist())
+            nodes[here] = [raised.get(leaf, hierarchy.leaf_node[leaf]) for leaf in pool.sets[unit]]
+        grouped = formation.group[pool.owner] != NOBODY
+        keys = numbers[formation.group[pool.owner[grouped]]] * len(hierarchy.labels) + nodes[grouped]
+        pairs, counts = np.unique(keys, return_counts=True)
+        in_order = np.sort(numbers)
+        bounds = np.searchsorted(pairs, np.append(in_order, in_order[-1:] + 1) * len(hierarchy.labels)).tolist()
+        shown = list(zip((pairs % len(hierarchy.labels)).tolist(), counts.tolist(), strict=True))
+        first = self._next_group
+        people = np.bincount(numbers[formation.group[formation.group != NOBODY]] - first, minlength=len(numbers))
+        return [
+            (group, GroupRecord(self._number, size, tuple(shown[bounds[index] : bounds[index + 1]])))
+            for index, (group, size) in enumerate(zip(in_order.tolist(), people.tolist(), strict=True))
+        ]
 
-    def _records(self, order: Rows, formed: int, present: int) -> tuple[list[bytes], Tally]:
+    def _write(self, order: Rows, formed: int, present: int) -> tuple[list[bytes], Tally]:
         """The group records of these rows, which stand by group and cell, and the manifest's counts."""
         people, policy = self._people, self._policy
         groups, leaves = people.group[order], people.leaf[order]
         starts = np.flatnonzero(np.r_[True, (groups[1:] != groups[:-1]) | (leaves[1:] != leaves[:-1])][: len(order)])
         sizes = np.diff(np.r_[starts, len(order)])
+        cells = list(zip(leaves[starts].tolist(), sizes.tolist(), strict=True))
+        names, firsts = np.unique(groups[starts], return_index=True)
+        bounds = [*firsts.tolist(), len(starts)]
         writer = GroupWriter(policy, self._tree, self._number)
-        by_group: dict[int, list[tuple[int, int]]] = {}
-        cases: dict[int, dict[int, list[str]]] = {}
-        for group, leaf, start, size in zip(
-            groups[starts].tolist(), leaves[starts].tolist(), starts.tolist(), sizes.tolist(), strict=True
-        ):
-            by_group.setdefault(group, []).append((leaf, size))
-            if policy.release.case_ids:
-                rows = order[start : start + size].tolist()
-                named = [self._state.keyed.case_id(people.ids[row], int(people.since[row])) for row in rows]
-                cases.setdefault(group, {})[leaf] = named
         records, suppressed, generalized = [], 0, 0
         leaf_nodes = frozenset(policy.sensitive.hierarchy.leaf_node)
-        for group, cells in by_group.items():
+        for index, group in enumerate(names.tolist()):
             record = self._ledger.record(group)
-            records.append(writer.write(group, record, cells, cases.get(group)))
-            suppressed += sum(count for node, count in record.shown if node == 0)
-            generalized += sum(count for node, count in record.shown if node != 0 and node not in leaf_nodes)
-        tally = Tally(len(order), len(by_group), formed, present - len(order), suppressed, generalized)
-        return records, tally
+            here = slice(bounds[index], bounds[index + 1])
+            cases = None
+            if policy.release.case_ids:
+                ends = zip(cells[here], starts[here].tolist(), strict=True)
+                cases = {leaf: self._case_ids(order[start : start + rows]) for (leaf, rows), start in ends}
+            records.append(writer.write(group, record, cells[here], cases))
+            for node, count in record.shown:
+                if node not in leaf_nodes:
+                    suppressed, generalized = (
+                        (suppressed + count, generalized) if node == 0 else (suppressed, generalized + count)
+                    )
+        return records, Tally(len(order), len(names), formed, present - len(order), suppressed, generalized)
+
+    def _case_ids(self, rows: Rows) -> list[str]:
+        people, keyed = self._people, self._state.keyed
+        since = people.since[rows].tolist()
+        return [keyed.case_id(person_id, release) for person_id, release in zip(people.ids(rows), since, strict=True)]
 
     def _changed_rows(self, folded: Folded) -> Rows:
         known = len(self._state.people)

@@ -6,7 +6,10 @@ domain also holds its upper end), or of a category's leaf codes, which stand in 
 
 import json
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from core.policy import Attribute
 
@@ -64,11 +67,10 @@ def attribute_json(attribute: Attribute, low: float, high: float) -> str:
     return '{"nodes":' + json.dumps(list(labels), ensure_ascii=False, separators=(",", ":")) + "}"
 
 
-def attribute_loss(attribute: Attribute, low: float, high: float) -> float:
-    """NCP of one attribute: the share of its domain the region spans; a category counts leaves, one leaf is exact."""
+def attribute_losses(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
+    """NCP of one attribute of many regions: the share of the domain each spans; one leaf of a category is exact."""
     if attribute.kind == "float":
-        return (high - low) / (float(attribute.high) - float(attribute.low))
+        return np.asarray((high - low) / (float(attribute.high) - float(attribute.low)))
     if attribute.kind == "int":
-        return (high - 1 - low) / (attribute.high - attribute.low)
-    leaves = high - low
-    return 0.0 if leaves <= 1 else leaves / (attribute.high + 1)
+        return np.asarray((high - 1 - low) / (attribute.high - attribute.low))
+    return np.where(high - low <= 1, 0.0, (high - low) / (attribute.high + 1))

@@ -71,7 +71,7 @@ class GroupWriter:
         parts = []
         for node, rows in cells:
             cases = "" if case_ids is None else f',"case_ids":{_compact(sorted(case_ids[node]))}'
-            parts.append(f'{{"cell":"c{node}","region":{self._tree.region_json(node)},"rows":{rows}{cases}}}')
+            parts.append(f"{self._tree.cell_json(node)}{rows}{cases}}}")
         return (
             f'{self._head}{group}","formed":{record.formed},"cells":[{",".join(parts)}],'
             f'"sensitive":{{{shown}}},"counterfeits":0}}'

@@ -6,14 +6,14 @@ Redis and applying them here are the same thing done twice.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from core.keyed import Keyed
 from core.ledger import GroupRecord, Ledger
-from core.people import People, Person
+from core.people import NOBODY, People, Person
 from core.policy import Policy
 from core.tree import NodeRecord, Tree
 
@@ -33,6 +33,16 @@ class Meta(NamedTuple):
     policy: str
 
 
+class After(NamedTuple):
+    """What a plan worked on, and the state it started from: the same content as the records, ready to be taken over."""
+
+    origin: "State"
+    release: int
+    people: People
+    tree: Tree
+    ledger: Ledger
+
+
 @dataclass(frozen=True)
 class Change:
     """What one release changed: the records to be written, nothing else."""
@@ -41,6 +51,7 @@ class Change:
     people: dict[str, Person]
     groups: dict[int, GroupRecord]
     nodes: dict[int, NodeRecord]
+    after: After | None = field(default=None, repr=False, compare=False)
 
 
 class State:
@@ -69,29 +80,40 @@ class State:
     ) -> "State":
         """The state these records describe, in whatever order they come."""
         state = cls(policy, key, meta)
-        for group, record in groups:
-            state.ledger.put(group, record)
-        for node, split in sorted(nodes):  # a parent's number is always smaller than its children's
-            state.tree.put(node, split)
-        state.people.extend(people)
-        state.settle()
+        state._write(people, groups, nodes)
         return state
 
     def apply(self, change: Change) -> None:
-        """Take over a sealed release, in place; costs what changed."""
-        for group, record in change.groups.items():
-            self.ledger.put(group, record)
-        for node, split in sorted(change.nodes.items()):
-            self.tree.put(node, split)
-        newcomers = []
-        for person_id, person in change.people.items():
-            if person_id in self.people.rows:
-                self.people.put(person_id, person)
-            else:
-                newcomers.append((person_id, person))
-        self.people.extend(newcomers)
-        self.settle()
+        """Take over a sealed release, in place; costs what changed, or nothing if it was planned from this state."""
+        after = change.after
+        if after is not None and after.origin is self and after.release == self.meta.release:
+            self.people, self.tree, self.ledger = after.people, after.tree, after.ledger
+            self.people.merge()
+        else:
+            self._write(change.people.items(), change.groups.items(), change.nodes.items())
         self.meta = change.meta
+
+    def _write(
+        self,
+        people: Iterable[tuple[str, Person]],
+        groups: Iterable[tuple[int, GroupRecord]],
+        nodes: Iterable[tuple[int, NodeRecord]],
+    ) -> None:
+        self.ledger.extend(sorted(groups))
+        self.tree.put(sorted(nodes))  # a parent's number is always smaller than its children's
+        newcomers, exposed = [], []
+        for person_id, person in people:
+            row = self.people.row(person_id)
+            if row is None:
+                newcomers.append((person_id, person))
+                continue
+            if person.group not in (NOBODY, self.people.group[row]):
+                exposed.append((row, person.group))
+            self.people.put(row, person)
+        self.people.expose(*np.array(exposed, dtype=np.int64).reshape(-1, 2).T)
+        self.people.extend(newcomers)
+        self.people.merge()
+        self.settle()
 
     def settle(self) -> None:
         """Bring everyone's leaf up to date, from wherever in the tree they were last."""

@@ -7,7 +7,12 @@ none may go under the hard minimum.
 
 import math
 
-from core.policy import Policy
+import numpy as np
+from numpy.typing import NDArray
+
+from core.policy import Strategy
+
+Floats = NDArray[np.float64]
 
 
 def hard_minimum(l: float, survival: float) -> float:
@@ -34,9 +39,8 @@ def adaptive(l: float, releases: int, survival: float, exposures: int) -> float:
     return 1 / (1 - math.pow(floor / survival, 1 / max(1, releases - exposures)))
 
 
-def required_ratio(policy: Policy, survival: float, exposures: int) -> float:
-    """The ratio the policy's strategy asks for, for one person and one value; never under the hard minimum."""
-    strategy, l = policy.strategy, policy.l
+def required_ratio(strategy: Strategy, l: float, survival: float, exposures: int) -> float:
+    """The ratio a strategy asks for, for one person and one value or guarded set; never under the hard minimum."""
     minimum = hard_minimum(l, survival)
     if math.isinf(minimum):
         return minimum
@@ -50,3 +54,23 @@ def required_ratio(policy: Policy, survival: float, exposures: int) -> float:
         assert strategy.releases is not None
         target = adaptive(l, strategy.releases, survival, exposures)
     return max(target, minimum)
+
+
+def required_ratios(strategy: Strategy, l: float, survival: Floats, exposures: NDArray[np.int64]) -> Floats:
+    """The same for many at once."""
+    left = l * survival - (l - 1)
+    is_spent = left <= 0
+    minimum = l * survival / np.where(is_spent, 1.0, left)
+    if strategy.name == "geometric":
+        assert strategy.alpha is not None
+        target = strategy.alpha * minimum
+    elif strategy.name == "constant-ratio":
+        assert strategy.releases is not None
+        target = np.full_like(minimum, constant_ratio(l, strategy.releases))
+    else:
+        assert strategy.releases is not None
+        again = np.maximum(1, strategy.releases - exposures)
+        ratio = np.minimum((1 - 1 / l) / np.where(is_spent, 1.0, survival), 1 - 1e-15)
+        target = 1 / (1 - ratio ** (1 / again))
+    found: Floats = np.where(is_spent, np.inf, np.maximum(target, minimum))
+    return found

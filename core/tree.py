@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.policy import Attribute
-from core.region import attribute_json, attribute_loss, domain
+from core.region import attribute_json, attribute_losses, domain
 
 Column = NDArray[Any]  # int64 or float64, by the attribute's kind
 Rows = NDArray[np.int64]
@@ -44,6 +44,8 @@ class Tree:
         self._attribute = np.full(16, LEAF, dtype=np.int16)
         self._left = np.full(16, LEAF, dtype=np.int64)
         self._right = np.full(16, LEAF, dtype=np.int64)
+        self._depth = np.zeros(16, dtype=np.int64)
+        self._path = np.zeros(16, dtype=np.uint64)
         self._cut: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
         self._low: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
         self._high: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
@@ -52,10 +54,16 @@ class Tree:
             self._low[position][0], self._high[position][0] = domain(attribute)
 
     def copy(self) -> "Tree":
-        """A tree that can grow without changing this one; texts of regions are shared, they never change."""
+        """A tree that can grow without changing this one."""
         twin = object.__new__(Tree)
-        twin.attributes, twin._dtypes, twin.size, twin._text = self.attributes, self._dtypes, self.size, self._text
+        twin.attributes, twin._dtypes, twin.size, twin._text = (
+            self.attributes,
+            self._dtypes,
+            self.size,
+            self._text.copy(),
+        )
         twin._attribute, twin._left, twin._right = self._attribute.copy(), self._left.copy(), self._right.copy()
+        twin._depth, twin._path = self._depth.copy(), self._path.copy()
         twin._cut = [column.copy() for column in self._cut]
         twin._low = [column.copy() for column in self._low]
         twin._high = [column.copy() for column in self._high]
@@ -92,56 +100,53 @@ class Tree:
             moving = moving[self._attribute[at[moving]] != LEAF]
         return at
 
-    def depth_first(self) -> Rows:
-        """For every node its position in depth-first order, so that neighbours in space are neighbours in a list."""
-        position = np.zeros(self.size, dtype=np.int64)
-        stack, count = [0], 0
-        attribute, left, right = self._attribute.tolist(), self._left.tolist(), self._right.tolist()
-        while stack:
-            node = stack.pop()
-            position[node] = count
-            count += 1
-            if attribute[node] != LEAF:
-                stack.append(right[node])
-                stack.append(left[node])
-        return position
+    def depth_first(self, nodes: Rows) -> NDArray[np.uint64]:
+        """A key that orders nodes as a depth-first walk does, so that neighbours in space are neighbours in a list.
 
-    def region_json(self, node: int) -> str:
-        """The region of a cell as CONTRACT.md writes it; kept, because it never changes."""
+        It is the path from the root as binary digits. Below the 64th level the digits run out and nodes tie: order is
+        for usefulness, not for safety.
+        """
+        return self._path[nodes]
+
+    def cell_json(self, node: int) -> str:
+        """A cell with its region as CONTRACT.md writes it, but for the rows and the end; kept, as it never changes."""
         text = self._text.get(node)
         if text is None:
-            parts = (
-                f"{_json_name(attribute.name)}:"
-                + attribute_json(attribute, self._low[position][node].item(), self._high[position][node].item())
-                for position, attribute in enumerate(self.attributes)
-            )
-            text = self._text[node] = "{" + ",".join(parts) + "}"
+            text = self._text[node] = f'{{"cell":"c{node}","region":{self.region_json(node)},"rows":'
         return text
 
-    def loss(self, node: int) -> float:
-        """NCP of a cell: the mean over the attributes of the share of the domain it spans."""
-        total = sum(
-            attribute_loss(attribute, self._low[position][node].item(), self._high[position][node].item())
+    def region_json(self, node: int) -> str:
+        parts = (
+            f"{_json_name(attribute.name)}:"
+            + attribute_json(attribute, self._low[position][node].item(), self._high[position][node].item())
             for position, attribute in enumerate(self.attributes)
         )
+        return "{" + ",".join(parts) + "}"
+
+    def losses(self, nodes: Rows) -> NDArray[np.float64]:
+        """NCP of each cell: the mean over the attributes of the share of the domain it spans."""
+        total = np.zeros(len(nodes))
+        for position, attribute in enumerate(self.attributes):
+            total += attribute_losses(attribute, self._low[position][nodes], self._high[position][nodes])
         return total / len(self.attributes)
 
     # -- growing ------------------------------------------------------------------------------------------------
 
-    def put(self, node: int, record: NodeRecord) -> None:
-        """Turn a leaf into an inner node with two new leaves; the children's regions follow from it."""
-        self._reserve(max(record.left, record.right) + 1)
-        attribute = record.attribute
-        for child in (record.left, record.right):
-            self._attribute[child] = LEAF
-            for position in range(len(self.attributes)):
-                self._low[position][child] = self._low[position][node]
-                self._high[position][child] = self._high[position][node]
-        self._high[attribute][record.left] = record.cut
-        self._low[attribute][record.right] = record.cut
-        self._attribute[node], self._left[node], self._right[node] = attribute, record.left, record.right
-        self._cut[attribute][node] = record.cut
-        self.size = max(self.size, record.left + 1, record.right + 1)
+    def put(self, records: Iterable[tuple[int, NodeRecord]]) -> None:
+        """Split leaves as these records say, parents before children."""
+        for node, record in records:
+            attribute = self.attributes[record.attribute]
+            self._reserve(max(record.left, record.right) + 1)
+            whole, real = (0, record.cut) if attribute.kind == "float" else (record.cut, 0.0)
+            self._split(
+                np.array([node]),
+                np.array([record.attribute]),
+                np.array([whole], dtype=np.int64),
+                np.array([real], dtype=np.float64),
+                np.array([record.left]),
+                np.array([record.right]),
+            )
+            self.size = max(self.size, record.left + 1, record.right + 1)
 
     def put_many(self, nodes: Rows, attributes: Rows, whole: Rows, real: NDArray[np.float64]) -> int:
         """Split many leaves at once; the children are numbered in pairs from the number returned.
@@ -151,17 +156,27 @@ class Tree:
         first, count = self.size, len(nodes)
         self._reserve(first + 2 * count)
         left = first + 2 * np.arange(count)
-        for position in range(len(self.attributes)):
-            for column in (self._low[position], self._high[position]):
-                column[left] = column[left + 1] = column[nodes]
-            here = np.flatnonzero(attributes == position)
-            cuts = (real if self.attributes[position].kind == "float" else whole)[here]
-            self._cut[position][nodes[here]] = cuts
-            self._high[position][left[here]] = cuts
-            self._low[position][left[here] + 1] = cuts
-        self._attribute[nodes], self._left[nodes], self._right[nodes] = attributes, left, left + 1
+        self._split(nodes, attributes, whole, real, left, left + 1)
         self.size += 2 * count
         return first
+
+    def _split(
+        self, nodes: Rows, attributes: Rows, whole: Rows, real: NDArray[np.float64], left: Rows, right: Rows
+    ) -> None:
+        for position, attribute in enumerate(self.attributes):
+            for column in (self._low[position], self._high[position]):
+                column[left] = column[right] = column[nodes]
+            here = np.flatnonzero(attributes == position)
+            cuts = (real if attribute.kind == "float" else whole)[here]
+            self._cut[position][nodes[here]] = cuts
+            self._high[position][left[here]] = cuts
+            self._low[position][right[here]] = cuts
+        depth = self._depth[nodes]
+        self._depth[left] = self._depth[right] = depth + 1
+        self._path[left] = self._path[nodes]
+        digit = np.where(depth < 64, np.uint64(1) << (63 - np.minimum(depth, 63)).astype(np.uint64), np.uint64(0))
+        self._path[right] = self._path[nodes] | digit
+        self._attribute[nodes], self._left[nodes], self._right[nodes] = attributes, left, right
 
     def bounds(self, attribute: int, nodes: Rows) -> tuple[Column, Column]:
         """The runs `[low, high)` these nodes cover in one attribute."""
@@ -175,6 +190,8 @@ class Tree:
         self._attribute = np.concatenate([self._attribute, np.full(more, LEAF, dtype=np.int16)])
         self._left = np.concatenate([self._left, np.full(more, LEAF, dtype=np.int64)])
         self._right = np.concatenate([self._right, np.full(more, LEAF, dtype=np.int64)])
+        self._depth = np.concatenate([self._depth, np.zeros(more, dtype=np.int64)])
+        self._path = np.concatenate([self._path, np.zeros(more, dtype=np.uint64)])
         for columns in (self._cut, self._low, self._high):
             for position, column in enumerate(columns):
                 columns[position] = np.concatenate([column, np.zeros(more, dtype=self._dtypes[position])])

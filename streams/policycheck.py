@@ -35,7 +35,7 @@ def describe(policy: Policy) -> Iterator[str]:
 
 def first_ratio(policy: Policy) -> float:
     """How many people a group must have for each showing of a value, for people who have not been published before."""
-    return required_ratio(policy, 1.0, 0)
+    return required_ratio(policy.strategy, policy.l, 1.0, 0)
 
 
 def warnings(policy: Policy) -> Iterator[str]:

@@ -185,7 +185,7 @@ def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Del
         for person, delta in windows[partition].items():
             if delta[3] is None:
                 continue
-            row = state.people.rows.get(person)
+            row = state.people.row(person)
             home = made.change.people[person].home if row is None else int(state.people.home[row])
             if home != partition:
                 found.setdefault(partition, []).append(person)

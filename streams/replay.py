@@ -123,7 +123,7 @@ class _Run:
         self._is_new = saved is None
         self._state = saved.state if saved else State.empty(job.policy, secret)
         self._folder = ReleaseFolder(job.out, [attribute.name for attribute in job.policy.attributes])
-        self._intake = Intake(job.policy, roster_of(self._state))
+        self._intake = Intake(job.policy, self._state.people.roster())
         self._rejects: IO[bytes]
         self._outcome = outcome
         self._outcome.last_release = self._state.meta.release
@@ -244,11 +244,6 @@ class _Run:
         os.fsync(self._rejects.fileno())
         position = Position(self._lines.number, self._lines.digest.digest(), self._rejects.tell())
         self._file.save(self._secret, position, self._state)
-
-
-def roster_of(state: State) -> dict[str, int]:
-    """Everyone's status by id, as `Intake` wants it."""
-    return dict(zip(state.people.ids, state.people.status.tolist(), strict=True))
 
 
 @contextmanager

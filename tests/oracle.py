@@ -75,6 +75,14 @@ class Judge:
         stars = sum(group["sensitive"].get("*", 0) for group in groups.values())
         if facts["suppressed"] != stars:
             wrong.append("suppressed is not the number of * shown")
+        raised = [
+            count
+            for group in groups.values()
+            for label, count in group["sensitive"].items()
+            if label != "*" and self.rules.sensitive[label] != {label}
+        ]
+        if facts["generalized"] != sum(raised):
+            wrong.append("generalized is not the number of raised values shown")
         formed = sum(group["formed"] == self.number for group in groups.values())
         if (facts["formed"], facts["carried"]) != (formed, len(groups) - formed):
             wrong.append("formed and carried are miscounted")
@@ -137,9 +145,14 @@ class Judge:
                 continue
             true = Counter(value for person in by_group[name] for value in table[person][1])
             shown = Counter(group["sensitive"])
-            stars = shown.pop("*", 0)
-            if shown - true or sum((true - shown).values()) != stars:
-                wrong.append("a group shows values its people do not have, or hides some without a *")
+            if shown.total() != true.total():
+                wrong.append("a group does not show each value once")
+            for label, count in shown.items():
+                under = self.rules.sensitive[label]
+                if count > sum(times for value, times in true.items() if value in under):
+                    wrong.append("a group shows values its people do not have")
+                if any(under < self.rules.sensitive[other] for other in shown if "*" not in (label, other)):
+                    wrong.append("a group shows a node and another one above it")
         return wrong
 
     def _carried(self, groups: Any, by_group: Any, table: Table) -> list[str]:

@@ -10,12 +10,14 @@ from core.state import State
 from tests.oracle import Rules, Table
 
 DISEASES = ("flu", "cold", "asthma", "gastritis", "hiv", "ulcer", "gout", "lupus")
+KINDS = ("airways", "airways", "airways", "stomach", "infection", "stomach", "chronic", "chronic")
 ZIPS = {"z11": "z1*", "z12": "z1*", "z13": "z1*", "z21": "z2*", "z22": "z2*"}
 
 
 def clinic_policy(k: int = 2, l: int = 2, **privacy: Any) -> Policy:
-    """A small table with an attribute of every kind; `case_ids` and `open` may be given beside privacy's own keys."""
+    """A small table with an attribute of every kind; takes `case_ids`, `open` and `flat` beside privacy's own keys."""
     case_ids, open_values = privacy.pop("case_ids", False), privacy.pop("open", ["flu", "cold"])
+    sensitive = {"values": list(DISEASES)} if privacy.pop("flat", False) else {"hierarchy": "disease.csv"}
     document = {
         "table": "clinic",
         "attributes": {
@@ -24,12 +26,13 @@ def clinic_policy(k: int = 2, l: int = 2, **privacy: Any) -> Policy:
             "sex": {"type": "category", "values": ["female", "male"]},
             "zip": {"type": "category", "hierarchy": "zip.csv"},
         },
-        "sensitive": {"name": "disease", "values": list(DISEASES), "open": open_values},
+        "sensitive": {"name": "disease", "open": open_values, **sensitive},
         "privacy": {"k": k, "l": l, **privacy},
         "release": {"case_ids": case_ids},
     }
-    hierarchy = "".join(f"{leaf};{parent};*\n" for leaf, parent in ZIPS.items())
-    return build_policy(document, {"zip.csv": hierarchy.encode()}, b"clinic")
+    zips = "".join(f"{leaf};{parent};*\n" for leaf, parent in ZIPS.items())
+    diseases = "".join(f"{leaf};{parent};*\n" for leaf, parent in zip(DISEASES, KINDS, strict=True))
+    return build_policy(document, {"zip.csv": zips.encode(), "disease.csv": diseases.encode()}, b"clinic")
 
 
 def clinic_rules(policy: Policy) -> Rules:

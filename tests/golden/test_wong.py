@@ -53,30 +53,31 @@ def test_two_releases_add_up_as_in_figures_2_and_4(people: int, breach: Fraction
     policy = clinic_policy()
     ledger, hiv = Ledger(policy), policy.sensitive.hierarchy.leaf_code["hiv"]
     node = policy.sensitive.hierarchy.leaf_node[hiv]
-    for group in (1, 2):
-        ledger.put(group, GroupRecord(group, people, ((node, 1),)))
-    assert ledger.breach((1, 2), hiv) == breach
+    ledger.extend([(group, GroupRecord(group, people, ((node, 1),))) for group in (1, 2)])
+    assert ledger.breach((1, 2), hiv, hiv + 1) == breach
 
 
 def test_a_group_carried_over_is_charged_once() -> None:
     policy = clinic_policy()
     ledger, hiv = Ledger(policy), policy.sensitive.hierarchy.leaf_code["hiv"]
-    ledger.put(1, GroupRecord(1, 4, ((policy.sensitive.hierarchy.leaf_node[hiv], 1),)))
-    assert ledger.breach((1,), hiv) == Fraction(1, 4)
+    ledger.extend([(1, GroupRecord(1, 4, ((policy.sensitive.hierarchy.leaf_node[hiv], 1),)))])
+    assert ledger.breach((1,), hiv, hiv + 1) == Fraction(1, 4)
 
 
 def test_exactly_the_bound_can_be_afforded_and_a_hair_more_cannot() -> None:
     policy = clinic_policy(l=3)
     ledger, hiv = Ledger(policy), policy.sensitive.hierarchy.leaf_code["hiv"]
     node = policy.sensitive.hierarchy.leaf_node[hiv]
-    ledger.put(1, GroupRecord(1, 5, ((node, 1),)))  # survival 4/5; 2/3 is the floor, so 5/6 is exactly affordable
-    assert ledger.can_afford((1,), hiv, 0.8, Fraction(1, 6))
-    assert not ledger.can_afford((1,), hiv, 0.8, Fraction(1, 6) + Fraction(1, 10**15))
+    ledger.extend(
+        [(1, GroupRecord(1, 5, ((node, 1),)))]
+    )  # survival 4/5; 2/3 is the floor, so 5/6 is exactly affordable
+    assert ledger.can_afford((1,), (hiv, hiv + 1), 0.8, Fraction(1, 6), Fraction(1, 3))
+    assert not ledger.can_afford((1,), (hiv, hiv + 1), 0.8, Fraction(1, 6) + Fraction(1, 10**15), Fraction(1, 3))
 
 
 def test_suppressed_values_weigh_nothing_and_take_their_person_out_of_n() -> None:
     policy = clinic_policy()
     ledger, hiv = Ledger(policy), policy.sensitive.hierarchy.leaf_code["hiv"]
     node = policy.sensitive.hierarchy.leaf_node[hiv]
-    ledger.put(1, GroupRecord(1, 6, ((0, 2), (node, 1))))
-    assert ledger.breach((1,), hiv) == Fraction(1, 4)
+    ledger.extend([(1, GroupRecord(1, 6, ((0, 2), (node, 1))))])
+    assert ledger.breach((1,), hiv, hiv + 1) == Fraction(1, 4)

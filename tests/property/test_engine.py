@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import core.group
 import core.plan
+from core.intake import PRESENT
 from core.plan import plan
 from core.state import State
 from core.tree import Tree
@@ -66,6 +66,7 @@ POLICIES = st.builds(
         ]
     ),
     case_ids=st.booleans(),
+    flat=st.booleans(),
 )
 
 
@@ -155,17 +156,17 @@ def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest
 
 
 def test_the_judge_catches_an_engine_whose_groups_are_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core.group._Sweep, "_is_closed", lambda self, draft: True)
-    monkeypatch.setattr(core.group, "required_ratio", lambda policy, survival, exposures: 1.0)
+    monkeypatch.setattr("core.claim.Claims.wrong", lambda self, members, raised: None)
+    monkeypatch.setattr("core.spread.required_ratio", lambda strategy, l, survival, exposures: 1.0)
     assert "breach is over 1/l" in _verdicts(clinic_policy(k=4, l=3), _churn(100, 2))
 
 
 def test_the_judge_catches_an_engine_that_carries_a_group_with_someone_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     def keep(self: Any, groups: set[int]) -> None:
-        state = self._state
-        for person, row in state.people.rows.items():
-            if self._people.status[row] == 1 and int(state.people.group[row]) in groups:
-                self._people.group[self._people.rows[person]] = state.people.group[row]
+        before, now = self._state.people, self._people
+        for row in range(len(before)):
+            if now.status[row] == PRESENT and int(before.group[row]) in groups:
+                now.group[row] = before.group[row]
 
     monkeypatch.setattr(core.plan._Draft, "_break", keep)
     assert "although one of its people changed" in _verdicts(clinic_policy(k=4, l=3), _churn(100, 2))

@@ -2,7 +2,7 @@
 
 from core.fold import Window, fold
 from core.intake import ABSENT, DEREGISTERED, DEREGISTERED_STATUS, GONE, PATCH, PRESENT, PUT, REGISTER
-from core.people import NOBODY
+from core.people import NOBODY, People, Person
 from core.plan import plan
 from core.state import State
 from tests.series import clinic_policy
@@ -17,6 +17,12 @@ def _state(*people: str) -> State:
     return state
 
 
+def _person(people: People, person_id: str) -> Person:
+    row = people.row(person_id)
+    assert row is not None
+    return people.person(row)
+
+
 def test_there_and_back_again_is_no_change() -> None:
     people = _state("a", "b").people
     folded = fold(people, Window(None, {0: {"a": (PUT, HERE, (0,), None)}}), 2)
@@ -26,15 +32,15 @@ def test_there_and_back_again_is_no_change() -> None:
 def test_a_patch_changes_only_what_it_names() -> None:
     people = _state("a", "b").people
     fold(people, Window(None, {0: {"a": (PATCH, (31, None, None, None), None, None)}}), 2)
-    person = people.person(people.rows["a"])
+    person = _person(people, "a")
     assert (person.qid, person.values, person.since) == (THERE, (0,), 2)
 
 
 def test_someone_gone_breaks_their_group_and_keeps_their_ledger() -> None:
     people = _state("a", "b").people
-    before = people.person(people.rows["a"])
+    before = _person(people, "a")
     folded = fold(people, Window(None, {0: {"a": (GONE, None, None, None)}}), 2)
-    after = people.person(people.rows["a"])
+    after = _person(people, "a")
     assert folded.broken == {before.group}
     assert (after.status, after.group, after.exposures) == (ABSENT, NOBODY, before.exposures)
 
@@ -43,7 +49,7 @@ def test_who_registers_or_ceases_to_exist_is_remembered_without_a_record() -> No
     people = _state("a").people
     window = Window(None, {0: {"b": (REGISTER, HERE, None, None), "c": (DEREGISTERED, None, None, None)}})
     folded = fold(people, window, 2)
-    assert [people.person(people.rows[p]).status for p in "bc"] == [ABSENT, DEREGISTERED_STATUS]
+    assert [_person(people, p).status for p in "bc"] == [ABSENT, DEREGISTERED_STATUS]
     assert folded.arrived == []
 
 
@@ -52,13 +58,13 @@ def test_events_from_another_partition_than_home_have_no_effect_and_are_named() 
     window = Window(None, {0: {}, 3: {"a": (PUT, THERE, (1,), (17, 18))}})
     folded = fold(people, window, 2)
     assert folded.misrouted == [(3, 17), (3, 18)]
-    assert people.person(people.rows["a"]).qid == HERE
+    assert _person(people, "a").qid == HERE
 
 
 def test_of_two_partitions_that_bring_somebody_new_the_lower_is_home() -> None:
     people = _state().people
     window = Window(None, {5: {"a": (PUT, THERE, (1,), (8,))}, 2: {"a": (PUT, HERE, (0,), (9,))}})
     folded = fold(people, window, 2)
-    person = people.person(people.rows["a"])
+    person = _person(people, "a")
     assert (person.home, person.qid, person.status) == (2, HERE, PRESENT)
     assert folded.misrouted == [(5, 8)]

@@ -2,58 +2,142 @@
 
 from typing import Any
 
-from core.group import Formation, Unit, form_groups
+import numpy as np
+
+from core.group import Formation, form_groups
+from core.guard import EMPTY, Guard
+from core.intake import PRESENT
+from core.keyed import Keyed
 from core.ledger import GroupRecord, Ledger
+from core.people import NOBODY, People, Person
+from core.policy import Policy
+from core.pool import Pool
 from tests.series import DISEASES, clinic_policy
 
-FLU, COLD, ASTHMA, GASTRITIS, HIV = range(5)
-
-
-def _form(values: list[int], spare: int = 0, **privacy: Any) -> Formation:
-    policy = clinic_policy(k=1, **privacy)
-    units = [Unit(0, (value,)) for value in values]
-    return form_groups(units, Ledger(policy), policy, {0: spare})
-
-
+FLU, COLD, ASTHMA, GASTRITIS, HIV, ULCER, GOUT, LUPUS = range(8)  # codes of the flat list
 ONCE = {"name": "adaptive", "releases": 1}  # the ratio is l itself
 
 
-def test_groups_are_no_larger_than_the_ratio_asks() -> None:
-    made = _form([ASTHMA, GASTRITIS, HIV, 5, 6, 7] * 4, strategy=ONCE)
-    assert [len(group.members) for group in made.groups] == [2] * 12
+class _Case:
+    """A pool of people with one value each, one formation, and questions about it."""
+
+    def __init__(
+        self,
+        values: list[int],
+        spare: int = 0,
+        exposures: dict[int, tuple[int, ...]] | None = None,
+        guards: dict[int, Guard] | None = None,
+        ledger: Ledger | None = None,
+        policy: Policy | None = None,
+        **privacy: Any,
+    ) -> None:
+        self.policy = policy or clinic_policy(k=1, flat=True, **privacy)
+        self.values = values
+        people = People(self.policy.attributes, Keyed(b"test", "clinic"))
+        people.extend(
+            (
+                f"p{i}",
+                Person(
+                    PRESENT,
+                    0,
+                    (30, 60.0, 0, 0),
+                    (value,),
+                    NOBODY,
+                    (exposures or {}).get(i, ()),
+                    1,
+                    (guards or {}).get(i),
+                ),
+            )
+            for i, value in enumerate(values)
+        )
+        pool = Pool.of(people, np.arange(len(values)), self.policy)
+        self.made: Formation = form_groups(pool, ledger or Ledger(self.policy), self.policy, {0: spare})
+
+    @property
+    def groups(self) -> list[list[int]]:
+        return [np.flatnonzero(self.made.group == group).tolist() for group in range(self.made.groups)]
+
+    @property
+    def withheld(self) -> list[int]:
+        found: list[int] = np.flatnonzero(self.made.group == NOBODY).tolist()
+        return found
+
+    @property
+    def stars(self) -> set[int]:
+        return {unit for unit, raised in self.made.raised.items() if 0 in raised.values()}
+
+    def company(self, unit: int) -> set[int]:
+        return set(np.flatnonzero(self.made.group == self.made.group[unit]).tolist())
+
+
+def test_groups_are_no_larger_than_the_ratio_asks_where_everybody_is_protected() -> None:
+    case = _Case([ASTHMA, GASTRITIS, HIV, ULCER, GOUT, LUPUS] * 4, strategy=ONCE)
+    assert [len(group) for group in case.groups] == [2] * 12
+    assert case.made.breach == 0.5
 
 
 def test_nobody_is_lost_and_nobody_is_twice() -> None:
-    values = [index % len(DISEASES) for index in range(100)] + [HIV] * 30
-    made = _form(values, l=3)
-    seen = sorted(position for group in made.groups for position in group.members)
-    assert sorted(seen + made.withheld) == list(range(130))
+    case = _Case([index % len(DISEASES) for index in range(100)] + [HIV] * 30, l=3)
+    assert sorted(sum(case.groups, case.withheld)) == list(range(130))
 
 
 def test_a_value_too_frequent_to_group_is_suppressed_beside_others() -> None:
-    made = _form([HIV] * 8 + [ASTHMA, GASTRITIS], strategy=ONCE)
-    stars = sum(len(group.starred) for group in made.groups)
-    assert (stars, made.withheld) == (6, [])
+    case = _Case([HIV] * 8 + [ASTHMA, GASTRITIS], strategy=ONCE)
+    assert (len(case.stars), case.withheld) == (6, [])
 
 
 def test_someone_alone_is_withheld_where_the_cell_can_spare_the_row_and_suppressed_where_not() -> None:
-    spared, needed = _form([HIV], spare=1), _form([HIV], spare=0)
-    assert (spared.groups, spared.withheld) == ([], [0])
-    assert needed.groups[0].starred == {0}
+    assert _Case([HIV], spare=1).withheld == [0]
+    assert _Case([HIV], spare=0).stars == {0}
 
 
 def test_open_values_need_no_company() -> None:
-    made = _form([FLU])
-    assert made.groups[0].members == [0]
-    assert made.groups[0].starred == set()
+    case = _Case([FLU])
+    assert (case.groups, case.stars) == ([[0]], set())
 
 
 def test_someone_whose_budget_for_a_value_is_spent_is_never_grouped_with_it_again() -> None:
-    policy = clinic_policy(k=1, strategy=ONCE)
+    policy = clinic_policy(k=1, strategy=ONCE, flat=True)
     ledger, node = Ledger(policy), policy.sensitive.hierarchy.leaf_node
-    ledger.put(1, GroupRecord(1, 2, ((node[HIV], 1), (node[ASTHMA], 1))))
-    units = [Unit(0, (ASTHMA,), (1,)), Unit(0, (HIV,)), Unit(0, (GASTRITIS,)), Unit(0, (5,))]
-    made = form_groups(units, ledger, policy, {0: 0})
-    with_spent = next(group for group in made.groups if 0 in group.members)
-    assert 1 not in with_spent.members or 1 in with_spent.starred
-    assert 0 in with_spent.starred  # asthma is spent for them as well
+    ledger.extend([(1, GroupRecord(1, 2, ((node[ASTHMA], 1), (node[HIV], 1))))])
+    case = _Case([ASTHMA, HIV, GASTRITIS, ULCER], exposures={0: (1,)}, ledger=ledger, policy=policy)
+    assert 1 not in case.company(0) or 1 in case.stars
+    assert 0 in case.stars  # asthma is spent for them as well
+
+
+def test_a_guard_keeps_all_values_under_its_node_apart_from_its_person() -> None:
+    root = Guard(0)  # everything: then at most one value in l may be anything at all
+    case = _Case([ASTHMA, GASTRITIS, HIV, ULCER], guards={0: root}, strategy=ONCE)
+    shown = [unit for unit in case.company(0) if unit not in case.stars]
+    stars = len(case.company(0)) - len(shown)
+    assert 2 * len(shown) <= max(1, len(case.company(0)) - stars) or not shown
+
+
+def test_a_guard_on_a_leaf_with_a_bound_of_its_own_asks_for_a_larger_group() -> None:
+    hiv = clinic_policy(flat=True).sensitive.hierarchy.leaf_node[HIV]
+    values = [HIV, *[ASTHMA, GASTRITIS, ULCER, GOUT, LUPUS] * 4]
+    case = _Case(values, guards={0: Guard(hiv, 0.1)}, strategy=ONCE)
+    assert len(case.company(0)) >= 10
+    assert 0 not in case.stars
+
+
+def test_the_empty_guard_asks_for_nothing() -> None:
+    case = _Case([HIV, HIV], guards={0: Guard(EMPTY), 1: Guard(EMPTY)})
+    assert (case.stars, case.withheld) == (set(), [])
+
+
+def test_a_guard_over_an_open_value_hides_it_where_nothing_else_helps() -> None:
+    flu = clinic_policy(flat=True).sensitive.hierarchy.leaf_node[FLU]
+    assert _Case([FLU, FLU], guards={0: Guard(flu)}).stars >= {0}
+
+
+def test_a_value_too_frequent_is_raised_rather_than_suppressed_where_the_hierarchy_allows() -> None:
+    policy = clinic_policy(k=1, strategy=ONCE)
+    code = policy.sensitive.hierarchy.leaf_code
+    stomach = policy.sensitive.hierarchy.node_of["stomach"]
+    case = _Case(
+        [code["gastritis"], code["gastritis"], code["hiv"], code["gout"]] * 2 + [code["gastritis"]], policy=policy
+    )
+    shown = [node for raised in case.made.raised.values() for node in raised.values()]
+    assert shown
+    assert set(shown) == {stomach}

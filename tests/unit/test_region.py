@@ -3,12 +3,13 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.policy import Attribute
-from core.region import attribute_json, attribute_loss, decimal_text, roundest_between
+from core.region import attribute_json, attribute_losses, decimal_text, roundest_between
 from tests.series import clinic_policy
 
 
@@ -75,7 +76,7 @@ def test_a_category_is_the_fewest_labels_of_its_hierarchy() -> None:
 
 def test_loss_is_the_share_of_the_domain_and_a_single_leaf_loses_nothing() -> None:
     zips = clinic_policy().attributes[3]
-    assert attribute_loss(zips, 0, 1) == 0
-    assert attribute_loss(zips, 0, 3) == 3 / 5
-    assert attribute_loss(Attribute("age", "int", 0, 100, None), 20, 31) == 0.1
-    assert attribute_loss(Attribute("weight", "float", 0.0, 200.0, None), 50.0, 100.0) == 0.25
+    assert attribute_losses(zips, np.array([0, 0]), np.array([1, 3])).tolist() == [0, 3 / 5]
+    age, weight = Attribute("age", "int", 0, 100, None), Attribute("weight", "float", 0.0, 200.0, None)
+    assert attribute_losses(age, np.array([20]), np.array([31])).tolist() == [0.1]
+    assert attribute_losses(weight, np.array([50.0]), np.array([100.0])).tolist() == [0.25]

@@ -120,7 +120,7 @@ def test_the_order_of_rows_does_not_matter(rows: list[Row]) -> None:
 def test_a_copy_grows_without_the_original() -> None:
     tree = Tree(ATTRIBUTES)
     twin = tree.copy()
-    twin.put(0, NodeRecord(0, 50, 1, 2))
+    twin.put([(0, NodeRecord(0, 50, 1, 2))])
     assert tree.is_leaf(0)
     assert not twin.is_leaf(0)
     assert tree.size == 1
@@ -131,14 +131,13 @@ def test_records_rebuild_the_same_regions() -> None:
     rows = list(zip(*(rng.integers(0, high, 200).tolist() for high in (100, 200, 2, 5)), strict=True))
     tree, _ = _grown(rows, 4)
     again = Tree(ATTRIBUTES)
-    for node, record in tree.records():
-        again.put(node, record)
+    again.put(tree.records())
     assert [again.region_json(node) for node in range(again.size)] == [tree.region_json(n) for n in range(tree.size)]
     assert again.size == tree.size > 20
 
 
 def test_neighbours_in_space_are_neighbours_in_depth_first_order() -> None:
     tree = Tree(ATTRIBUTES)
-    tree.put(0, NodeRecord(0, 50, 1, 2))
-    tree.put(1, NodeRecord(0, 25, 3, 4))
-    assert tree.depth_first().tolist() == [0, 1, 4, 2, 3]
+    tree.put([(0, NodeRecord(0, 50, 1, 2)), (1, NodeRecord(0, 25, 3, 4)), (2, NodeRecord(2, 1, 5, 6))])
+    leaves = np.array([6, 4, 5, 3])
+    assert leaves[np.argsort(tree.depth_first(leaves))].tolist() == [3, 4, 5, 6]

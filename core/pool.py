@@ -1,0 +1,75 @@
+"""The pool: the people who need a group in this release, in the order of the sweep, as columns."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.guard import Guard
+from core.people import People, Values
+from core.policy import Policy
+from core.tree import Rows
+
+
+def _protected_share(people: People, policy: Policy) -> float:
+    shows = np.array([not policy.sensitive.open.issuperset(values) for values in people.sets.items], dtype=bool)
+    present = people.present()
+    return float(shows[people.set[present]].mean()) if len(present) else 1.0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Unit i of the pool is person `rows[i]`; `owner[j]` shows value `leaf[j]`, for all their values."""
+
+    rows: Rows
+    cells: Rows
+    sets: list[Values] = field(repr=False)
+    guards: list[Guard | None] = field(repr=False)
+    owner: Rows
+    leaf: Rows
+    is_protected: NDArray[np.bool_]  # of each (owner, leaf)
+    exposed: Rows  # units, and the groups they were in, one exposure each
+    exposed_to: Rows
+    protected_share: float  # of everybody present, who shows a protected value
+
+    @classmethod
+    def of(cls, people: People, rows: Rows, policy: Policy) -> "Pool":
+        codes = people.set[rows]
+        sizes = np.array([len(values) for values in people.sets.items], dtype=np.int64)
+        flat = np.array([leaf for values in people.sets.items for leaf in values], dtype=np.int64)
+        begins = (np.cumsum(sizes) - sizes)[codes]
+        owner = np.repeat(np.arange(len(rows)), sizes[codes])
+        ends = np.cumsum(sizes[codes])
+        at = np.arange(len(owner)) + np.repeat(begins - (ends - sizes[codes]), sizes[codes])
+        leaf = flat[at]
+        is_open = np.zeros(len(policy.sensitive.hierarchy.leaves), dtype=bool)
+        is_open[list(policy.sensitive.open)] = True
+        exposed, exposed_to = people.exposures(rows)
+        sets, guards = people.sets.items, people.guards.items
+        return cls(
+            rows,
+            people.leaf[rows],
+            [sets[code] for code in codes.tolist()],
+            [guards[code] for code in people.guard[rows].tolist()],
+            owner,
+            leaf,
+            ~is_open[leaf],
+            exposed,
+            exposed_to,
+            _protected_share(people, policy),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def exposures(self, unit: int) -> list[int]:
+        """The groups a unit was in, for the few that are looked at one by one."""
+        order, bounds = self._by_unit
+        found: list[int] = self.exposed_to[order[bounds[unit] : bounds[unit + 1]]].tolist()
+        return found
+
+    @cached_property
+    def _by_unit(self) -> tuple[Rows, Rows]:
+        order = np.argsort(self.exposed, kind="stable")
+        return order, np.searchsorted(self.exposed[order], np.arange(len(self) + 1))

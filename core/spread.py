@@ -1,0 +1,156 @@
+"""Most of the pool at once: groups laid out by round-robin, then checked against everybody's account (Anatomy's trick).
+
+People stand in the tree's order. Those who show protected values are cut into blocks of neighbours, and each block's
+people are dealt, value after value, to its groups like cards, so that equal values land in different groups. Then every
+(person, value) that a group would expose is checked against that person's ledger, all at once; whoever cannot afford
+their place is taken out and left to the careful sweep of `core/group.py`. Nothing here is exact: what passes, passes
+with a margin, and what does not is decided there.
+
+How large. The strategy's ratio is the least size. A person in a group of n pays 1/n each time it is formed, and it is
+formed anew whenever one of n people changes; with a share c changing per release that is (1 - (1-c)^n)/n per release,
+which falls as n grows. People with open values only pay nothing and need no company. So where few are protected, their
+groups are made larger (up to GENEROUS times the ratio, half filled with neighbours whose values are open) and the
+others' smaller, which together keeps the average group no larger than it would be.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.ledger import Ledger
+from core.policy import Policy
+from core.pool import Pool
+from core.strategy import Floats, required_ratio, required_ratios
+from core.tree import Rows
+
+GENEROUS = 4.0
+BLOCK = 8  # groups dealt to together
+ROUNDS = 4
+MARGIN = 1e-9
+ALONE = -1
+
+
+@dataclass
+class Spread:
+    """Each unit's group, numbered from 0, ALONE where it found none; and for each group the largest breach in it."""
+
+    group: Rows
+    breach: Floats
+
+
+def spread(pool: Pool, ledger: Ledger, policy: Policy, is_left_out: NDArray[np.bool_]) -> Spread:
+    """Deal the pool, but for some units, into groups that everybody in them can afford."""
+    base = required_ratio(policy.strategy, policy.l, 1.0, 0)
+    has_protected = np.zeros(len(pool), dtype=bool)
+    has_protected[pool.owner[pool.is_protected]] = True
+    group = _deal(
+        pool, base, np.flatnonzero(has_protected & ~is_left_out), np.flatnonzero(~has_protected & ~is_left_out)
+    )
+    breach = _Check(pool, ledger, policy, base).settle(group)
+    kept, group[group != ALONE] = np.unique(group[group != ALONE], return_inverse=True)
+    return Spread(group, breach[kept])
+
+
+def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows) -> Rows:
+    """Tentative groups, with no look at anybody's account."""
+    group = np.full(len(pool), ALONE, dtype=np.int64)
+    least = math.ceil(base * (1 - 1e-12))
+    size = math.ceil(least * min(GENEROUS, max(1.0, 1 / (2 * max(pool.protected_share, 1e-9)))))
+    fillers = min(len(protected), len(open_only))
+    units = len(protected) + fillers
+    if units < least:
+        return group
+    groups = max(1, units // size)
+    _round_robin(pool, protected, groups, group)
+    picked = np.zeros(len(open_only), dtype=bool)
+    if fillers:
+        picked[np.arange(fillers) * len(open_only) // fillers] = True
+        group[open_only[picked]] = np.arange(fillers) * groups // fillers
+    rest = open_only[~picked]
+    small = len(rest) // max(2, least // 2)
+    if small:
+        group[rest] = groups + np.arange(len(rest)) * small // len(rest)
+    return group
+
+
+def _round_robin(pool: Pool, units: Rows, groups: int, group: Rows) -> None:
+    """Deal units to groups: block by block along the tree's order, value by value within a block."""
+    if not groups:
+        return
+    first_leaf = np.full(len(pool), np.iinfo(np.int64).max, dtype=np.int64)
+    owners = pool.owner[pool.is_protected]
+    np.minimum.at(first_leaf, owners, pool.leaf[pool.is_protected])
+    position = np.arange(len(units))
+    block = (position * groups // len(units)) // BLOCK
+    order = np.lexsort((position, first_leaf[units], block))
+    begins = np.searchsorted(block[order], np.arange(int(block[-1]) + 1))
+    in_block = np.minimum(BLOCK, groups - BLOCK * np.arange(len(begins)))
+    rank = position - begins[block[order]]
+    group[units[order]] = block[order] * BLOCK + rank % in_block[block[order]]
+
+
+class _Check:
+    """Takes out of their groups those who cannot afford them, until everybody left can."""
+
+    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy, base: float) -> None:
+        self._pool, self._policy, self._base = pool, policy, base
+        self._leaves = len(policy.sensitive.hierarchy.leaves)
+        self._owner, self._leaf = pool.owner[pool.is_protected], pool.leaf[pool.is_protected]
+        at, self._paid_leaf, self._paid_share = ledger.explode(pool.exposed_to)
+        self._payer = pool.exposed[at]
+
+    def settle(self, group: Rows) -> Floats:
+        """Change `group` in place; returns the largest breach in each group that is left."""
+        wrong, breach = self._offenders(group)
+        turn = 0
+        while wrong.size:
+            is_last = turn >= ROUNDS  # then whole groups are given up, so that this comes to an end
+            group[np.isin(group, np.unique(group[wrong])) if is_last else wrong] = ALONE
+            wrong, breach = self._offenders(group)
+            turn += 1
+        return breach
+
+    def _offenders(self, group: Rows) -> tuple[Rows, Floats]:
+        """Units to take out of their groups, and the largest breach in each group if there are none."""
+        shown = group[self._owner] != ALONE
+        owner, leaf = self._owner[shown], self._leaf[shown]
+        people = np.bincount(group[group != ALONE], minlength=1)
+        keys = group[owner] * self._leaves + leaf
+        pairs, inverse, times = np.unique(keys, return_inverse=True, return_counts=True)
+        breach = np.zeros(len(people))
+        if not len(pairs):
+            return pairs, breach
+        n = people[pairs // self._leaves]
+        allowed = np.floor(n / self._base + 1e-12)
+        order = np.argsort(inverse, kind="stable")
+        rank = np.arange(len(order)) - (np.cumsum(times) - times)[inverse[order]]
+        too_many = owner[order][rank >= allowed[inverse[order]]]
+        payer, survival, exposures, pair = self._standing(group, pairs)
+        ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures)
+        after = survival * (1 - times[pair] / n[pair])
+        floor = (1 - 1 / self._policy.l) * (1 + MARGIN)
+        cannot = (ratio * times[pair] > n[pair]) | (after < floor)
+        wrong = np.unique(np.concatenate([too_many, payer[cannot]]))
+        np.maximum.at(breach, pairs // self._leaves, times / n)
+        np.maximum.at(breach, pairs[pair] // self._leaves, 1 - after)
+        return wrong, breach
+
+    def _standing(self, group: Rows, pairs: Rows) -> tuple[Rows, Floats, Rows, Rows]:
+        """For each (unit, leaf its group would show) it has paid for: unit, survival, exposures, which pair."""
+        in_group = group[self._payer]
+        keys = in_group * self._leaves + self._paid_leaf
+        at = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
+        hit = np.flatnonzero((pairs[at] == keys) & (in_group != ALONE))
+        who = self._payer[hit] * len(pairs) + at[hit]
+        order = np.argsort(who, kind="stable")
+        ordered = who[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
+        if not len(starts):
+            nothing = np.zeros(0, dtype=np.int64)
+            return nothing, np.zeros(0), nothing, nothing
+        kept = np.maximum(1e-300, 1 - self._paid_share[hit][order])
+        survival = np.exp(np.add.reduceat(np.log(kept), starts))
+        exposures = np.diff(np.r_[starts, len(ordered)])
+        return ordered[starts] // len(pairs), survival, exposures, ordered[starts] % len(pairs)
