@@ -172,7 +172,7 @@ _KNOWN: Final = {op: frozenset(("op", *_REQUIRED[op], *_OPTIONAL[op])) for op in
 
 
 def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:
-    """What is wrong with an event about a person, but for the content of its `id`, `qid` and `sensitive`."""
+    """What is wrong with an event about a person, but for the content of its `id`, `qid`, `sensitive` and `guard`."""
     if not event.keys() <= _KNOWN[op]:
         return Reject(Reason.UNKNOWN_FIELD, op)
     for field in _REQUIRED[op]:
@@ -180,8 +180,6 @@ def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:
             return Reject(Reason.MISSING_FIELD, op, field)
     if "at" in event and (wrong := wrong_time(event["at"])):
         return Reject(wrong, op, "at")
-    if event.get("guard") is not None:
-        return Reject(Reason.UNSUPPORTED, op, "guard")
     return None
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from core.guard import Guard
 from core.intake import PATCH, PRESENT, STATUS_AFTER, Delta
 from core.people import NOBODY, People, Person, Qid
 
@@ -68,17 +69,20 @@ def _newcomer(people: People, home: int, delta: Delta, number: int) -> Person:
     Two producers with different partitioners can send one person's events to two partitions, whose order nobody knows;
     what comes from elsewhere than home is misrouted and has no effect.
     """
-    kind, qid, values = delta[:3]
+    kind, qid, values, _, wish = delta
     # who came, went and ceased to exist in one window is remembered only so that they cannot come back
-    return Person(STATUS_AFTER[kind], home, people.nowhere if qid is None else qid, values or (), NOBODY, (), number)
+    where = people.nowhere if qid is None else qid
+    guard = Guard(*wish) if wish else None
+    return Person(STATUS_AFTER[kind], home, where, values or (), NOBODY, (), number, guard)
 
 
 def _after(before: Person, delta: Delta, number: int) -> Person:
-    kind, changed, values = delta[:3]
+    kind, changed, values, _, wish = delta
     qid: Qid = before.qid
     if changed is not None:
         qid = tuple(old if new is None else new for old, new in zip(before.qid, changed, strict=True))
     since = before.since if qid == before.qid else number
     if values is None:
         values = before.values if kind == PATCH else ()
-    return before._replace(status=STATUS_AFTER[kind], qid=qid, since=since, values=values)
+    guard = before.guard if wish is None else Guard(*wish) if wish else None
+    return before._replace(status=STATUS_AFTER[kind], qid=qid, since=since, values=values, guard=guard)

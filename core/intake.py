@@ -21,6 +21,7 @@ This is the hot path of ingest, a few microseconds an event, and nothing is rais
 from typing import Any, Final
 
 from core.event import Reason, Reject, ReleaseRequest, parse_release, read_op, wrong_fields, wrong_id
+from core.guard import Wish, read_guard
 from core.policy import Policy
 from core.record import RecordReader
 
@@ -39,9 +40,11 @@ __all__ = [
     "parse_release",
 ]
 
-# (kind, qid, values, offsets): values are sorted distinct leaf codes; offsets are those of every accepted event of this
-# window about someone whose home was not settled at its start (unknown to the roster, or in `unsettled`), else None.
-Delta = tuple[int, tuple[Any, ...] | None, tuple[int, ...] | None, tuple[int, ...] | None]
+# (kind, qid, values, offsets, guard): values are sorted distinct leaf codes; offsets are those of every accepted event
+# of this window about someone whose home was not settled at its start (unknown to the roster, or in `unsettled`), else
+# None; guard is what they last asked for in this window (see `core/guard.py`), None if nothing: then an older wish
+# stands, as it does through delete and insert.
+Delta = tuple[int, tuple[Any, ...] | None, tuple[int, ...] | None, tuple[int, ...] | None, Wish | None]
 
 PATCH: Final = 0
 PUT: Final = 1
@@ -64,6 +67,7 @@ class Intake:
 
     __slots__ = (
         "_handlers",
+        "_policy",
         "_read_patch",
         "_read_qid",
         "_read_values",
@@ -79,6 +83,7 @@ class Intake:
         self, policy: Policy, roster: dict[str, int], window: dict[str, Delta] | None = None, accepted: int = 0
     ) -> None:
         reader = RecordReader(policy)
+        self._policy = policy
         self._read_qid, self._read_patch, self._read_values = reader.read_qid, reader.read_patch, reader.read_values
         self._unchanged = reader.unchanged
         self._handlers = {
@@ -121,14 +126,15 @@ class Intake:
     def check_invariants(self) -> None:
         """Raise AssertionError unless the window is as the module says and agrees with the roster. O(window)."""
         assert self.touched <= self.window.keys()
-        for person, (kind, qid, values, offsets) in self.window.items():
+        for person, (kind, qid, values, offsets, guard) in self.window.items():
             assert self.roster[person] == STATUS_AFTER[kind]
             assert (qid is not None) == (kind in (PATCH, PUT, REGISTER))
             assert qid is None or len(qid) == len(self._unchanged)
             assert qid is None or kind == PATCH or None not in qid
             assert kind in (PATCH, PUT) if values is not None else kind != PUT
             assert values is None or (values and list(values) == sorted(set(values)))
-            assert kind != PATCH or values is not None or qid != self._unchanged or offsets is not None
+            is_patch = values is not None or qid != self._unchanged or offsets is not None or guard is not None
+            assert kind != PATCH or is_patch
             assert offsets is None or (offsets and list(offsets) == sorted(set(offsets)))
 
     def _insert(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
@@ -138,12 +144,17 @@ class Intake:
         values = self._read_values(event.get("sensitive"))
         if type(values) is Reject:
             return wrong_fields("insert", event) or values._replace(op="insert")
-        if len(event) != 4 and (wrong := wrong_fields("insert", event)):
-            return wrong
+        guard: Wish | Reject | None = None
+        if len(event) != 4:
+            if wrong := wrong_fields("insert", event):
+                return wrong
+            guard = read_guard(event.get("guard"), self._policy)
+            if isinstance(guard, Reject):
+                return guard._replace(op="insert")
         status = self.roster.get(person)
         if status is not None and status != ABSENT:
             return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "insert", "id")
-        self._fold(person, PUT, qid, values, status, offset)
+        self._fold(person, PUT, qid, values, status, offset, guard)
         return None
 
     def _update(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
@@ -162,22 +173,27 @@ class Intake:
             if type(read) is Reject:
                 return wrong_fields("update", event) or read._replace(op="update")
             values = read
-        if len(event) != known and (wrong := wrong_fields("update", event)):
-            return wrong
+        guard: Wish | Reject | None = None
+        if len(event) != known:
+            if wrong := wrong_fields("update", event):
+                return wrong
+            guard = read_guard(event.get("guard"), self._policy)
+            if isinstance(guard, Reject):
+                return guard._replace(op="update")
         status = self.roster.get(person)
         if status != PRESENT:
             return _not_present("update", status)
         before = self.window.get(person)
         if before is not None:
-            kind, before_qid, before_values, _ = before
+            kind, before_qid, before_values, _, _ = before
             assert before_qid is not None
             if qid is not self._unchanged:
                 qid = tuple([old if new is None else new for new, old in zip(qid, before_qid, strict=True)])
             else:
                 qid = before_qid
-            self._fold(person, kind, qid, before_values if values is None else values, status, offset)
-        elif values is not None or qid != self._unchanged or person in self.unsettled:
-            self._fold(person, PATCH, qid, values, status, offset)
+            self._fold(person, kind, qid, before_values if values is None else values, status, offset, guard)
+        elif values is not None or qid != self._unchanged or guard is not None or person in self.unsettled:
+            self._fold(person, PATCH, qid, values, status, offset, guard)
         else:
             self.accepted += 1
         return None
@@ -226,16 +242,18 @@ class Intake:
         values: tuple[int, ...] | None,
         status: int | None,
         offset: int,
+        guard: Wish | None = None,
     ) -> None:
         offsets: tuple[int, ...] | None = None
-        if offset >= 0:
-            before = self.window.get(person)
-            if before is None:
-                if status is None or person in self.unsettled:
-                    offsets = (offset,)
-            elif before[3] is not None:
+        before = self.window.get(person)
+        if before is not None:
+            if guard is None:
+                guard = before[4]
+            if before[3] is not None:
                 offsets = (*before[3], offset)
-        self.window[person] = (kind, qid, values, offsets)
+        elif offset >= 0 and (status is None or person in self.unsettled):
+            offsets = (offset,)
+        self.window[person] = (kind, qid, values, offsets, guard)
         self.roster[person] = STATUS_AFTER[kind]
         self.touched.add(person)
         self.accepted += 1

@@ -48,7 +48,7 @@ _FIELDS: Final[dict[str, Any]] = {
     "id": _TEXT,
     "qid": {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
     "sensitive": {"anyOf": [_LABEL, {"type": "array", "items": _LABEL, "minItems": 1}]},
-    "guard": {**_GUARD, "description": "other than null it is refused by this version"},
+    "guard": _GUARD,
     "publisher": _TEXT,
     "groups": {
         "type": "array",

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-Table = Mapping[str, tuple[dict[str, Any], frozenset[str]]]  # id -> quasi-identifiers, sensitive values
+# id -> quasi-identifiers, sensitive values, and a guard if there is one: "" or (node, bound or None)
+Record = tuple[dict[str, Any], frozenset[str]] | tuple[dict[str, Any], frozenset[str], Any]
+Table = Mapping[str, Record]
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Judge:
 
     rules: Rules
     number: int = 0
-    survival: dict[tuple[str, str], Fraction] = field(default_factory=dict)
+    paid: dict[str, list[tuple[dict[str, Fraction], int]]] = field(default_factory=lambda: defaultdict(list))
     largest: Fraction = Fraction(0)
     seen: list[tuple[dict[str, str], Table]] = field(default_factory=list)
     regions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -55,7 +57,7 @@ class Judge:
         wrong += self._cells(groups, people, by_group, table)
         wrong += self._values(groups, by_group, table)
         wrong += self._carried(groups, by_group, table)
-        wrong += self._global(groups, by_group, facts)
+        wrong += self._global(groups, by_group, facts, table)
         self.seen.append(({person: cell for person, (_, cell) in people.items()}, dict(table)))
         return [f"release {self.number}: {sentence}" for sentence in wrong]
 
@@ -169,8 +171,11 @@ class Judge:
                 wrong.append("a group is carried although one of its people changed")
         return wrong
 
-    def _global(self, groups: Any, by_group: Any, facts: Any) -> list[str]:
-        """G2: breach(o, s) over all formations so far, exactly."""
+    def _global(self, groups: Any, by_group: Any, facts: Any, table: Table) -> list[str]:
+        """G2 and G4: breach over all formations so far, exactly, of single values or of the set a guard names.
+
+        Where a wish came after the fact, what it forbids must not be shown to its owner any more.
+        """
         wrong = []
         for name, group in groups.items():
             if group["formed"] != self.number:
@@ -179,13 +184,19 @@ class Judge:
             weight: dict[str, Fraction] = defaultdict(Fraction)
             for label, count in group["sensitive"].items():
                 leaves = self.rules.sensitive[label] if label != "*" else frozenset()
-                for leaf in leaves - self.rules.open:
+                for leaf in leaves:
                     weight[leaf] += Fraction(count, len(leaves))
-            for leaf, w in weight.items():
-                for person in by_group[name]:
-                    before = self.survival.get((person, leaf), Fraction(1))
-                    after = self.survival[person, leaf] = before * (1 - min(Fraction(1), w / n))
-                    self.largest = max(self.largest, 1 - after)
+            for person in by_group[name]:
+                self.paid[person].append((weight, n))
+                guard = (*table[person], None)[2]
+                if guard is None:
+                    breaches = [self._breach(person, {leaf}) for leaf in weight.keys() - self.rules.open]
+                    self.largest = max([self.largest, *breaches])
+                elif guard != "":
+                    hidden, bound = self.rules.sensitive[guard[0]], guard[1]
+                    limit = Fraction(1, self.rules.l) if bound is None else Fraction(bound)
+                    if hidden & weight.keys() and self._breach(person, hidden) > limit:
+                        wrong.append("a guarded person's breach is over their bound")
         if self.largest > Fraction(1, self.rules.l):
             wrong.append("somebody's breach is over 1/l")
         if abs(float(self.largest) - facts["max_breach"]) > 1e-9:
@@ -193,6 +204,12 @@ class Judge:
         if facts["max_breach"] > facts["bound"]:
             wrong.append("max_breach is over the bound")
         return wrong
+
+    def _breach(self, person: str, leaves: Iterable[str]) -> Fraction:
+        survival = Fraction(1)
+        for weight, n in self.paid[person]:
+            survival *= 1 - min(Fraction(1), sum((weight.get(leaf, Fraction(0)) for leaf in leaves), Fraction(0)) / n)
+        return 1 - survival
 
     def _pair(self, name: str, one: Any, other: Any) -> tuple[Any, Any]:
         leaves = self.rules.attributes[name]

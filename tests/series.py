@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from core.event import Reject
+from core.guard import read_guard
 from core.intake import GONE, PUT, Delta
 from core.plan import Plan, Window, plan
 from core.policy import Policy, build_policy
@@ -52,18 +54,24 @@ def clinic_rules(policy: Policy) -> Rules:
     )
 
 
-def encode(policy: Policy, qid: Mapping[str, Any], values: frozenset[str]) -> Delta:
+def encode(policy: Policy, qid: Mapping[str, Any], values: frozenset[str], guard: Any = None) -> Delta:
     codes = tuple(
         attribute.hierarchy.leaf_code[qid[attribute.name]] if attribute.hierarchy else qid[attribute.name]
         for attribute in policy.attributes
     )
-    return PUT, codes, tuple(sorted(policy.sensitive.hierarchy.leaf_code[value] for value in values)), None
+    wish = read_guard({"node": None} if guard is None else guard if guard == "" else _named(*guard), policy)
+    assert not isinstance(wish, Reject)
+    return PUT, codes, tuple(sorted(policy.sensitive.hierarchy.leaf_code[value] for value in values)), None, wish
+
+
+def _named(node: str, bound: float | None) -> dict[str, Any]:
+    return {"node": node} if bound is None else {"node": node, "bound": bound}
 
 
 def window_between(policy: Policy, before: Table, after: Table) -> Window:
     """The window that turns one table into another."""
     deltas = {person: encode(policy, *record) for person, record in after.items() if before.get(person) != record}
-    deltas |= {person: (GONE, None, None, None) for person in before if person not in after}
+    deltas |= {person: (GONE, None, None, None, None) for person in before if person not in after}
     return Window(None, {0: deltas})
 
 

@@ -27,7 +27,12 @@ QIDS = st.fixed_dictionaries(
     }
 )
 VALUES = st.frozensets(st.sampled_from(DISEASES), min_size=1, max_size=2) | st.sampled_from([frozenset({"hiv"})])
-RECORDS = st.tuples(QIDS, VALUES)
+GUARDS = (
+    st.none()
+    | st.just("")
+    | st.tuples(st.sampled_from(["*", "flu", "hiv", "ulcer"]), st.none() | st.sampled_from([0.25, 0.1]))
+)
+RECORDS = st.tuples(QIDS, VALUES, st.none() | GUARDS)
 
 
 @st.composite
@@ -37,17 +42,16 @@ def histories(draw: Any) -> list[Table]:
     tables: list[Table] = [dict(table)]
     for _ in range(draw(st.integers(2, 5))):
         changes = draw(
-            st.lists(st.tuples(st.integers(0, 50).map("p{}".format), st.sampled_from("dvqi"), RECORDS), max_size=8)
+            st.lists(st.tuples(st.integers(0, 50).map("p{}".format), st.sampled_from("dvqgi"), RECORDS), max_size=8)
         )
-        for person, kind, (qid, values) in changes:
+        for person, kind, record in changes:
             if kind == "i" or person not in table:
-                table[person] = (qid, values)
+                table[person] = record
             elif kind == "d":
                 del table[person]
-            elif kind == "v":
-                table[person] = (table[person][0], values)
             else:
-                table[person] = (qid, table[person][1])
+                at = "qvg".index(kind)
+                table[person] = (*table[person][:at], record[at], *table[person][at + 1 :])
         tables.append(dict(table))
     return tables
 
