@@ -34,13 +34,13 @@ def fold(people: People, window: Window, number: int) -> Folded:
     Somebody whose record is what it was at the last release did not change, whatever happened in between.
     """
     folded = Folded()
-    newcomers: dict[str, Person] = {}
+    newcomers: dict[str, tuple[int, Delta]] = {}
     known: list[tuple[int, Delta]] = []
     for partition in sorted(window.deltas):
         for person_id, delta in window.deltas[partition].items():
             row = people.row(person_id)
             if row is None and person_id not in newcomers:
-                newcomers[person_id] = _newcomer(people, partition, delta, number)
+                newcomers[person_id] = partition, delta
             elif row is not None and people.home[row] == partition:
                 known.append((row, delta))
             else:
@@ -57,23 +57,33 @@ def fold(people: People, window: Window, number: int) -> Folded:
         if after.status == PRESENT:
             folded.arrived.append(row)
     first = len(people)
-    people.extend(newcomers.items())
+    _admit(people, newcomers, number)
     folded.touched.extend(range(first, len(people)))
     folded.arrived.extend((first + np.flatnonzero(people.status[first:] == PRESENT)).tolist())
     return folded
 
 
-def _newcomer(people: People, home: int, delta: Delta, number: int) -> Person:
-    """Home is the partition that first brought the id, the lowest one if several did in the same window.
+def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: int) -> None:
+    """Add people nobody knew yet.
 
-    Two producers with different partitioners can send one person's events to two partitions, whose order nobody knows;
-    what comes from elsewhere than home is misrouted and has no effect.
+    Their home is the partition that first brought them, the lowest one if several did in the same window. Producers
+    with different partitioners can send one person's events to two partitions, whose order nobody knows; what comes from
+    elsewhere than home is misrouted and has no effect.
     """
-    kind, qid, values, _, wish = delta
-    # who came, went and ceased to exist in one window is remembered only so that they cannot come back
-    where = people.nowhere if qid is None else qid
-    guard = Guard(*wish) if wish else None
-    return Person(STATUS_AFTER[kind], home, where, values or (), NOBODY, (), number, guard)
+    if not newcomers:
+        return
+    homes, deltas = zip(*newcomers.values(), strict=True)
+    kinds, qids, values, _, wishes = zip(*deltas, strict=True)
+    people.admit(
+        list(newcomers),
+        status=[STATUS_AFTER[kind] for kind in kinds],
+        home=homes,
+        # who came, went and ceased to exist in one window is remembered only so that they cannot come back
+        qids=[people.nowhere if qid is None else qid for qid in qids],
+        values=[shown or () for shown in values],
+        guards=[Guard(*wish) if wish else None for wish in wishes],
+        since=number,
+    )
 
 
 def _after(before: Person, delta: Delta, number: int) -> Person:

@@ -144,13 +144,14 @@ class Intake:
         values = self._read_values(event.get("sensitive"))
         if type(values) is Reject:
             return wrong_fields("insert", event) or values._replace(op="insert")
-        guard: Wish | Reject | None = None
+        guard: Wish | None = None
         if len(event) != 4:
             if wrong := wrong_fields("insert", event):
                 return wrong
-            guard = read_guard(event.get("guard"), self._policy)
-            if isinstance(guard, Reject):
-                return guard._replace(op="insert")
+            wish = read_guard(event.get("guard"), self._policy)
+            if isinstance(wish, Reject):
+                return wish._replace(op="insert")
+            guard = wish
         status = self.roster.get(person)
         if status is not None and status != ABSENT:
             return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "insert", "id")
@@ -173,13 +174,14 @@ class Intake:
             if type(read) is Reject:
                 return wrong_fields("update", event) or read._replace(op="update")
             values = read
-        guard: Wish | Reject | None = None
+        guard: Wish | None = None
         if len(event) != known:
             if wrong := wrong_fields("update", event):
                 return wrong
-            guard = read_guard(event.get("guard"), self._policy)
-            if isinstance(guard, Reject):
-                return guard._replace(op="update")
+            wish = read_guard(event.get("guard"), self._policy)
+            if isinstance(wish, Reject):
+                return wish._replace(op="update")
+            guard = wish
         status = self.roster.get(person)
         if status != PRESENT:
             return _not_present("update", status)

@@ -62,7 +62,8 @@ class Interned(Generic[T]):
         return code
 
     def codes(self, items: Iterable[T]) -> list[int]:
-        return [self.code(item) for item in items]
+        known, code = self._codes, self.code
+        return [known[item] if item in known else code(item) for item in items]
 
 
 class People:
@@ -219,28 +220,43 @@ class People:
         fixed["set"][row], fixed["guard"][row] = self.sets.code(person.values), self.guards.code(as_guard(person.guard))
 
     def extend(self, newcomers: Iterable[tuple[str, Person]]) -> None:
-        """Append people who are not known yet, with their exposures."""
+        """Append people who are not known yet, as they were stored."""
         pairs = list(newcomers)
         if not pairs:
             return
-        first, last = self.size, self.size + len(pairs)
-        self._reserve(last)
+        first = self.size
+        status, home, qids, values, group, exposures, since, guards = zip(*(person for _, person in pairs), strict=True)
         ids = [person_id for person_id, _ in pairs]
+        self.admit(ids, status=status, home=home, qids=qids, values=values, guards=map(as_guard, guards), since=since)
+        self.group[first:] = group
+        for depth in range(max(map(len, exposures))):
+            exposed = [(first + index, groups[depth]) for index, groups in enumerate(exposures) if len(groups) > depth]
+            self.expose(*np.array(exposed, dtype=np.int64).T)
+
+    def admit(
+        self,
+        ids: list[str],
+        *,
+        status: Sequence[int],
+        home: Sequence[int],
+        qids: Iterable[Qid],
+        values: Iterable[Values],
+        guards: Iterable[Guard | None],
+        since: Sequence[int] | int,
+    ) -> None:
+        """Append people who are not known yet, column by column; nobody of them is published yet."""
+        first, last = self.size, self.size + len(ids)
+        self._reserve(last)
         self._later_ids.extend(ids)
         self._later_rows.update(zip(ids, range(first, last), strict=True))
-        status, home, qids, values, group, exposures, since, guard = zip(*(person for _, person in pairs), strict=True)
         for column, numbers in zip(self._columns, zip(*qids, strict=True), strict=True):
             column[first:last] = numbers
-        fixed: dict[str, Any] = {"status": status, "home": home, "group": group, "since": since, "leaf": 0}
-        fixed |= {"set": self.sets.codes(values), "guard": self.guards.codes(map(as_guard, guard))}
+        fixed: dict[str, Any] = {"status": status, "home": home, "since": since, "leaf": 0, "group": NOBODY}
+        fixed |= {"set": self.sets.codes(values), "guard": self.guards.codes(guards)}
         fixed |= {"last": NOTHING, "tag": self._keyed.tags(ids)}
         for name, numbers in fixed.items():
             self._fixed[name][first:last] = numbers
         self.size = last
-        for depth in range(max(map(len, exposures))):
-            exposed = [(first + index, groups[depth]) for index, groups in enumerate(exposures) if len(groups) > depth]
-            rows, groups = np.array(exposed, dtype=np.int64).T
-            self.expose(rows, groups)
 
     def expose(self, rows: Rows, groups: Rows) -> None:
         """Add one exposure to each of these people's chains."""

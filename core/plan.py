@@ -21,8 +21,8 @@ from core.mondrian import grow
 from core.people import NOBODY, People
 from core.policy import Policy
 from core.pool import Pool
-from core.release import GroupWriter, Members, Release, Tally, sha256, write_manifest
-from core.state import ENGINE, After, Change, Meta, State
+from core.release import GroupWriter, Members, Release, Tally, case_ids_json, sha256, write_manifest
+from core.state import ENGINE, After, Change, LazyPeople, Meta, State
 from core.tree import Rows, Tree
 
 __all__ = ["Plan", "Window", "plan"]
@@ -144,7 +144,7 @@ class _Draft:
         meta = Meta(number, sha256(manifest), self._next_group, self._max_breach, ENGINE, policy.digest)
         change = Change(
             meta,
-            dict(people.persons(self._changed_rows(folded))),
+            LazyPeople(people, self._changed_rows(folded)),
             {group: self._ledger.record(group) for group in formed},
             {node: self._tree.record(node) for node in self._split},
             After(self._state, number - 1, people, self._tree, self._ledger),
@@ -186,26 +186,27 @@ class _Draft:
         people, policy = self._people, self._policy
         groups, leaves = people.group[order], people.leaf[order]
         starts = np.flatnonzero(np.r_[True, (groups[1:] != groups[:-1]) | (leaves[1:] != leaves[:-1])][: len(order)])
-        sizes = np.diff(np.r_[starts, len(order)])
-        cells = list(zip(leaves[starts].tolist(), sizes.tolist(), strict=True))
+        ends = np.append(starts, len(order))[1:]
+        texts = self._tree.cells_json(leaves[starts])
+        sizes = zip(leaves[starts].tolist(), (ends - starts).tolist(), strict=True)
+        if policy.release.case_ids:
+            runs = zip(starts.tolist(), ends.tolist(), strict=True)
+            cases = [case_ids_json(self._case_ids(order[start:end])) for start, end in runs]
+            cells = [f"{texts[leaf]}{rows}{case}}}" for (leaf, rows), case in zip(sizes, cases, strict=True)]
+        else:
+            cells = [f"{texts[leaf]}{rows}}}" for leaf, rows in sizes]
         names, firsts = np.unique(groups[starts], return_index=True)
-        bounds = [*firsts.tolist(), len(starts)]
-        writer = GroupWriter(policy, self._tree, self._number)
+        bounds = [*firsts.tolist(), len(cells)]
+        writer = GroupWriter(policy, self._number)
         records, suppressed, generalized = [], 0, 0
         leaf_nodes = frozenset(policy.sensitive.hierarchy.leaf_node)
         for index, group in enumerate(names.tolist()):
             record = self._ledger.record(group)
-            here = slice(bounds[index], bounds[index + 1])
-            cases = None
-            if policy.release.case_ids:
-                ends = zip(cells[here], starts[here].tolist(), strict=True)
-                cases = {leaf: self._case_ids(order[start : start + rows]) for (leaf, rows), start in ends}
-            records.append(writer.write(group, record, cells[here], cases))
+            records.append(writer.write(group, record, cells[bounds[index] : bounds[index + 1]]))
             for node, count in record.shown:
                 if node not in leaf_nodes:
-                    suppressed, generalized = (
-                        (suppressed + count, generalized) if node == 0 else (suppressed, generalized + count)
-                    )
+                    suppressed += 0 if node else count
+                    generalized += count if node else 0
         return records, Tally(len(order), len(names), formed, present - len(order), suppressed, generalized)
 
     def _case_ids(self, rows: Rows) -> list[str]:

@@ -55,16 +55,25 @@ def decimal_text(number: float) -> str:
     return text if "." in text else text + ".0"
 
 
-def attribute_json(attribute: Attribute, low: float, high: float) -> str:
-    """One attribute of a region, as CONTRACT.md writes it."""
+def attributes_json(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> list[str]:
+    """One attribute of many regions, name and all, as CONTRACT.md writes it."""
+    name = json.dumps(attribute.name, ensure_ascii=False)
+    runs = list(zip(low.tolist(), high.tolist(), strict=True))
     if attribute.kind == "int":
-        return f'{{"min":{int(low)},"max":{int(high) - 1}}}'
-    if attribute.kind == "float":
-        end = "max" if high == attribute.high else "below"
-        return f'{{"min":{decimal_text(float(low))},"{end}":{decimal_text(float(high))}}}'
-    assert attribute.hierarchy is not None
-    labels = attribute.hierarchy.fewest_labels(int(low), int(high))
-    return '{"nodes":' + json.dumps(list(labels), ensure_ascii=False, separators=(",", ":")) + "}"
+        return [f'{name}:{{"min":{first},"max":{last - 1}}}' for first, last in runs]
+    texts: dict[Bounds, str] = {}
+    for run in set(runs):
+        first, last = run
+        if attribute.kind == "float":
+            end = "max" if last == attribute.high else "below"
+            texts[run] = f'{name}:{{"min":{decimal_text(first)},"{end}":{decimal_text(last)}}}'
+        else:
+            assert attribute.hierarchy is not None
+            labels = json.dumps(
+                attribute.hierarchy.fewest_labels(first, last), ensure_ascii=False, separators=(",", ":")
+            )
+            texts[run] = f'{name}:{{"nodes":{labels}}}'
+    return [texts[run] for run in runs]
 
 
 def attribute_losses(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:

@@ -2,15 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from core.ledger import GroupRecord
 from core.loss import Loss
 from core.policy import Policy
-from core.tree import Tree
-
-Cells = Sequence[tuple[int, int]]  # (node, rows)
 
 
 @dataclass(frozen=True)
@@ -53,29 +50,27 @@ class Tally:
 
 
 class GroupWriter:
-    """Writes group records: the same group in the same cells is the same bytes but for the release's number."""
+    """Writes group records."""
 
-    def __init__(self, policy: Policy, tree: Tree, number: int) -> None:
-        self._tree = tree
-        self._labels = [json.dumps(label, ensure_ascii=False) for label in policy.sensitive.hierarchy.labels]
+    def __init__(self, policy: Policy, number: int) -> None:
+        self._labels = [json.dumps(label, ensure_ascii=False) + ":" for label in policy.sensitive.hierarchy.labels]
         self._head = f'{{"table":{json.dumps(policy.table)},"release":{number},"group":"g'
 
-    def write(
-        self, group: int, record: GroupRecord, cells: Cells, case_ids: Mapping[int, Sequence[str]] | None
-    ) -> bytes:
+    def write(self, group: int, record: GroupRecord, cells: Sequence[str]) -> bytes:
         """One record. Cells stand in the order of their numbers, values in the hierarchy's order, "*" last."""
-        shown = ",".join(
-            f"{self._labels[node]}:{count}"
-            for node, count in sorted(record.shown, key=lambda pair: (not pair[0], pair))
-        )
-        parts = []
-        for node, rows in cells:
-            cases = "" if case_ids is None else f',"case_ids":{_compact(sorted(case_ids[node]))}'
-            parts.append(f"{self._tree.cell_json(node)}{rows}{cases}}}")
+        labels, shown = self._labels, record.shown
+        if shown[0][0] == 0:
+            shown = (*shown[1:], shown[0])
+        values = ",".join([labels[node] + str(count) for node, count in shown])
         return (
-            f'{self._head}{group}","formed":{record.formed},"cells":[{",".join(parts)}],'
-            f'"sensitive":{{{shown}}},"counterfeits":0}}'
+            f'{self._head}{group}","formed":{record.formed},"cells":[{",".join(cells)}],'
+            f'"sensitive":{{{values}}},"counterfeits":0}}'
         ).encode()
+
+
+def case_ids_json(case_ids: Iterable[str]) -> str:
+    """The case ids of a cell, in an order that says nothing: they are hashes."""
+    return f',"case_ids":{_compact(sorted(case_ids))}'
 
 
 def write_manifest(

@@ -5,8 +5,9 @@ same state. A release is sealed as a `Change`, which holds only the records that
 Redis and applying them here are the same thing done twice.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from core.keyed import Keyed
 from core.ledger import GroupRecord, Ledger
 from core.people import NOBODY, People, Person
 from core.policy import Policy
-from core.tree import NodeRecord, Tree
+from core.tree import NodeRecord, Rows, Tree
 
 ENGINE = "1.0"
 
@@ -43,12 +44,35 @@ class After(NamedTuple):
     ledger: Ledger
 
 
+class LazyPeople(Mapping[str, Person]):
+    """The records of some rows, made when somebody reads them."""
+
+    def __init__(self, people: People, rows: Rows) -> None:
+        self._people, self._rows = people, rows
+
+    @cached_property
+    def _records(self) -> dict[str, Person]:
+        return dict(self._people.persons(self._rows))
+
+    def __getitem__(self, person_id: str) -> Person:
+        return self._records[person_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def items(self) -> ItemsView[str, Person]:
+        return self._records.items()
+
+
 @dataclass(frozen=True)
 class Change:
     """What one release changed: the records to be written, nothing else."""
 
     meta: Meta
-    people: dict[str, Person]
+    people: Mapping[str, Person]
     groups: dict[int, GroupRecord]
     nodes: dict[int, NodeRecord]
     after: After | None = field(default=None, repr=False, compare=False)

@@ -9,7 +9,6 @@ can only move down the path they are already on.
 Cost. Routing is one vectorised step per level. `core/mondrian.py` decides where to cut.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.policy import Attribute
-from core.region import attribute_json, attribute_losses, domain
+from core.region import attribute_losses, attributes_json, domain
 
 Column = NDArray[Any]  # int64 or float64, by the attribute's kind
 Rows = NDArray[np.int64]
@@ -108,20 +107,22 @@ class Tree:
         """
         return self._path[nodes]
 
-    def cell_json(self, node: int) -> str:
-        """A cell with its region as CONTRACT.md writes it, but for the rows and the end; kept, as it never changes."""
-        text = self._text.get(node)
-        if text is None:
-            text = self._text[node] = f'{{"cell":"c{node}","region":{self.region_json(node)},"rows":'
-        return text
+    def cells_json(self, nodes: Rows) -> dict[int, str]:
+        """Cells with their regions as CONTRACT.md writes them, but for rows and end; kept, as they never change."""
+        texts = self._text
+        missing = np.array([node for node in np.unique(nodes).tolist() if node not in texts], dtype=np.int64)
+        parts = [
+            attributes_json(attribute, self._low[position][missing], self._high[position][missing])
+            for position, attribute in enumerate(self.attributes)
+        ]
+        for node, *regions in zip(missing.tolist(), *parts, strict=True):
+            texts[node] = f'{{"cell":"c{node}","region":{{{",".join(regions)}}},"rows":'
+        return texts
 
     def region_json(self, node: int) -> str:
-        parts = (
-            f"{_json_name(attribute.name)}:"
-            + attribute_json(attribute, self._low[position][node].item(), self._high[position][node].item())
-            for position, attribute in enumerate(self.attributes)
-        )
-        return "{" + ",".join(parts) + "}"
+        """The region of one node."""
+        text = self.cells_json(np.array([node]))[node]
+        return text[text.index('"region":') + len('"region":') : -len(',"rows":')]
 
     def losses(self, nodes: Rows) -> NDArray[np.float64]:
         """NCP of each cell: the mean over the attributes of the share of the domain it spans."""
@@ -212,7 +213,3 @@ class Tree:
                 assert cut is None or low < cut < high
         assert parents[0] == 0
         assert all(count == 1 for count in parents[1:])
-
-
-def _json_name(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
