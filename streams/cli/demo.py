@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.terminal import Bar, bar
+from streams.cli.terminal import Bar, bar, quiet_clients
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +41,7 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
     from streams.clinic import Clinic
     from streams.demo import run_demo
 
+    quiet_clients()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing it started outlives it
     console = Console(highlight=False, width=None if Console().is_terminal else WIDTH)
     console.print(
