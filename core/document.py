@@ -59,7 +59,7 @@ Leaf = Annotated[
     BeforeValidator(_read_leaf),
     WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1, "not": {"const": ROOT}}, {"type": "integer"}]}),
 ]
-Leaves = Annotated[list[Leaf], Field(min_length=1)]
+Leaves = Annotated[list[Leaf], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 CountOrZero = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 Participation = Annotated[
