@@ -120,9 +120,15 @@ def _show_group(console: "Console", story: "Story") -> None:
 
 
 def _telling(story: "Story") -> dict[str, Any]:
-    """A group of the last release that fits on a screen and has been carried over, if there is one."""
+    """A typical group of the last release that fits on a screen and has been carried over, if there is one."""
     groups: list[dict[str, Any]] = [json.loads(record) for record in story.releases[-1].records]
-    return min(groups, key=lambda group: (group["formed"] == story.releases[-1].number, abs(len(group["cells"]) - 4)))
+    newest, average = story.releases[-1].number, story.manifests[-1]["rows"] / len(groups)
+
+    def oddness(group: dict[str, Any]) -> tuple[bool, bool, float]:
+        people = sum(cell["rows"] for cell in group["cells"])
+        return group["formed"] == newest, not 3 <= len(group["cells"]) <= SHOWN_VALUES, abs(people - average)
+
+    return min(groups, key=oddness)
 
 
 def _texts(region: dict[str, Any], names: list[str]) -> list[str]:
