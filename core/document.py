@@ -59,7 +59,7 @@ Leaf = Annotated[
     BeforeValidator(_read_leaf),
     WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1, "not": {"const": ROOT}}, {"type": "integer"}]}),
 ]
-Leaves = Annotated[list[Leaf], Field(min_length=1)]
+Leaves = Annotated[list[Leaf], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 CountOrZero = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 Participation = Annotated[
@@ -216,20 +216,21 @@ def unknown_key(path: Path, key: object, known: Iterable[str]) -> Mistake:
     """A key nobody asked for, with a guess at what was meant."""
     if not isinstance(key, str):
         return Mistake(path, "has a key that is not text; write it in quotes")
-    return Mistake((*path, key), f"is not a known key; {suggest(key, known)}", at_key=True)
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """`did you mean k?` if something known is close, else what is known."""
     choices = list(known)
-    close = difflib.get_close_matches(word, choices, n=1)
-    return f"did you mean {close[0]}?" if close else f"known are: {', '.join(choices)}"
+    hint = did_you_mean(key, choices, otherwise=f"; known are: {', '.join(choices)}")
+    return Mistake((*path, key), f"is not a known key{hint}", at_key=True)
+
+
+def did_you_mean(word: object, known: Iterable[str], otherwise: str = "") -> str:
+    """`; did you mean k?` if something known is close to a word."""
+    close = difflib.get_close_matches(word, list(known), n=1) if isinstance(word, str) else ()
+    return f"; did you mean {close[0]}?" if close else otherwise
 
 
 def _explain(details: ErrorDetails, path: Path) -> Mistake:
     """One of pydantic's errors in the words of this project."""
-    kind, limits, value = details["type"], details.get("ctx", {}), details["input"]
-    match kind:
+    limits = details.get("ctx", {})
+    match details["type"]:
         case "text" | "leaf" | "participation":
             message = details["msg"]
         case "int_type" | "int_from_float" | "int_parsing":
@@ -258,9 +259,7 @@ def _explain(details: ErrorDetails, path: Path) -> Mistake:
             message = "must begin with a-z or 0-9 and hold only a-z, 0-9, dots, underscores and hyphens"
         case "literal_error":
             known = [word.strip("'") for word in limits["expected"].replace(" or ", ", ").split(", ")]
-            message = f"must be one of {', '.join(known)}"
-            if isinstance(value, str) and (close := difflib.get_close_matches(value, known, n=1)):
-                message += f"; did you mean {close[0]}?"
+            message = f"must be one of {', '.join(known)}{did_you_mean(details['input'], known)}"
         case _:
             message = details["msg"]
     return Mistake((*path, *details["loc"]), message)

@@ -17,6 +17,7 @@ from itertools import pairwise
 from core.errors import HierarchyError, LineMistake
 
 ROOT = "*"
+_UNSEEN = frozenset(("Cc", "Cs", "Zl", "Zp"))  # control characters, surrogates, line and paragraph separators
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def wrong_label(label: str, noun: str = "label") -> str | None:
         return f"a {noun} is empty"
     if label != label.strip():
         return f"the {noun} {label!r} begins or ends with a blank"
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in label):
+    if not label.isprintable() and any(unicodedata.category(character) in _UNSEEN for character in label):
         return f"the {noun} {label!r} has a control character or half a surrogate pair in it"
     return None
 

@@ -4,7 +4,6 @@ A policy is refused whole, with every mistake in it at once: `build_policy` does
 mistake in one section hides none in another.
 """
 
-import difflib
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from core.cron import parse_cron
-from core.document import ATTRIBUTE_SECTIONS, EMPTY, Path, PolicyDocument, read_section, suggest, unknown_key
+from core.document import ATTRIBUTE_SECTIONS, EMPTY, Path, PolicyDocument, did_you_mean, read_section, unknown_key
 from core.errors import CronError, HierarchyError, Mistake, PolicyError
 from core.hierarchy import Hierarchy, flat_hierarchy, parse_hierarchy, wrong_label
 
@@ -199,9 +198,7 @@ class _Checker:
         if "type" not in raw:
             self._wrong((*path, "type"), f"is missing; it must be one of {kinds}")
         else:
-            kind = raw["type"]
-            hint = f"; {suggest(kind, ATTRIBUTE_SECTIONS)}" if isinstance(kind, str) else ""
-            self._wrong((*path, "type"), f"must be one of {kinds}" + (hint if "did you mean" in hint else ""))
+            self._wrong((*path, "type"), f"must be one of {kinds}{did_you_mean(raw['type'], ATTRIBUTE_SECTIONS)}")
         known = dict.fromkeys(key for section in ATTRIBUTE_SECTIONS.values() for key in section.model_fields)
         self._mistakes.extend(unknown_key(path, key, known) for key in raw if key not in known)
 
@@ -259,8 +256,7 @@ class _Checker:
             return frozenset()
         for at, label in enumerate(labels):
             if label not in hierarchy.node_of:
-                close = difflib.get_close_matches(label, hierarchy.leaves, n=1)
-                hint = f"; did you mean {close[0]}?" if close else ""
+                hint = did_you_mean(label, hierarchy.leaves)
                 self._wrong((*path, at), f"{label!r} is not a value of the sensitive attribute{hint}")
             elif label not in hierarchy.leaf_code:
                 self._wrong((*path, at), f"{label!r} stands above other values; name the values themselves")
@@ -305,8 +301,7 @@ class _Checker:
             if section.get("at", "wrong") is None:
                 self._wrong((*path, "timezone"), "has no effect without at", at_key=True)
             if not _is_timezone(timezone):
-                close = difflib.get_close_matches(timezone, sorted(available_timezones()), n=1)
-                hint = f"; did you mean {close[0]}?" if close else "; write it as in Europe/Vienna"
+                hint = did_you_mean(timezone, sorted(available_timezones()), otherwise="; write it as in Europe/Vienna")
                 self._wrong((*path, "timezone"), f"is not a known time zone{hint}")
         every_events, every_seconds = section.get("every_events"), section.get("every_seconds")
         return Triggers(every_events, every_seconds, at, timezone or "UTC", section.get("case_ids", False))

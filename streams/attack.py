@@ -7,8 +7,8 @@ Three questions are asked of a series of releases, by somebody who knows everyon
 - *values*: how sure can one be of one of a person's sensitive values, from all releases together (the breach of Wong's
   definition)? More than 1/l is a failure. A group shown again with the same people and the same values says nothing new
   and counts once.
-- *pinned*: for how many people would just one value remain, if one took it that nobody's values ever change? Shoal
-  promises nothing about this one. It is shown because people ask.
+- *pinned*: for how many people would just one value remain, a protected one, if one took it that nobody's values ever
+  change? Shoal promises nothing about this. It is shown because people ask.
 
 `streams.naive` is the publisher that Shoal is compared with.
 """
@@ -156,14 +156,14 @@ def _chances(policy: Policy, group: Group) -> dict[int, float]:
 
 
 def _pinned(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> int:
-    """People whose values were the same all along, and whose groups have just one value in common."""
+    """People whose values were the same all along, and whose groups have just one value in common, not an open one."""
     candidates: dict[str, set[int]] = {}
     for table, view in zip(series, views, strict=True):
         listed = {key: _listed(policy.sensitive.hierarchy, group) for key, group in view.groups.items()}
         for person, key in view.group.items():
             if table[person].values == series[-1].get(person, table[person]).values:
                 candidates[person] = candidates.get(person, listed[key]) & listed[key]
-    return sum(len(left) == 1 for left in candidates.values())
+    return sum(len(left) == 1 and not left <= policy.sensitive.open for left in candidates.values())
 
 
 def _listed(hierarchy: Hierarchy, group: Group) -> set[int]:

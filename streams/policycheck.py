@@ -1,6 +1,5 @@
 """What a policy promises, in words, and what its author should think about before anything is published."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from core.event import Reject, parse_json
@@ -8,8 +7,6 @@ from core.intake import PUT, Intake
 from core.policy import Policy
 from core.strategy import required_ratio
 from streams.lines import open_lines
-
-SHOWN = 5
 
 
 def describe(policy: Policy) -> Iterator[str]:
@@ -47,29 +44,6 @@ def warnings(policy: Policy) -> Iterator[str]:
         yield "every sensitive value is open, so none is protected."
     if policy.k == 1:
         yield "with k = 1 a row may be recognised by its region alone."
-
-
-def warnings_from(policy: Policy, source: str) -> Iterator[str]:
-    """What a sample of events shows: the table as it would be after all of them."""
-    values, rejected = table_after(policy, source)
-    people = len(values)
-    if rejected:
-        yield f"{rejected:,} events of the sample would be rejected."
-    if people < policy.k:
-        yield f"the sample leaves {people:,} people in the table, fewer than k, so all of them would be withheld."
-        return
-    ratio = first_ratio(policy)
-    leaves = policy.sensitive.hierarchy.leaves
-    counts = Counter(code for codes in values for code in codes if code not in policy.sensitive.open)
-    frequent = [(code, count) for code, count in counts.most_common() if count * ratio > people]
-    for code, count in frequent[:SHOWN]:
-        yield (
-            f"{leaves[code]} is held by {count / people:.1%} of the people, more than the {1 / ratio:.1%} that groups "
-            "alone can hide, so some of it will be suppressed or withheld; make it open if it is not sensitive, or "
-            "foresee fewer exposures."
-        )
-    if len(frequent) > SHOWN:
-        yield f"{len(frequent) - SHOWN:,} more values are too frequent."
 
 
 def table_after(policy: Policy, source: str) -> tuple[list[tuple[int, ...]], int]:

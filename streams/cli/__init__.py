@@ -29,6 +29,7 @@ COMMANDS = {
     "release": "Ask the running service for a release now.",
     "releases": "Read the releases topic, and check that it is unbroken.",
     "audit": "Check everything published against the truth, trusting nobody.",
+    "report": "Measure what the releases lost, as a page with plots.",
     "policy": "Check a policy, or print the JSON Schemas.",
     "rebuild": "Rebuild Redis from the topics.",
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.terminal import Bar, bar
+from streams.cli.terminal import Bar, bar, quiet_clients
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +41,7 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
     from streams.clinic import Clinic
     from streams.demo import run_demo
 
+    quiet_clients()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing it started outlives it
     console = Console(highlight=False, width=None if Console().is_terminal else WIDTH)
     console.print(
@@ -119,9 +120,15 @@ def _show_group(console: "Console", story: "Story") -> None:
 
 
 def _telling(story: "Story") -> dict[str, Any]:
-    """A group of the last release that fits on a screen and has been carried over, if there is one."""
+    """A typical group of the last release that fits on a screen and has been carried over, if there is one."""
     groups: list[dict[str, Any]] = [json.loads(record) for record in story.releases[-1].records]
-    return min(groups, key=lambda group: (group["formed"] == story.releases[-1].number, abs(len(group["cells"]) - 4)))
+    newest, average = story.releases[-1].number, story.manifests[-1]["rows"] / len(groups)
+
+    def oddness(group: dict[str, Any]) -> tuple[bool, bool, float]:
+        people = sum(cell["rows"] for cell in group["cells"])
+        return group["formed"] == newest, not 3 <= len(group["cells"]) <= SHOWN_VALUES, abs(people - average)
+
+    return min(groups, key=oddness)
 
 
 def _texts(region: dict[str, Any], names: list[str]) -> list[str]:

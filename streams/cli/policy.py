@@ -16,18 +16,31 @@ def command() -> None:
 @command.command()
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.option(
-    "--sample", type=click.Path(allow_dash=True), help="Events to look at: warns of values that are too frequent."
+    "--sample",
+    type=click.Path(allow_dash=True),
+    help="Events, or people as CSV, to look at: warns of what the policy cannot do well on them.",
 )
-def check(policy: Path, sample: str | None) -> None:
+@click.option(
+    "--map", "mapping", type=click.Path(path_type=Path), help="YAML file that names the columns of a CSV file."
+)
+def check(policy: Path, sample: str | None, mapping: Path | None) -> None:
     """Check a policy: list every mistake in it, or say what it promises."""
-    from streams.policycheck import describe, warnings, warnings_from
+    from streams.policycheck import describe, warnings
     from streams.policyfile import load_policy
 
     rules = load_policy(policy)
     for line in describe(rules):
         click.echo(line)
-    for warning in (*warnings(rules), *(warnings_from(rules, sample) if sample else ())):
+    for warning in warnings(rules):
         note(f"warning: {warning}")
+    if sample is not None:
+        from streams.sample import findings, read_sample
+
+        for finding in findings(rules, read_sample(rules, sample, mapping)):
+            if finding.name is None:
+                note(f"warning: {finding.sentence}")
+            else:
+                click.echo(f"{finding.name:<12}{finding.sentence}")
 
 
 @command.command()

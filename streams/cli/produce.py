@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.terminal import bar, note
+from streams.cli.terminal import bar, note, quiet_clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +51,7 @@ def command(policy: Path, file: str, wire: str, wait: bool, wait_s: float, kafka
     from streams.produce import JSON, MSGPACK, produce
     from streams.settings import load_settings
 
+    quiet_clients()
     rules = load_policy(policy)
     settings = load_settings(kafka=kafka)
     with _lines(rules, file, options) as lines, bar("sending") as shown:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from streams.cli.terminal import quiet_clients
+
 
 @click.command()
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
@@ -19,6 +21,7 @@ def command(policy: Path | None, at: str | None, wait: bool, wait_s: float, kafk
     from streams.produce import request_release
     from streams.settings import load_settings
 
+    quiet_clients()
     if at is not None and wrong_time(at):
         raise click.BadParameter("must be a time in ISO 8601, like 2024-03-04T03:00:00Z", param_hint="--at")
     settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)

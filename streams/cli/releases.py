@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.terminal import note
+from streams.cli.terminal import note, quiet_clients
 
 if TYPE_CHECKING:
     from core.policy import Policy
@@ -41,6 +41,7 @@ def command(policy: Path | None, follow: bool, out: Path | None, kafka: str | No
     from streams.policyfile import load_policy
     from streams.settings import load_settings
 
+    quiet_clients()
     settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)

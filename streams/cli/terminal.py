@@ -1,5 +1,6 @@
 """What commands show: a progress bar on a terminal and none in a pipe, notes on standard error."""
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 def note(sentence: str) -> None:
     """Something worth knowing that is not a result: to standard error, so that results can be piped on."""
     click.echo(f"shoal: {sentence}", err=True)
+
+
+def quiet_clients() -> None:
+    """Keeps a Kafka client's own remarks about retries off the screen: what matters of them ends in our errors."""
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 
 class Bar:

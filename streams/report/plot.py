@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, PALE = "#24292f", "#d8dee4"
-PANEL_INCHES = (5.2, 3.3)
+PANEL_INCHES = (5.2, 3.6)
 DOTS_PER_INCH = 110
+LABEL_FITS = 24  # characters of a legend in half a panel
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def draw(panels: Sequence[Panel], columns: int = 1) -> bytes:
 
 
 def _draw_panel(axes: "Axes", panel: Panel) -> None:
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter, ScalarFormatter
 
     drawn = 0
     for line in panel.lines:
@@ -76,6 +77,9 @@ def _draw_panel(axes: "Axes", panel: Panel) -> None:
         drawn += 1
     if panel.is_log:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_minor_formatter(NullFormatter())
     elif panel.is_from_zero:
         axes.set_ylim(bottom=0, top=panel.top)
     if panel.is_percent:
@@ -90,4 +94,7 @@ def _draw_panel(axes: "Axes", panel: Panel) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if len(panel.lines) > 1:
-        axes.legend(frameon=False, fontsize=9)
+        # below the axis, where it hides no line; beside each other only if both fit
+        columns = 2 if max(len(line.label) for line in panel.lines) <= LABEL_FITS else 1
+        below = (0.0, -0.2)
+        axes.legend(loc="upper left", bbox_to_anchor=below, borderaxespad=0, frameon=False, fontsize=9, ncols=columns)

@@ -98,6 +98,8 @@ def test_somebody_whose_groups_share_one_value_is_pinned_unless_it_changed(polic
     first = view_with(policy, {"a": (["o1", "o2"], {"flu": 1, "chlamydia": 1})})
     second = view_with(policy, {"b": (["o1", "o2"], {"fever": 1, "chlamydia": 1})})
     assert learn(policy, [before, after], [first, second]).pinned == 1
+    flu = view_with(policy, {"c": (["o1", "o2"], {"flu": 2})})
+    assert learn(policy, [before], [flu]).pinned == 0, "an open value hurts nobody"
 
 
 def test_each_naive_release_is_fine_alone() -> None:

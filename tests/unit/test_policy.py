@@ -201,6 +201,8 @@ NAN, INF = math.nan, math.inf
         ("attributes.sex.values", None, "attributes.sex.values: is empty"),
         ("attributes.sex.values", ["a", "b", "a"], "attributes.sex.values[2]: 'a' is there twice"),
         ("attributes.sex.values", [1, "1"], "attributes.sex.values[1]: '1' is there twice"),
+        ("attributes.sex.values", ["1", 1], "attributes.sex.values[1]: '1' is there twice"),
+        ("attributes.sex.values", ["a", "b\u2028c"], "control character"),
         ("attributes.sex.values", ["a", "*"], 'attributes.sex.values[1]: "*" stands for everything'),
         ("attributes.sex.values", ["a", ""], "attributes.sex.values[1]: a label is empty"),
         ("attributes.sex.values", ["a", " b"], "attributes.sex.values[1]: the label ' b' begins or ends"),

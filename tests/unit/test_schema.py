@@ -97,6 +97,7 @@ def test_schema_and_policy_agree_on_what_is_right(place: str, value: object) -> 
         ("attributes.sex", {"type": "category"}),
         ("attributes.sex", {"type": "category", "values": []}),
         ("attributes.sex", {"type": "category", "values": ["*", "a"]}),
+        ("attributes.sex", {"type": "category", "values": ["a", "a"]}),
         ("attributes.sex", {"type": "category", "values": ["a", None]}),
         ("attributes.sex", {"type": "category", "values": ["a", True]}),
         ("attributes.sex", {"type": "category", "values": ["a"], "hierarchy": "zip.csv"}),

@@ -1,0 +1,54 @@
+"""`shoal report`: what a series of releases lost, as one page with plots."""
+
+from pathlib import Path
+
+import click
+
+from streams.cli.terminal import bar
+
+
+@click.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--events",
+    multiple=True,
+    type=click.Path(allow_dash=True),
+    help="Events that led to OUT, for the error of queries; several in their order.",
+)
+@click.option("--audit", type=click.Path(path_type=Path), help="Folder that `shoal replay --audit` wrote; private.")
+@click.option(
+    "--to", type=click.Path(path_type=Path), default=Path("report"), show_default=True, help="Folder to write."
+)
+@click.option(
+    "--queries", type=click.IntRange(1), default=1000, show_default=True, help="How many COUNT queries to ask."
+)
+@click.option("--seed", default="queries", show_default=True, help="The same seed asks the same queries.")
+def command(
+    policy: Path, out: Path, events: tuple[str, ...], audit: Path | None, to: Path, queries: int, seed: str
+) -> None:
+    """Measure the releases in the folder OUT: losses, group sizes, budgets, and the error of random COUNT queries.
+
+    Writes one page (index.html), its plots as PNG, and all figures as report.json. With only OUT it says what anyone
+    can see; --events adds the error against the true tables, --audit how much of their budget people have spent.
+    """
+    from streams.errors import InputError
+    from streams.policyfile import load_policy
+    from streams.report.page import write_report
+    from streams.report.series import Request, read_series
+
+    if not seed:
+        raise click.BadParameter("must not be empty", param_hint="--seed")
+    if out.resolve() in (to.resolve(), *to.resolve().parents):
+        raise InputError("--to must not be inside OUT, which is published.")
+    request = Request(load_policy(policy), out, events, audit, queries, seed)
+    with bar("reading releases") as shown:
+        releases = read_series(request, shown)
+    page = write_report(request, releases, to)
+    last = releases[-1]
+    error = f", query error {last['query_error']:.1%}" if "query_error" in last else ""
+    ncp = f", NCP {last['ncp']:.1%}" if last["ncp"] is not None else ""
+    click.echo(
+        f"{page}: {len(releases)} releases; the last has {last['rows']} rows in {last['groups']} groups, "
+        f"max_breach {last['max_breach']:.4f} of {last['bound']:.4f}{ncp}{error}"
+    )

@@ -1,0 +1,128 @@
+"""The figures of a series of releases: what anyone can see, and with the private files how far it is from the truth."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from core.errors import CoreError
+from core.loss import release_loss
+from core.policy import Policy
+from core.published import Published, read_published
+from core.query import Query, QueryError, count_true, draw_queries, estimate, query_error, truth_of
+from streams.audit import read_members
+from streams.chain import Chain
+from streams.errors import InputError
+from streams.folder import read_releases, release_name
+from streams.report.breach import Accounts, Spent
+from streams.truth import Snapshot, fold_events, read_lines
+
+STATED = (
+    "release", "published_at", "rows", "withheld", "unsampled", "groups", "formed", "carried", "suppressed",
+    "generalized", "counterfeits", "max_breach", "bound",
+)  # fmt: skip
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to report on. `events` and `audit` are private and may be left out."""
+
+    policy: Policy
+    out: Path
+    events: Sequence[str] = ()
+    audit: Path | None = None
+    queries: int = 1000
+    seed: str = "queries"
+
+
+class Watcher(Protocol):
+    """Whoever shows progress."""
+
+    def advance(self, amount: int) -> None: ...
+
+
+def read_series(request: Request, watcher: Watcher) -> list[Figures]:
+    """The figures of every release, in order. Raises `InputError`, and `GuaranteeError` if the chain is broken."""
+    return list(_Reader(request, watcher).read())
+
+
+class _Reader:
+    def __init__(self, request: Request, watcher: Watcher) -> None:
+        self._request, self._watcher = request, watcher
+        self._policy = request.policy
+        self._accounts = Accounts(request.policy) if request.audit else None
+        self._queries: tuple[Query, ...] = ()
+        self._truths: Iterator[Snapshot] = iter(())
+        if request.events:
+            self._queries = draw_queries(request.policy, request.seed, request.queries)
+            self._truths = fold_events(request.policy, read_lines(request.events))
+
+    def read(self) -> Iterator[Figures]:
+        chain = Chain(self._policy.table)
+        if not self._request.out.is_dir():
+            raise InputError(f"{self._request.out} is not a folder of releases.")
+        for release in read_releases(self._request.out):
+            manifest = chain.add(release.records, release.manifest)
+            if manifest.get("policy") != self._policy.digest:
+                raise InputError(f"release {release.number} was made under another policy than this one.")
+            try:
+                published = read_published(self._policy, release.records)
+            except CoreError as error:
+                raise InputError(f"release {release.number}: {error}.") from None
+            figures = {name: manifest[name] for name in STATED} | _losses(published)
+            figures |= self._error(release.number, figures, published) | self._spent(release.number, published)
+            self._watcher.advance(1)
+            yield figures
+        if chain.number == 0:
+            raise InputError(f"{self._request.out} has no releases in it.")
+        following = next(self._truths, None)
+        if following is not None and following.number is not None:
+            raise InputError(f"the events make a release {following.number} that {self._request.out} does not have.")
+
+    def _error(self, number: int, figures: Figures, published: Published) -> Figures:
+        if not self._queries:
+            return {}
+        snapshot = next(self._truths)
+        if snapshot.number is None:
+            raise InputError(f"the events make {number - 1} releases; give all events that led to release {number}.")
+        present = figures["rows"] + figures["withheld"] + figures["unsampled"]
+        if present != len(snapshot.table):
+            raise InputError(
+                f"release {number} was made of {present:,} people and the events come to {len(snapshot.table):,}; "
+                "they are not the events that led to it."
+            )
+        truth = truth_of(self._policy, ((record.qid, tuple(record.values)) for record in snapshot.table.values()))
+        answers = estimate(published, self._queries)
+        error: QueryError = query_error(answers, count_true(truth, self._queries), len(truth.leaves))
+        return {"query_error": error.mean, "query_error_median": error.median, "query_error_most": error.most}
+
+    def _spent(self, number: int, published: Published) -> Figures:
+        if self._accounts is None:
+            return {}
+        assert self._request.audit is not None
+        members = read_members(self._request.audit / f"{release_name(number)}.members.jsonl")
+        spent: Spent | None = self._accounts.see(number, published, members)
+        return {"breach_median": spent and spent.median, "breach_most": spent and spent.most}
+
+
+def _losses(published: Published) -> Figures:
+    loss = release_loss(published)
+    if loss is None:
+        names = ("ncp", "discernibility", "average_group", "median_group", "largest_group")
+        return dict.fromkeys((*names, "qid_loss", "sensitive_loss", "hidden_share"))
+    values = int(published.shown_count.sum())
+    shown_above = published.shown_node == 0
+    leaf_nodes = frozenset(published.policy.sensitive.hierarchy.leaf_node)
+    shown_above |= [node not in leaf_nodes for node in published.shown_node.tolist()]
+    return {
+        "ncp": loss.ncp,
+        "discernibility": loss.discernibility,
+        "average_group": loss.average_group,
+        "median_group": loss.median_group,
+        "largest_group": loss.largest_group,
+        "qid_loss": loss.qid_loss / loss.rows,
+        "sensitive_loss": loss.sensitive_loss / values,
+        "hidden_share": float(published.shown_count[shown_above].sum()) / values,
+    }

@@ -1,0 +1,46 @@
+"""The true table at every release that events make, as the auditor's own interpreter of events sees it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from core.audit import NotCoveredError, Truth
+from core.audit.truth import Record
+from core.policy import Policy
+from streams.errors import InputError
+from streams.lines import open_lines
+
+
+class Snapshot(NamedTuple):
+    """The table at a release, or, with number None, after the last event. It changes when the next one is asked for."""
+
+    number: int | None
+    table: Mapping[str, Record]
+    accepted: int  # events so far
+    rejected: int
+
+
+def fold_events(policy: Policy, lines: Iterable[bytes]) -> Iterator[Snapshot]:
+    """Yields the table at every release these lines make, and last as it is after all of them.
+
+    Raises `InputError` for an event that cannot be followed yet.
+    """
+    truth, number = Truth(policy), 0
+    for line in lines:
+        try:
+            asked = truth.take(line)
+        except NotCoveredError:
+            raise InputError("the events hold external publications, which this version does not follow.") from None
+        if asked is not None:
+            number += 1
+            truth.cut(number)
+            yield Snapshot(number, truth.present, truth.accepted, len(truth.rejected))
+    yield Snapshot(None, truth.present, truth.accepted, len(truth.rejected))
+
+
+def read_lines(sources: Sequence[str]) -> Iterator[bytes]:
+    """The lines of these files, one after the other; `-` is standard input. Raises `InputError`."""
+    for source in sources:
+        with open_lines(source) as lines:
+            for block in lines.blocks():
+                yield from block
+                lines.done(block)

@@ -1,0 +1,156 @@
+"""`produce`, `release` and `releases` against a real Kafka, with a real worker in between."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from streams.clinic import Clinic, write_clinic
+from streams.folder import read_releases
+from streams.topics import Topics, ensure_topics
+
+ROOT = Path(__file__).parents[2]
+SECRET = "secret-of-the-commands-test"
+
+
+@dataclass
+class Desk:
+    """A small clinic under a table name of its own, and the commands to run on it."""
+
+    path: Path
+    table: str
+    kafka: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def events(self) -> Path:
+        return self.path / "clinic" / "events.jsonl"
+
+    def shoal(self, *args: object, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "streams.cli", *map(str, args)]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=self.environment, cwd=self.path, input=stdin, timeout=120
+        )
+
+    @contextmanager
+    def worker(self) -> Iterator[None]:
+        with (self.path / "worker.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "streams.cli", "worker"],
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                cwd=self.path,
+            )
+            try:
+                yield
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(30) == 0
+            except BaseException:
+                process.kill()
+                print((self.path / "worker.log").read_text())  # pytest shows it with the failure
+                raise
+
+
+@pytest.fixture
+def desk(tmp_path: Path, table: str, kafka: str, redis_db: str) -> Desk:
+    write_clinic(tmp_path / "clinic", Clinic(people=150, nights=3))
+    policy = tmp_path / "clinic" / "policy.yaml"
+    policy.write_text(policy.read_text().replace("table: clinic", f"table: {table}"))
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
+    environment = {
+        **inherited,
+        "PYTHONPATH": str(ROOT),
+        "SHOAL_KAFKA": kafka,
+        "SHOAL_REDIS": redis_db,
+        "SHOAL_POLICY": str(policy),
+        "SHOAL_KEY": SECRET,
+        "SHOAL_WEB_PORT": "0",
+    }
+    return Desk(tmp_path, table, kafka, environment)
+
+
+@pytest.mark.parametrize("wire", ["msgpack", "json"])
+def test_what_is_produced_is_released_and_read_back_as_replay_would_make_it(desk: Desk, wire: str) -> None:
+    with desk.worker():
+        produced = desk.shoal(
+            "produce", "clinic/policy.yaml", "clinic/events.jsonl", "--wait", "--wait-s", 60, "--format", wire
+        )
+        assert (produced.returncode, produced.stderr) == (0, "")
+        asked = desk.shoal("release", "--wait", "--at", "2024-03-20T03:00:00Z")
+        assert asked.returncode == 0, asked.stderr
+        assert asked.stdout.startswith(f"release 4 of {desk.table}: ")
+    listed = desk.shoal("releases", "--out", "topic")
+    assert listed.returncode == 0, listed.stderr
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["release", "1", "2", "3", "4"]
+    with desk.events.open("a") as events:
+        events.write('{"op": "release", "at": "2024-03-20T03:00:00Z"}\n')
+    replayed = desk.shoal("replay", "clinic/policy.yaml", "clinic/events.jsonl", "--out", "replay")
+    assert replayed.returncode == 0
+    names = [
+        path.relative_to(desk.path / "topic") for path in sorted((desk.path / "topic").rglob("*")) if path.is_file()
+    ]
+    assert len(names) == 16
+    for name in names:
+        assert (desk.path / "topic" / name).read_bytes() == (desk.path / "replay" / name).read_bytes()
+    again = desk.shoal("releases", "--out", "topic")
+    assert again.returncode == 0, "the same bytes may be written again"
+
+
+def test_csv_arrives_as_events_and_bad_lines_do_not(desk: Desk) -> None:
+    rows = [json.loads(line) for line in desk.events.read_text().splitlines() if '"insert"' in line][:40]
+    lines = [
+        f"{row['id']};{row['qid']['age']};{row['qid']['sex']};{row['qid']['zip']};{row['sensitive'][0]}" for row in rows
+    ]
+    (desk.path / "people.csv").write_text(
+        "\n".join(["nr;age;sex;zip;condition", *lines, "p;old;male;90001;asthma"]) + "\n"
+    )
+    with desk.worker():
+        produced = desk.shoal("produce", "clinic/policy.yaml", "people.csv", "--id", "nr", "--delimiter", ";")
+        assert produced.returncode == 2
+        assert produced.stdout == "40 events sent, 0 releases asked for, 1 lines not sent\n"
+        assert produced.stderr == "shoal: line 42 was not sent: age is not a number.\n"
+        assert desk.shoal("release", "--wait").stdout.startswith("release 1 of ")
+    assert desk.shoal("releases", "--out", "topic").returncode == 0
+    (release,) = read_releases(desk.path / "topic")
+    manifest = json.loads(release.manifest)
+    assert manifest["rows"] + manifest["withheld"] == 40
+
+
+async def test_a_broken_chain_is_noticed_with_exit_code_1(desk: Desk) -> None:
+    await ensure_topics([desk.kafka], desk.table, 2)
+    empty = desk.shoal("releases")
+    assert (empty.returncode, empty.stderr) == (0, "shoal: there are no releases yet.\n")
+    producer = AIOKafkaProducer(bootstrap_servers=[desk.kafka])
+    await producer.start()
+    try:
+        forged = json.dumps({"table": desk.table, "release": 1, "previous": None, "content": "00" * 32, "groups": 0})
+        await producer.send_and_wait(Topics(desk.table).releases, forged.encode(), partition=0)
+    finally:
+        await producer.stop()
+    broken = desk.shoal("releases", "--out", "topic")
+    assert broken.returncode == 1
+    assert (
+        broken.stderr == "shoal: the chain of releases is broken: release 1 has other records than its manifest says.\n"
+    )
+    assert list((desk.path / "topic").iterdir()) == [], "nothing of it is written"
+
+
+def test_without_a_worker_waiting_ends_with_a_sentence(desk: Desk) -> None:
+    waited = desk.shoal("release", "--wait", "--wait-s", "2")
+    assert waited.returncode == 3
+    assert "is a worker running?" in waited.stderr
+
+
+def test_a_table_nobody_has_started_is_named(desk: Desk) -> None:
+    result = desk.shoal("releases")
+    assert result.returncode == 2
+    assert f"there is no topic shoal.{desk.table}.releases yet" in result.stderr

@@ -1,0 +1,246 @@
+"""The auditor beside the engine and beside brute force, on random small tables, draws, trees and events."""
+
+import json
+from collections import Counter
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.audit import Auditor, Stored, Truth
+from core.audit.attacks import unsafe_rows
+from core.audit.exposure import breach_of, shares_of
+from core.audit.learned import draw_of
+from core.audit.onetree import find_crossing, find_knots
+from core.audit.published import Group, ReleaseReader
+from core.audit.regions import Region
+from core.audit.values import can_be_shown_as
+from core.audit.worlds import Draw, Owners, count_worlds, linked_fraction, tokens_of
+from core.event import Reject
+from core.hierarchy import parse_hierarchy
+from core.intake import PRESENT, Intake
+from core.policy import Sensitive
+from tests.audited import events_between
+from tests.oracle import Table
+from tests.property.test_engine import POLICIES, histories
+from tests.series import DISEASES, clinic_policy, run_series
+
+QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+HIERARCHY = parse_hierarchy("a;x;*\nb;x;*\nc;y;*\nd;y;*\n")
+SENSITIVE = Sensitive("s", HIERARCHY, frozenset(), frozenset())
+LABELS = ["a", "b", "c", "d"]
+SETS = st.frozensets(st.integers(0, 3), min_size=1)
+
+
+def shown(labels: list[str]) -> dict[int, int]:
+    return dict(Counter(HIERARCHY.node_of[label] for label in labels))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    groups=st.lists(
+        st.lists(st.sampled_from([*LABELS, *LABELS, "x", "y", "*"]), min_size=1, max_size=4), min_size=1, max_size=2
+    ),
+    leaves=SETS,
+)
+def test_breach_is_the_share_of_worlds_where_everyone_has_one_value(groups: list[list[str]], leaves: Any) -> None:
+    """Each group is one draw, however often it is carried over; equal without "*", never below with it."""
+    draws = [Draw(len(labels), tokens_of(HIERARCHY, shown(labels)), 0) for labels in groups]
+    breach = breach_of([shares_of(len(labels), shown(labels), SENSITIVE) for labels in groups], leaves)
+    enumerated = linked_fraction(draws, leaves)
+    assert breach >= enumerated
+    assert breach == enumerated or any("*" in labels for labels in groups)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    people=st.lists(st.frozensets(st.sampled_from(LABELS), min_size=1, max_size=3), min_size=1, max_size=4),
+    leaf=st.integers(0, 3),
+    leaves=SETS,
+)
+def test_breach_is_the_share_of_worlds_where_people_have_sets_of_values(people: Any, leaf: int, leaves: Any) -> None:
+    """For one value; for several at once it can only be more careful."""
+    counts = shown([label for values in people for label in values])
+    draw = Draw(len(people), tokens_of(HIERARCHY, counts), 0, Owners.SETS)
+    shares = [shares_of(len(people), counts, SENSITIVE)]
+    assert breach_of(shares, [leaf]) == linked_fraction([draw], frozenset({leaf}))
+    assert breach_of(shares, leaves) >= linked_fraction([draw], leaves)
+
+
+@settings(max_examples=40, deadline=None)
+@given(labels=st.lists(st.sampled_from(LABELS), min_size=1, max_size=3), leaf=st.integers(0, 3))
+def test_a_formula_with_too_large_an_n_is_caught_by_the_worlds(labels: list[str], leaf: int) -> None:
+    draw = Draw(len(labels), tokens_of(HIERARCHY, shown(labels)), 0)
+    wrong = breach_of([shares_of(len(labels) + 1, shown(labels), SENSITIVE)], [leaf])
+    assert (wrong < linked_fraction([draw], frozenset({leaf}))) == (HIERARCHY.leaves[leaf] in labels)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    leaves=st.lists(st.integers(0, 3), max_size=4),
+    labels=st.lists(st.sampled_from([*LABELS, "x", "y", "*"]), max_size=4),
+)
+def test_counting_up_the_hierarchy_decides_as_trying_every_matching_does(leaves: list[int], labels: list[str]) -> None:
+    nodes = [HIERARCHY.node_of[label] for label in labels]
+    matches = len(leaves) == len(nodes) and any(
+        all(HIERARCHY.first[node] <= leaf < HIERARCHY.last[node] for leaf, node in zip(leaves, order, strict=True))
+        for order in permutations(nodes)
+    )
+    assert can_be_shown_as(HIERARCHY, Counter(leaves), Counter(nodes)) == matches
+
+
+@st.composite
+def trees(draw: Any) -> list[Region]:
+    """Some of the nodes of a random tree of cuts in the plane."""
+    nodes, leaves = [], [Region((0, 0), (16, 16))]
+    for _ in range(draw(st.integers(0, 12))):
+        region = leaves.pop(draw(st.integers(0, len(leaves) - 1)))
+        nodes.append(region)
+        axis = draw(st.integers(0, 1))
+        if region.high[axis] - region.low[axis] < 2:
+            continue
+        cut = draw(st.integers(int(region.low[axis]) + 1, int(region.high[axis]) - 1))
+        low, high = list(region.low), list(region.high)
+        high[axis] = low[axis] = cut
+        leaves += [Region(region.low, tuple(high)), Region(tuple(low), region.high)]
+    everything = nodes + leaves
+    return [region for region in everything if draw(st.booleans())]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    regions=trees(),
+    corner=st.tuples(*(st.integers(0, 12),) * 2),
+    size=st.tuples(*(st.integers(1, 8),) * 2),
+)
+def test_nodes_of_a_tree_are_one_tree_and_a_box_that_crosses_one_is_not(regions: Any, corner: Any, size: Any) -> None:
+    assert find_knots(regions) == []
+    box = Region(corner, (corner[0] + size[0], corner[1] + size[1]))
+    if find_crossing([*regions, box]):
+        assert find_knots([*regions, box])
+
+
+class Watched(Auditor):
+    """The auditor, driven by tables instead of folders."""
+
+    def run(self, policy: Any, tables: list[Table]) -> None:
+        truth, number = Truth(policy), 0
+        releases = run_series(policy, tables)
+        for event in events_between(tables):
+            if truth.take(json.dumps(event).encode()) is None:
+                continue
+            number += 1
+            truth.cut(number)
+            release = next(releases)[1].release
+            content = b"".join(record + b"\n" for record in release.records)
+            self.see(Stored(number, content, release.manifest), list(release.members), truth, None)
+
+
+@QUIET
+@given(policy=POLICIES, tables=histories())
+def test_the_auditor_finds_nothing_wrong_with_the_engine(policy: Any, tables: list[Table]) -> None:
+    auditor = Watched(policy)
+    auditor.run(policy, tables)
+    assert [str(broken) for broken in auditor.findings] == []
+    figures = auditor.report(b"key").private
+    assert figures is not None
+    assert figures.attacks.inference.unsafe == 0
+
+
+@QUIET
+@given(policy=POLICIES, tables=histories())
+def test_no_breach_that_the_auditor_counts_is_below_the_share_of_worlds(policy: Any, tables: list[Table]) -> None:
+    auditor = Watched(policy)
+    auditor.run(policy, tables)
+    exposures = auditor._exposures
+    for person, names in exposures.groups.items():
+        draws = {name: draw_of(policy.sensitive.hierarchy, exposures.published[name]) for name in names}
+        for leaf in {leaf for name in names for leaf in exposures.shares[name]}:
+            relevant = [draws[name] for name in names if leaf in exposures.shares[name]]
+            small = [draw for draw in relevant if draw is not None]
+            total = 1
+            for draw in small:
+                total *= count_worlds(draw)
+            if len(small) < len(relevant) or total > 2_000:
+                continue
+            breach, enumerated = exposures.breach(person, [leaf]), linked_fraction(small, frozenset({leaf}))
+            assert breach >= enumerated
+            is_plain = all(() not in draw.tokens for draw in small)
+            assert breach == enumerated or not is_plain
+
+
+@QUIET
+@given(policy=POLICIES, tables=histories())
+def test_an_outsiders_bound_is_never_below_the_largest_breach(policy: Any, tables: list[Table]) -> None:
+    auditor = Watched(policy)
+    auditor.run(policy, tables)
+    report = auditor.report(b"key")
+    assert report.private is not None
+    assert report.public.most >= report.private.max_breach
+
+
+FIELDS: Any = st.one_of(
+    st.fixed_dictionaries({"age": st.sampled_from([3, 99, 100, 3.0, True, "3", None])}),
+    st.fixed_dictionaries(
+        {
+            "age": st.sampled_from([3, 4]),
+            "weight": st.sampled_from([1, 1.5, -0.0, 300]),
+            "sex": st.sampled_from(["male", "other", 1]),
+            "zip": st.sampled_from(["z11", "z12", "z1*"]),
+        }
+    ),
+    st.sampled_from([{}, [], None, {"size": 1}]),
+)
+EVENTS = st.fixed_dictionaries(
+    {
+        "op": st.sampled_from(["insert", "insert", "update", "delete", "register", "deregister", "x"]),
+        "id": st.sampled_from(["p1", "p2", "p3", "", 7]),
+    },
+    optional={
+        "qid": FIELDS,
+        "sensitive": st.sampled_from([*DISEASES[:3], ["flu", "cold"], [], "*", 7, ["flu", "flu"]]),
+        "at": st.sampled_from(["2026-01-01", "2026-01-01T10:00:00Z", "soon", None]),
+        "guard": st.none(),
+        "more": st.just(1),
+    },
+)
+GOOD = st.builds(
+    lambda person, age, disease: {
+        "op": "insert",
+        "id": person,
+        "qid": {"age": age, "weight": 1.5, "sex": "male", "zip": "z11"},
+        "sensitive": disease,
+    },
+    st.sampled_from(["p1", "p2", "p3"]),
+    st.integers(0, 99),
+    st.sampled_from(DISEASES),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(events=st.lists(EVENTS | GOOD, max_size=25))
+def test_the_auditor_and_intake_take_the_same_events(events: list[Any]) -> None:
+    policy = clinic_policy()
+    truth, intake = Truth(policy), Intake(policy, {})
+    for event in events:
+        before = truth.accepted
+        truth.take(json.dumps(event).encode())
+        assert (truth.accepted > before) == (not isinstance(intake.take(event), Reject)), event
+    assert truth.present.keys() == {person for person, status in intake.roster.items() if status == PRESENT}
+    for person, record in truth.present.items():
+        _, qid, values, _ = intake.window[person]
+        assert (record.qid, tuple(sorted(record.values))) == (qid, values)
+
+
+def test_what_is_not_a_promise_is_not_counted_as_one() -> None:
+    """A twin for the tests above: a group read wrongly is a finding, so an empty list means it was read right."""
+    policy = clinic_policy()
+    auditor = Auditor(policy)
+    reader = ReleaseReader(policy, auditor.findings)
+    reader.read(Stored(1, b"{}\n", b"{}"))
+    assert len(auditor.findings) == 2
+    assert draw_of(HIERARCHY, Group("g1", 1, (), {1: 2, 2: 1}, 0, 2)) is None
+    assert unsafe_rows([Region((0,), (1,))] * 2 + [Region((1,), (2,))], 2) == 1
+    assert Fraction(1, 2) > linked_fraction([Draw(3, ((0,),), 0)], frozenset({0}))
