@@ -67,8 +67,8 @@ def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: i
     """Add people nobody knew yet.
 
     Their home is the partition that first brought them, the lowest one if several did in the same window. Producers
-    with different partitioners can send one person's events to two partitions, whose order nobody knows; what comes from
-    elsewhere than home is misrouted and has no effect.
+    with different partitioners can send one person's events to two partitions, whose order nobody knows; what comes
+    from elsewhere than home is misrouted and has no effect.
     """
     if not newcomers:
         return

@@ -213,8 +213,12 @@ class _Sweep:
         claim = self._claims.target(unit)
         everyone = [*members, unit]
         change = {member: self._raised[member] for member in members if member in self._raised}
-        if claim.starred:
-            change[unit] = dict(claim.starred)
+        lifted = {node for raised in change.values() for node in raised.values() if node}
+        under = {leaf: node for leaf in claim.shown for node in lifted if self._covers(node, leaf)}
+        if under and not is_raising:
+            return None
+        if under or claim.starred:
+            change[unit] = {**under, **claim.starred}
         while True:
             wrong = self._claims.wrong_with(members, unit, change, is_planned=not is_raising)
             if wrong is None:

@@ -76,7 +76,7 @@ def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Tabl
             continue
         yield {
             person: Row(qid, values)
-            for person, (kind, qid, values, _) in intake.window.items()
+            for person, (kind, qid, values, _, _) in intake.window.items()
             if kind == PUT and qid is not None and values is not None
         }
 

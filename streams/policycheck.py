@@ -59,4 +59,4 @@ def table_after(policy: Policy, source: str) -> tuple[list[tuple[int, ...]], int
                 if raw.strip() and (isinstance(event, Reject) or intake.take(event) is not None):
                     rejected += 1
     # Nobody was known at the start, so whoever is present was put there whole.
-    return [values for kind, _, values, _ in intake.window.values() if kind == PUT and values], rejected
+    return [values for kind, _, values, _, _ in intake.window.values() if kind == PUT and values], rejected

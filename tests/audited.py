@@ -41,7 +41,7 @@ def events_between(tables: Sequence[Table]) -> Iterator[dict[str, Any]]:
     for table in tables:
         for person in sorted(before.keys() - table.keys()):
             yield {"op": "delete", "id": person}
-        for person, (qid, values) in sorted(table.items()):
+        for person, (qid, values, *_) in sorted(table.items()):
             record = {"qid": qid, "sensitive": sorted(values)}
             if person not in before:
                 yield {"op": "insert", "id": person, **record}

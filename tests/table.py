@@ -271,7 +271,7 @@ class Table:
             rejected.update((self.topics.events, partition, offset) for partition, offset in made.misrouted)
             for partition, intake in enumerate(intakes):
                 for person in list(intake.window):
-                    row = state.people.rows.get(person)
+                    row = state.people.row(person)
                     home = int(state.people.home[row]) if row is not None else made.change.people[person].home
                     if home != partition:
                         intake.roster.pop(person)

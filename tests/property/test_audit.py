@@ -230,7 +230,7 @@ def test_the_auditor_and_intake_take_the_same_events(events: list[Any]) -> None:
         assert (truth.accepted > before) == (not isinstance(intake.take(event), Reject)), event
     assert truth.present.keys() == {person for person, status in intake.roster.items() if status == PRESENT}
     for person, record in truth.present.items():
-        _, qid, values, _ = intake.window[person]
+        _, qid, values, _, _ = intake.window[person]
         assert (record.qid, tuple(sorted(record.values))) == (qid, values)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from core.event import Reject
+from core.guard import EMPTY
 from core.intake import (
     ABSENT,
     DEREGISTERED,
@@ -62,7 +63,7 @@ ALLOWED = {
 
 
 def _events(ops: tuple[str, ...] = tuple(ALLOWED)) -> st.SearchStrategy[dict[str, Any]]:
-    guards = st.fixed_dictionaries({}, optional={"guard": st.none()})
+    guards = st.fixed_dictionaries({}, optional={"guard": st.sampled_from([None, "", "flu", {"node": None}])})
     either = st.fixed_dictionaries({}, optional={"qid": patches, "sensitive": sensitives})
     record = st.fixed_dictionaries({"qid": qids, "sensitive": sensitives})
     bodies = {
@@ -105,7 +106,7 @@ DAMAGES: list[tuple[str | None, Any]] = [
     ("sensitive", lambda event: event.update(sensitive=[])),
     ("sensitive", lambda event: event.update(sensitive=["flu", "*"])),
     ("sensitive", lambda event: event.update(sensitive=[None])),
-    ("sensitive", lambda event: event.update(guard="flu")),
+    ("sensitive", lambda event: event.update(guard="influenza")),
 ]
 
 
@@ -116,6 +117,7 @@ class Model:
         self.status: dict[str, str] = {}
         self.where: dict[str, dict[str, Any]] = {}  # of everyone registered
         self.ill: dict[str, set[str]] = {}  # of everyone present
+        self.guard: dict[str, object] = {}  # of everyone who ever wished for one, and did not take it back
 
     def take(self, event: dict[str, Any]) -> bool:
         op, person = event["op"], event["id"]
@@ -130,14 +132,26 @@ class Model:
             self.ill[person] = {written} if isinstance(written, str) else set(written)
         if op in ("delete", "deregister"):
             self.ill.pop(person, None)
+        self._wish(person, event.get("guard"))
         becomes = {"insert": "present", "update": "present", "delete": "absent", "register": "absent"}
         self.status[person] = becomes.get(op, "deregistered")
         return True
 
-    def table(self) -> dict[str, tuple[str, dict[str, Any] | None, set[str] | None]]:
+    def _wish(self, person: str, guard: object) -> None:
+        if guard == {"node": None}:
+            self.guard.pop(person, None)
+        elif guard is not None:
+            self.guard[person] = guard
+
+    def table(self) -> dict[str, tuple[object, ...]]:
         """What matters of everyone. Where someone absent was last seen is compared where the window says it."""
         return {
-            person: (status, self.where[person] if status == "present" else None, self.ill.get(person))
+            person: (
+                status,
+                self.where[person] if status == "present" else None,
+                self.ill.get(person),
+                self.guard.get(person),
+            )
             for person, status in self.status.items()
         }
 
@@ -145,7 +159,7 @@ class Model:
 def apply(model: Model, window: dict[str, Delta]) -> Model:
     """What the model of the window's start becomes if only the window is known."""
     after = copy.deepcopy(model)
-    for person, (kind, qid, values, _) in window.items():
+    for person, (kind, qid, values, _, wish) in window.items():
         if kind == PATCH:
             assert qid is not None
             changed = {name: value for name, value in zip(NAMES, qid, strict=True) if value is not None}
@@ -153,6 +167,9 @@ def apply(model: Model, window: dict[str, Delta]) -> Model:
         elif kind in (PUT, REGISTER):
             assert qid is not None
             after.where[person] = dict(zip(NAMES, qid, strict=True))
+        if wish is not None:
+            after.guard.pop(person, None)
+            after.guard |= {person: "" if wish[0] == EMPTY else "flu"} if wish else {}
         if values is not None:
             after.ill[person] = {DISEASES[code] for code in values}
         if kind in (GONE, REGISTER, DEREGISTERED):
@@ -226,7 +243,7 @@ class IntakeMachine(RuleBasedStateMachine):
         self.intake.check_invariants()
         found = apply(self.start, self.intake.window)
         assert found.table() == self.model.table()
-        for person, (kind, qid, _, _) in self.intake.window.items():
+        for person, (kind, qid, _, _, _) in self.intake.window.items():
             if kind in (PATCH, GONE):
                 assert self.start.status[person] == "present"
             if kind == REGISTER:
@@ -241,7 +258,7 @@ class IntakeMachine(RuleBasedStateMachine):
     @invariant()
     def every_accepted_event_is_counted_once(self) -> None:
         assert self.intake.accepted == self.counted
-        for person, (_, _, _, offsets) in self.intake.window.items():
+        for person, (_, _, _, offsets, _) in self.intake.window.items():
             assert offsets == (None if person in self.start.status else tuple(self.taken[person]))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core.event import Reason, Reject
+from core.guard import EMPTY
 from core.intake import (
     ABSENT,
     DEREGISTERED,
@@ -194,9 +195,9 @@ def test_insert_and_register_need_every_attribute_and_no_other(qid: object, expe
     ],
 )
 def test_sensitive_is_one_leaf_or_a_set_of_them(values: object, codes: tuple[int, ...]) -> None:
-    assert _window({**INSERT, "sensitive": values}) == (PUT, CODES, codes, None)
+    assert _window({**INSERT, "sensitive": values}) == (PUT, CODES, codes, None, None)
     update = {"op": "update", "id": "p", "sensitive": values}
-    assert _window(update, roster={"p": PRESENT}) == (PATCH, (None,) * 4, codes, None)
+    assert _window(update, roster={"p": PRESENT}) == (PATCH, (None,) * 4, codes, None, None)
 
 
 @pytest.mark.parametrize(
@@ -288,11 +289,60 @@ def test_register_carries_no_record(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "guard", ["respiratory", "", "secret", {"node": None}, {"node": "flu", "bound": 0.25}, 0, False, []]
+    ("guard", "wish"),
+    [
+        ("respiratory", (POLICY.sensitive.hierarchy.node_of["respiratory"], None)),
+        ("flu", (POLICY.sensitive.hierarchy.node_of["flu"], None)),
+        ("*", (0, None)),
+        (7, (POLICY.sensitive.hierarchy.node_of["7"], None)),
+        ("", (EMPTY, None)),
+        ({"node": "flu"}, (POLICY.sensitive.hierarchy.node_of["flu"], None)),
+        ({"node": "flu", "bound": 0.25}, (POLICY.sensitive.hierarchy.node_of["flu"], 0.25)),
+        ({"node": "flu", "bound": 0.5}, (POLICY.sensitive.hierarchy.node_of["flu"], 0.5)),
+        ({"node": None}, ()),
+        (None, None),
+    ],
 )
-def test_guards_are_refused_not_ignored(guard: object) -> None:
-    assert _take({**INSERT, "guard": guard}) == Reject(Reason.UNSUPPORTED, "insert", "guard")
-    assert _take({**UPDATE, "guard": guard}, {"p": PRESENT}) == Reject(Reason.UNSUPPORTED, "update", "guard")
+def test_a_guard_is_a_node_a_bound_nothing_at_all_or_taken_back(guard: object, wish: object) -> None:
+    assert _window({**INSERT, "guard": guard}) == (PUT, CODES, (1,), None, wish)
+    assert _window({**UPDATE, "guard": guard}, roster={"p": PRESENT}) == (
+        PATCH,
+        (None, None, None, 2),
+        None,
+        None,
+        wish,
+    )
+
+
+@pytest.mark.parametrize(
+    ("guard", "reason", "field"),
+    [
+        ("secret", Reason.UNKNOWN_NODE, "guard"),
+        (0, Reason.UNKNOWN_NODE, "guard"),
+        (False, Reason.WRONG_TYPE, "guard"),
+        ([], Reason.WRONG_TYPE, "guard"),
+        (0.5, Reason.WRONG_TYPE, "guard"),
+        ({}, Reason.MISSING_FIELD, "guard"),
+        ({"bound": 0.25}, Reason.MISSING_FIELD, "guard"),
+        ({"node": "flu", "secret": 1}, Reason.UNKNOWN_FIELD, "guard"),
+        ({"node": ""}, Reason.UNKNOWN_NODE, "guard"),
+        ({"node": None, "bound": 0.25}, Reason.UNKNOWN_FIELD, "guard.bound"),
+        ({"node": "flu", "bound": 0}, Reason.OUT_OF_DOMAIN, "guard.bound"),
+        ({"node": "flu", "bound": 0.51}, Reason.OUT_OF_DOMAIN, "guard.bound"),
+        ({"node": "flu", "bound": float("nan")}, Reason.OUT_OF_DOMAIN, "guard.bound"),
+        ({"node": "flu", "bound": None}, Reason.WRONG_TYPE, "guard.bound"),
+        ({"node": "flu", "bound": True}, Reason.WRONG_TYPE, "guard.bound"),
+    ],
+)
+def test_a_wrong_guard_is_refused(guard: object, reason: Reason, field: str) -> None:
+    assert _take({**INSERT, "guard": guard}) == Reject(reason, "insert", field)
+    assert _take({**UPDATE, "guard": guard}, {"p": PRESENT}) == Reject(reason, "update", field)
+
+
+def test_the_last_wish_of_a_window_stands_through_delete_and_insert() -> None:
+    wish = (POLICY.sensitive.hierarchy.node_of["flu"], None)
+    window = _window({**UPDATE, "guard": "ulcer"}, {**UPDATE, "guard": "flu"}, DELETE, INSERT, roster={"p": PRESENT})
+    assert window == (PUT, CODES, (1,), None, wish)
 
 
 def test_no_guard_is_no_guard() -> None:
@@ -379,7 +429,7 @@ def test_a_window_is_where_a_person_stands(
     intake = Intake(POLICY, dict(roster))
     for event in events:
         assert intake.take(event) is None
-    assert intake.window == {"p": (*expected, None)}
+    assert intake.window == {"p": (*expected, None, None)}
     assert intake.roster == {"p": status}
     intake.check_invariants()
 
@@ -411,7 +461,7 @@ def test_offsets_are_kept_for_people_whose_home_is_not_settled() -> None:
     intake.unsettled.add("p")
     assert intake.take(NOTHING, 3) is None
     assert intake.take(MOVE, 4) is None
-    assert intake.window == {"p": (PATCH, (35, None, None, None), None, (3, 4))}
+    assert intake.window == {"p": (PATCH, (35, None, None, None), None, (3, 4), None)}
 
 
 def test_a_window_can_be_continued_by_another_intake() -> None:
@@ -419,7 +469,7 @@ def test_a_window_can_be_continued_by_another_intake() -> None:
     first.take(INSERT, 1)
     second = Intake(POLICY, dict(first.roster), dict(first.window), first.accepted)
     assert second.take(MOVE, 2) is None
-    assert second.window == {"p": (PUT, (35, *HERE[1:]), (1,), (1, 2))}
+    assert second.window == {"p": (PUT, (35, *HERE[1:]), (1,), (1, 2), None)}
     assert (second.accepted, second.drain()) == (2, {"p"})
 
 
@@ -438,11 +488,11 @@ def test_cut_ends_the_window_and_the_roster_goes_on() -> None:
     intake = Intake(POLICY, {})
     intake.take(INSERT)
     window = intake.cut()
-    assert window == {"p": (PUT, HERE, (1,), None)}
+    assert window == {"p": (PUT, HERE, (1,), None, None)}
     assert (intake.window, intake.accepted, intake.touched) == ({}, 0, set())
     assert intake.take(INSERT) == Reject(Reason.ALREADY_PRESENT, "insert", "id")
     assert intake.take(DELETE) is None
-    assert window == {"p": (PUT, HERE, (1,), None)}
+    assert window == {"p": (PUT, HERE, (1,), None, None)}
 
 
 def test_no_reject_ever_shows_what_the_sender_wrote() -> None:
