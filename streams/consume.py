@@ -16,6 +16,8 @@ from streams.errors import GuaranteeError, InputError, ServiceError
 from streams.topics import Topics, partition_counts, retry_until, unreachable
 
 POLL_MS = 200
+SILENCE_S = 45.0  # there is more to read, and nothing comes: long enough for a broker to be restarted
+GONE = "Kafka went away while the releases were being read."
 TRIGGER_HEADER = "trigger"  # of a manifest record: the offset of the request that made it
 
 
@@ -47,6 +49,8 @@ class ReleaseReader:
 
         Raises `GuaranteeError` where the chain is broken and `ServiceError` when Kafka is gone.
         """
+        loop = asyncio.get_running_loop()
+        heard = loop.time()
         try:
             end = (await self._consumer.end_offsets([self._partition]))[self._partition]
             while True:
@@ -59,8 +63,12 @@ class ReleaseReader:
                     return
                 fetched = await self._consumer.getmany(self._partition, timeout_ms=POLL_MS)
                 self._fetched.extend(fetched.get(self._partition, ()))
+                if self._fetched or follow:
+                    heard = loop.time()
+                elif loop.time() - heard > SILENCE_S:
+                    raise ServiceError(GONE)
         except KafkaError as error:
-            raise ServiceError("Kafka went away while the releases were being read.") from error
+            raise ServiceError(GONE) from error
 
     def _add(self, value: bytes, headers: Mapping[str, bytes]) -> PublishedRelease | None:
         """Takes the next record; returns a release when this was its manifest, the last of it."""

@@ -7,11 +7,11 @@ release includes every event produced before it.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgpack
 from aiokafka import AIOKafkaProducer
@@ -29,6 +29,11 @@ from streams.topics import Topics, ensure_topics, retry_until, unreachable
 JSON, MSGPACK = "application/json", "application/msgpack"
 IN_FLIGHT = 20_000
 SHOWN_REFUSALS = 10
+DELIVERY_S = 45.0  # long enough for a broker to be restarted
+STOP_S = 5.0
+GONE = "Kafka went away before everything was sent; what it has, it keeps."
+
+T = TypeVar("T")
 
 
 class Watcher(Protocol):
@@ -99,16 +104,17 @@ class Sender:
             await self.flush()
 
     async def flush(self) -> None:
-        """Waits until Kafka has everything that was sent."""
+        """Waits until Kafka has everything that was sent. Raises `ServiceError` if it does not take it."""
         pending, self._pending = self._pending, []
-        await asyncio.gather(*pending)
+        # The client itself would try for ever: an idempotent producer must not give up a batch it may have delivered.
+        await _within(DELIVERY_S, asyncio.gather(*pending))
 
     async def request_release(self, at: str | None) -> int:
         """Asks for a release of everything sent so far; returns the request's offset."""
         await self.flush()
         request = {"op": "release"} if at is None else {"op": "release", "at": at}
-        sent = await self._producer.send_and_wait(self._topics.triggers, json.dumps(request).encode(), partition=0)
-        return int(sent.offset)
+        sending = self._producer.send_and_wait(self._topics.triggers, json.dumps(request).encode(), partition=0)
+        return int((await _within(DELIVERY_S, sending)).offset)
 
     def _encode(self, event: dict[str, Any], raw: bytes | None) -> bytes:
         if self._type == JSON:
@@ -143,9 +149,17 @@ async def open_sender(settings: Settings, policy: Policy, content_type: str = MS
     try:
         yield Sender(producer, Topics(policy.table), content_type)
     except KafkaError as error:
-        raise ServiceError("Kafka went away before everything was sent; what it has, it keeps.") from error
+        raise ServiceError(GONE) from error
     finally:
-        await producer.stop()
+        with suppress(TimeoutError):  # it would wait for a broker that is gone to take what is left
+            await asyncio.wait_for(producer.stop(), STOP_S)
+
+
+async def _within(limit_s: float, waiting: Awaitable[T]) -> T:
+    try:
+        return await asyncio.wait_for(waiting, limit_s)
+    except TimeoutError:
+        raise ServiceError(GONE) from None
 
 
 async def produce(

@@ -95,8 +95,9 @@ def refuse_misplaced(job: Job) -> None:
     for option, path in (("--audit", job.audit), ("--state", job.state)):
         if path is not None and (path.resolve() == out or out in path.resolve().parents):
             raise InputError(f"{option} is private and must not be inside --out, which is published.")
-    if job.out.exists() and not job.out.is_dir():
-        raise InputError(f"{job.out} is not a folder.")
+    for folder in (job.out, job.audit):
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is not a folder.")
 
 
 def refuse_occupied(out: Path, saved: SavedState | None) -> None:
@@ -272,4 +273,5 @@ def _explained(job: Job, outcome: Outcome) -> Iterator[None]:
         number = outcome.last_release
         intact = f"every release up to {number} is whole" if number else "no release was made"
         then = "run the same command again" if job.state else "run it again with an empty --out"
-        raise InputError(f"{job.out} could not be written: {reason}; {intact}; put that right and {then}.") from error
+        place = error.filename or job.out
+        raise InputError(f"{place} could not be written: {reason}; {intact}; put that right and {then}.") from error

@@ -139,7 +139,7 @@ class StateFile:
 
     def _take(self, path: Path) -> IO[bytes]:
         while True:
-            file = path.open("rb")
+            file = self._open(path)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -148,6 +148,12 @@ class StateFile:
             if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
                 return file
             file.close()  # it was replaced between opening and locking
+
+    def _open(self, path: Path) -> IO[bytes]:
+        try:
+            return path.open("rb")
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {os.strerror(error.errno or 0)}.") from None
 
     def _still_ours(self) -> None:
         ours = None if self._lock is None else os.fstat(self._lock.fileno()).st_ino

@@ -29,10 +29,11 @@ _TIME: Final = re.compile(r"[0-9TtWwZz:.,+\- ]+", re.ASCII)
 
 
 class Guard(NamedTuple):
-    """A guarding node; None is the empty guard, "publish mine as it is"."""
+    """A guarding node; None is the empty guard, "publish mine as it is". To name the bound of all is a change too."""
 
     node: int | None
     bound: Fraction
+    is_own_bound: bool = False
 
 
 class Record(NamedTuple):
@@ -205,28 +206,24 @@ class Truth:
         raw = event.get("guard")
         if raw is None:
             return None
-        bound: float | None = None
+        if raw == "":
+            return (Guard(None, self._limit),)
+        limit, is_own = self._limit, False
         if isinstance(raw, dict):
             if "node" not in raw or raw.keys() - {"node", "bound"}:
                 raise _Wrong
             if raw["node"] is None and "bound" not in raw:
                 return (None,)
             if "bound" in raw:
-                if type(raw["bound"]) not in (int, float) or raw["node"] in (None, ""):
+                bound, is_own = raw["bound"], True
+                if type(bound) not in (int, float) or not 0 < bound <= 1 / self._policy.l:
                     raise _Wrong
-                bound = raw["bound"]
+                limit = min(limit, exact(bound))  # 1/l as a float may be a hair above it
             raw = raw["node"]
-        if bound is not None and not 0 < bound <= 1:
-            raise _Wrong
-        limit = self._limit if bound is None else exact(bound)
-        if limit > self._limit:
-            raise _Wrong
-        if raw == "":
-            return (Guard(None, limit),)
         label = _label(raw)
         if label not in self._hierarchy.node_of:
             raise _Wrong
-        return (Guard(self._hierarchy.node_of[label], limit),)
+        return (Guard(self._hierarchy.node_of[label], limit, is_own),)
 
 
 def _object(raw: bytes) -> dict[str, Any]:

@@ -92,6 +92,7 @@ def insert(person: str = "p", **more: Any) -> dict[str, Any]:
         insert("q", guard={"node": "lung", "bound": "0.1"}),
         insert("q", guard={"node": "lung", "bound": True}),
         insert("q", guard={"node": None, "bound": 0.1}),
+        insert("q", guard={"node": ""}),
         insert("q", guard={"bound": 0.1}),
         insert("q", guard={"node": "lung", "until": 7}),
         {"op": "register", "id": "q", "qid": QID, "guard": "lung"},
@@ -209,10 +210,12 @@ def test_a_guard_is_kept_changed_and_taken_back() -> None:
     truth.cut(1)
     assert guard_after({**update, "guard": "lung"}) == Guard(lung, half)
     truth.cut(2)
-    assert guard_after({**update, "guard": {"node": "lung", "bound": 0.1}}) == Guard(lung, Fraction(1, 10))
+    assert guard_after({**update, "guard": {"node": "lung", "bound": 0.1}}) == Guard(
+        lung, Fraction(1, 10), is_own_bound=True
+    )
     truth.cut(3)
     assert truth.guarded_since == {"p": 3}
-    assert guard_after({"op": "delete", "id": "p"}, insert()) == Guard(lung, Fraction(1, 10))
+    assert guard_after({"op": "delete", "id": "p"}, insert()) == Guard(lung, Fraction(1, 10), is_own_bound=True)
     truth.cut(4)
     assert truth.guarded_since == {"p": 3}
     assert guard_after({**update, "guard": ""}) == Guard(None, half)

@@ -377,6 +377,14 @@ def refuse_file_as_out(desk: Desk) -> int:
     return desk.run()
 
 
+def refuse_file_as_audit(desk: Desk) -> int:
+    return desk.run("--audit", desk.events)
+
+
+def refuse_folder_as_state(desk: Desk) -> int:
+    return desk.run("--state", desk.path / "clinic")
+
+
 def refuse_other_seed(desk: Desk) -> int:
     assert desk.run("--state", desk.path / "state") == 0
     return desk.run("--state", desk.path / "state", seed="another")
