@@ -63,23 +63,26 @@ class Claims:
         broken = (self._breaks(unit, found, found, people, is_planned=False) for unit in members)
         return next((leaf for leaf in broken if leaf is not None), None)
 
-    def wrong_with(self, members: list[int], newcomer: int, raised: Raised, is_planned: bool) -> int | None:
-        """The same for a group that is content, and one newcomer: only what the newcomer changes is looked at.
+    def wrong_with(
+        self, members: list[int], newcomer: int, before: Raised, after: Raised, is_planned: bool
+    ) -> int | None:
+        """The same for a group that is content with values raised as `before`, and a newcomer, then raised as `after`.
 
-        Members are also held to the strategy's target, so that nobody pays more for somebody else's joining than
-        planned, and so is the newcomer if `is_planned`. An offending leaf of the newcomer's own comes first.
+        Only what the newcomer makes worse is looked at. There members are also held to the strategy's target, so that
+        nobody pays more for somebody else's joining than planned, and so is the newcomer if `is_planned`. An offending
+        leaf of the newcomer's own comes first.
         """
-        pairs = list(self._shown([*members, newcomer], raised).items())
+        pairs = list(self._shown([*members, newcomer], after).items())
         people = effective_people(len(members) + 1, pairs)
         found = weights(pairs, self._hierarchy)
-        own = {leaf for node in raised.get(newcomer, {}).values() for leaf in self._under(node)}
+        own = {leaf for node in after.get(newcomer, {}).values() for leaf in self._under(node)}
         own.update(self._pool.sets[newcomer])
-        changed: Mapping[int, Fraction] = found
-        if people >= effective_people(len(members), list(self._shown(members, raised).items())):
-            changed = {leaf: weight for leaf, weight in found.items() if leaf in own}
+        pairs = list(self._shown(members, before).items())
+        fewer, less = effective_people(len(members), pairs), weights(pairs, self._hierarchy)
+        worse = {leaf: weight for leaf, weight in found.items() if weight * fewer > less.get(leaf, 0) * people}
         worst = self._breaks(newcomer, found, found, people, is_planned)
         for unit in members if worst is None or worst not in own else ():
-            leaf = self._breaks(unit, changed, found, people, is_planned=True)
+            leaf = self._breaks(unit, worse, found, people, is_planned=True)
             if leaf is not None:
                 return leaf
         return worst

@@ -219,35 +219,41 @@ class _Sweep:
             return None
         if under or claim.starred:
             change[unit] = {**under, **claim.starred}
-        while True:
-            wrong = self._claims.wrong_with(members, unit, change, is_planned=not is_raising)
-            if wrong is None:
-                return change
-            if not is_raising or not self._lift(everyone, unit, wrong, change):
+        start = dict(change)
+        while (
+            wrong := self._claims.wrong_with(members, unit, self._raised, change, is_planned=not is_raising)
+        ) is not None:
+            leaf = self._offender(unit, wrong, change.get(unit, {})) if is_raising else None
+            if leaf is None:
                 return None
+            if not self._lift(everyone, unit, leaf, change):  # nothing but "*" is left for it: begin again with that
+                change = start = {**start, unit: {**start.get(unit, {}), leaf: 0}}
+        return change
 
-    def _lift(self, everyone: list[int], unit: int, wrong: int, change: dict[int, dict[int, int]]) -> bool:
-        """Raise the unit's own value that offends by one level, with all that is beneath the new node."""
-        own = change.setdefault(unit, {})
-        candidates = [leaf for leaf in self._pool.sets[unit] if own.get(leaf, -1) != 0]
-        under = [leaf for leaf in candidates if leaf == wrong or self._covers(own.get(leaf, -1), wrong)]
-        if not under:
-            return False
-        leaf = under[0]
-        node = own.get(leaf, self._hierarchy.leaf_node[leaf])
-        parent = self._hierarchy.parent[node]
+    def _offender(self, unit: int, wrong: int, own: Mapping[int, int]) -> int | None:
+        """The unit's own value that is to blame for an offending leaf, None if it is somebody else's."""
+        for leaf in self._pool.sets[unit]:
+            node = own.get(leaf, self._hierarchy.leaf_node[leaf])
+            if self._covers(node, wrong):
+                return leaf
+        return None
+
+    def _lift(self, everyone: list[int], unit: int, leaf: int, change: dict[int, dict[int, int]]) -> bool:
+        """Raise a value by one level, and with it all that is beneath the new node; false if only the root is above.
+
+        Nothing is raised to a node above a permanent value: that a permanent value may be there is for G3 to say.
+        """
+        parent = self._hierarchy.parent[change.get(unit, {}).get(leaf, self._hierarchy.leaf_node[leaf])]
         first, last = self._hierarchy.first[parent], self._hierarchy.last[parent]
-        if parent == 0 or any(first <= p < last for p in self._policy.sensitive.permanent):
-            own[leaf] = 0
-            return True
+        if parent == 0 or any(first <= permanent < last for permanent in self._policy.sensitive.permanent):
+            return False
         for member in everyone:
-            values = self._pool.sets[member]
-            lifted = {other: parent for other in values if first <= other < last}
+            raised = change.get(member, {})
+            lifted = {
+                value: parent for value in self._pool.sets[member] if first <= value < last and raised.get(value) != 0
+            }
             if lifted:
-                change[member] = {
-                    **change.get(member, {}),
-                    **{other: parent for other in lifted if change.get(member, {}).get(other, -1) != 0},
-                }
+                change[member] = {**raised, **lifted}
         return True
 
     def _covers(self, node: int, leaf: int) -> bool:

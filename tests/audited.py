@@ -18,7 +18,7 @@ from core.state import State
 from streams.audit import audit
 from streams.replay import Job, replay
 from tests.oracle import Table
-from tests.series import DISEASES, ZIPS
+from tests.series import DISEASES, ZIPS, named
 
 
 class Nobody:
@@ -41,8 +41,10 @@ def events_between(tables: Sequence[Table]) -> Iterator[dict[str, Any]]:
     for table in tables:
         for person in sorted(before.keys() - table.keys()):
             yield {"op": "delete", "id": person}
-        for person, (qid, values, *_) in sorted(table.items()):
-            record = {"qid": qid, "sensitive": sorted(values)}
+        for person, (qid, values, *guards) in sorted(table.items()):
+            record: dict[str, Any] = {"qid": qid, "sensitive": sorted(values)}
+            for guard in guards:
+                record["guard"] = guard if guard == "" else {"node": None} if guard is None else named(*guard)
             if person not in before:
                 yield {"op": "insert", "id": person, **record}
             elif before[person] != table[person]:

@@ -59,12 +59,12 @@ def encode(policy: Policy, qid: Mapping[str, Any], values: frozenset[str], guard
         attribute.hierarchy.leaf_code[qid[attribute.name]] if attribute.hierarchy else qid[attribute.name]
         for attribute in policy.attributes
     )
-    wish = read_guard({"node": None} if guard is None else guard if guard == "" else _named(*guard), policy)
+    wish = read_guard({"node": None} if guard is None else guard if guard == "" else named(*guard), policy)
     assert not isinstance(wish, Reject)
     return PUT, codes, tuple(sorted(policy.sensitive.hierarchy.leaf_code[value] for value in values)), None, wish
 
 
-def _named(node: str, bound: float | None) -> dict[str, Any]:
+def named(node: str, bound: float | None) -> dict[str, Any]:
     return {"node": node} if bound is None else {"node": node, "bound": bound}
 
 
