@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ from streams.lines import open_lines
 from streams.naive import publish_naively
 from streams.policycheck import table_after
 from streams.policyfile import load_policy
-from streams.produce import Sent, produce, read_json_lines
+from streams.produce import Sent, Watcher, produce, read_json_lines
 from streams.replay import Job, replay
 from streams.settings import Settings
 from streams.topics import Topics, partition_counts
@@ -48,13 +48,7 @@ class Narrator(Protocol):
 
     def step(self, sentence: str) -> None: ...
 
-    def note(self, sentence: str) -> None: ...
-
-    def begin(self, total: int | None) -> None: ...
-
-    def advance(self, amount: int) -> None: ...
-
-    def say(self, text: str) -> None: ...
+    def sending(self, total: int) -> AbstractContextManager[Watcher]: ...
 
 
 @dataclass(frozen=True)
@@ -154,9 +148,8 @@ async def _pipeline(
     """Sends the events, waits for each release, and reads back what a consumer would."""
     async with _while_running(worker, folder / "worker.log"):
         narrator.step("The changes go to the events topic, and each night ends with a release.")
-        narrator.begin(lines)
-        with open_lines(str(folder / "clinic" / "events.jsonl")) as events:
-            sent = await produce(settings, policy, read_json_lines(events), narrator, wait_s=WAIT_S)
+        with open_lines(str(folder / "clinic" / "events.jsonl")) as events, narrator.sending(lines) as watcher:
+            sent = await produce(settings, policy, read_json_lines(events), watcher, wait_s=WAIT_S)
         narrator.step("The releases topic, read as any consumer would, and checked.")
         out = ReleaseFolder(folder / "releases", [attribute.name for attribute in policy.attributes])
         async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:

@@ -38,10 +38,11 @@ class Regions:
     def see(self, release: Published, findings: Findings) -> None:
         for cell, rows in release.rows.items():
             findings.say(Promise.G1, UNDER_K, release.number, cell, int(rows < self._k))
-        fresh = set()
+        fresh: set[Region] = set()
         for group in release.groups.values():
             for listed in group.cells:
-                fresh |= {listed.region} - self._cells.keys()
+                if listed.region not in self._cells:
+                    fresh.add(listed.region)
                 if self._regions.setdefault(listed.name, listed.region) != listed.region:
                     findings.say(Promise.G1, TWO_REGIONS, release.number, listed.name)
                 if self._cells.setdefault(listed.region, listed.name) != listed.name:

@@ -34,13 +34,17 @@ def shares_of(people: int, shown: Mapping[int, int], sensitive: Sensitive) -> di
 
 
 def breach_of(draws: Iterable[Mapping[int, Fraction]], leaves: Iterable[int]) -> Fraction:
-    """breach(o, A) over independent draws, each given by its shares."""
-    asked, survival = tuple(leaves), ONE
+    """breach(o, A) over independent draws, each given by its shares. Whole numbers until the end: it is asked often."""
+    asked = tuple(leaves)
+    survival = total = 1
     for shares in draws:
-        share = sum((shares[leaf] for leaf in asked if leaf in shares), Fraction(0))
-        if share:
-            survival *= 1 - min(ONE, share)
-    return 1 - survival
+        found = [shares[leaf] for leaf in asked if leaf in shares]
+        if not found:
+            continue
+        share = found[0] if len(found) == 1 else sum(found, Fraction(0))
+        survival *= max(0, share.denominator - share.numerator)
+        total *= share.denominator
+    return Fraction(total - survival, total)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Linking:
         for leaf, share in asked.items():
             breach = share
             if any(leaf in shares for shares in earlier):
-                breach = 1 - (1 - share) * (1 - breach_of(earlier, (leaf,)))
+                breach = breach_of((*earlier, {leaf: share}), (leaf,))
             if changed is not None and breach > self._bound:
                 spent = exposures.breach(person, (leaf,), before=changed)
                 if spent > self._bound:

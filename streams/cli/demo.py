@@ -2,6 +2,8 @@
 
 import json
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,8 +50,7 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
         "[bold]Shoal[/bold] publishes a changing table about people, again and again, and keeps count of what it"
     )
     console.print("gives away. Here it does so for a clinic that does not exist.\n")
-    with bar("sending") as shown:
-        story = run_demo(out, Clinic(people, nights, seed), _Narrator(console, shown))
+    story = run_demo(out, Clinic(people, nights, seed), _Narrator(console))
     _show_releases(console, story)
     _show_group(console, story)
     _show_attack(console, story)
@@ -57,14 +58,19 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
 
 
 class _Narrator:
-    """Tells the steps on the screen, and moves the bar."""
+    """Tells the steps on the screen; the bar is there only while events are being sent."""
 
-    def __init__(self, console: "Console", shown: Bar) -> None:
+    def __init__(self, console: "Console") -> None:
         self._console = console
-        self.note, self.begin, self.advance, self.say = shown.note, shown.begin, shown.advance, shown.say
 
     def step(self, sentence: str) -> None:
         self._console.print(f"[green]•[/green] {sentence}")
+
+    @contextmanager
+    def sending(self, total: int) -> Iterator[Bar]:
+        with bar("  sending") as shown:
+            shown.begin(total)
+            yield shown
 
 
 def _show_releases(console: "Console", story: "Story") -> None:
