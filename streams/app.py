@@ -25,9 +25,9 @@ from streams.errors import GuaranteeError, ServiceError, StreamsError
 from streams.identity import identity_of
 from streams.ingest import Ingest
 from streams.log import configure_log, get_log
-from streams.planner import Planner, refuse_external
+from streams.planner import Planner
 from streams.policyfile import load_policy
-from streams.publish import check_story, last_published
+from streams.publish import check_story, last_published, refuse_external
 from streams.seal import make_seal
 from streams.settings import Settings
 from streams.store import LostError, Store, TableMeta, check_identity
@@ -43,6 +43,8 @@ _PATIENCE = 150
 def run_worker(settings: Settings, *, debug: bool = False) -> int:
     """Run until a signal ends it, and return 0. Raises StreamsError, with its exit code, for whatever else ends it."""
     configure_log(settings.log_format, settings.log_level, debug=debug)
+    # A release is planned in a thread; the event loop, and with it every heartbeat, gets its turn ten times as often.
+    sys.setswitchinterval(0.0005)
     policy = load_policy(settings.policy_path)
     return asyncio.run(_run(settings, policy))
 
@@ -253,6 +255,11 @@ async def _explain(error: BaseException, settings: Settings, policy: Policy, sto
         return found
     except RedisError as found:
         return _redis_gone(found, settings)
+    if meta is not None:
+        return GuaranteeError(
+            f"Redis lost a part of the state of table {policy.table}: nothing is published until `shoal rebuild` has "
+            "brought it back"
+        )
     return GuaranteeError(
         f"Redis lost the state of table {policy.table} while the worker ran; nothing of it was published yet, so start "
         "the worker again and it begins from the first event"

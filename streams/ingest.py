@@ -27,7 +27,7 @@ from mode import Service
 
 from core.policy import Policy
 from streams.connection import is_passing, patiently
-from streams.deadletter import DeadLetterBox
+from streams.deadletter import DeadLetters
 from streams.errors import GuaranteeError, InputError
 from streams.faults import crash_point
 from streams.log import get_log
@@ -41,7 +41,6 @@ _POLL_MS = 100
 _IDLE_S = 0.05  # how often an idle partition looks for a barrier
 _GROUP_COMMIT_S = 5.0
 _PROGRESS_S = 10.0
-_LETTERS_S = 2.0
 _MOST_WAITING = 50_000  # marks of one partition, before ingest waits for its dead letters
 
 
@@ -60,9 +59,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._is_aligned = False
         self._not_before: dict[int, float] = {}
         self._parts: dict[int, Partition] = {}
-        self._boxes: dict[int, DeadLetterBox] = {}
-        self._has_marks = asyncio.Event()
-        self._marked: dict[int, int] = {}
+        self._letters = DeadLetters(settings.kafka_servers, store)
         self._looked = self._committed = self._reported = 0.0
         self.accepted = self.rejected = self._told = 0
         self._log = get_log(table=policy.table)
@@ -104,9 +101,7 @@ class Ingest(Service, ConsumerRebalanceListener):
     @Service.task
     async def _bury(self) -> None:
         try:
-            while not self.should_stop:
-                await self._await_marks()
-                await self._send_letters()
+            await self._letters.run()
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - likewise
@@ -114,8 +109,7 @@ class Ingest(Service, ConsumerRebalanceListener):
 
     async def on_stop(self) -> None:
         consumer, self._consumer = self._consumer, None
-        for box in self._boxes.values():
-            await box.close()
+        await self._letters.close()
         if consumer is not None:
             await stop_client(consumer)
 
@@ -238,20 +232,11 @@ class Ingest(Service, ConsumerRebalanceListener):
             await self._drop(number)
             return
         self._parts[number] = part
-        box = self._boxes.get(number)
-        if box is None or box.token != token:
-            if box is not None:
-                await box.close()
-            self._boxes[number] = DeadLetterBox(
-                self._settings.kafka_servers, self._store, self._partition(number), str(number), token
-            )
-        self._mark(number)  # marks may be left from before
+        await self._letters.hold(self._partition(number), token, part.rejected)
 
     async def _drop(self, number: int) -> None:
         self._parts.pop(number, None)
-        box = self._boxes.pop(number, None)
-        if box is not None:
-            await box.close()
+        await self._letters.drop(number)
 
     async def _align(self, consumer: AIOKafkaConsumer) -> bool:
         """Put the consumer where Redis is. False if a rebalance came in between."""
@@ -294,9 +279,9 @@ class Ingest(Service, ConsumerRebalanceListener):
                 self.accepted += batch.accepted
                 self.rejected += len(batch.marks)
                 if reply.waiting:
-                    self._mark(part.number)
+                    self._letters.mark(part.number)
                     if reply.waiting > _MOST_WAITING:
-                        await self._await_letters(part.number)
+                        await self._letters.drained(part.number)
                 if reply.applied > part.settled:
                     await part.settle(self._store, reply.applied)
                 if part.offset >= position:
@@ -327,45 +312,6 @@ class Ingest(Service, ConsumerRebalanceListener):
     def _on_retry(self, error: BaseException, attempt: int) -> None:
         if attempt in (1, 5) or attempt % 30 == 0:
             self._log.warning("redis.retry", step="ingest", error=type(error).__name__, attempt=attempt)
-
-    # -- dead letters -------------------------------------------------------------------------------------------------
-
-    def _mark(self, number: int) -> None:
-        """Dead letters of this partition are to be sent, or may be."""
-        self._marked[number] = self._marked.get(number, 0) + 1
-        self._has_marks.set()
-
-    async def _await_marks(self) -> None:
-        self._has_marks.clear()
-        if not self._marked:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._has_marks.wait(), _LETTERS_S)
-        if not self._marked:  # a release marks the events that came to the wrong partition, in Redis
-            for number in self._parts:
-                self._mark(number)
-
-    async def _send_letters(self) -> None:
-        """Steps 4 and 5 for every partition that has marks."""
-        for number, seen in sorted(self._marked.items()):
-            part, box = self._parts.get(number), self._boxes.get(number)
-            try:
-                if part is not None and box is not None:
-                    await box.empty(part.rejected)
-            except FencedError:
-                self._log.info("deadletter.fenced", partition=number)  # the commit of a batch will notice as well
-            except (KafkaError, RedisError) as error:
-                if isinstance(error, RedisError) and not is_passing(error):
-                    raise
-                self._log.warning("deadletter.retry", partition=number, error=type(error).__name__)
-                await self.sleep(0.5)
-                continue
-            if self._marked.get(number) == seen:
-                del self._marked[number]
-
-    async def _await_letters(self, number: int) -> None:
-        """More is rejected than can be sent: do not let the marks grow without end."""
-        while number in self._marked and number in self._parts and not self.should_stop:
-            await self.sleep(0.1)
 
     # -- what others see ----------------------------------------------------------------------------------------------
 

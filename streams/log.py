@@ -29,6 +29,7 @@ FIELDS = frozenset(
 )  # fmt: skip
 
 Event = MutableMapping[str, Any]
+_REPEAT_S = 10.0
 
 
 def configure_log(log_format: str = "text", level: str = "info", *, debug: bool = False) -> None:
@@ -77,12 +78,23 @@ def keep_allowed(_logger: Any, _method: str, event: Event) -> Event:
 
 
 class _LibraryHandler(logging.Handler):
-    """Passes on who warned and with which text, without arguments: those may hold keys and values of events."""
+    """Passes on who warned and with which text, without arguments: those may hold keys and values of events.
+
+    A service that is away makes its clients say the same many times a second; once in ten seconds is enough.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, str], float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         template = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
         if not record.args:  # it may have been formatted already: keep the words before the first value
             template = re.split(r"['\"{\[(:=<]", template, maxsplit=1)[0].rstrip()
+        what = (record.name, template)
+        if record.created - self._said.get(what, 0.0) < _REPEAT_S:
+            return
+        self._said[what] = record.created
         error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
         fields = {"library": record.name, "template": template.split("\n", 1)[0][:200]}
         if error:

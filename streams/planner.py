@@ -23,9 +23,8 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from mode import Service
 
@@ -35,22 +34,21 @@ from core.policy import Policy
 from core.state import State
 from streams.connection import is_passing
 from streams.deadletter import DeadLetterBox
-from streams.errors import InputError, ServiceError
+from streams.errors import ServiceError
 from streams.faults import crash_point
 from streams.log import get_log
-from streams.publish import Publisher, check_sealed, check_story
-from streams.reader import open_reader, read_to_end, stop_client
+from streams.publish import Publisher, check_sealed, check_story, manifest_headers, refuse_external
+from streams.reader import open_reader, read_ends, read_to_end
 from streams.records import Mark, pack
 from streams.redo import Barrier, Chunk, DisturbedError, Redo, chunks_of, foreign_ids, load_state
 from streams.settings import Settings
 from streams.store import TRIGGERS, FencedError, LostError, RedisError, Store, TableMeta
 from streams.thread import in_thread
-from streams.topics import Topics, partition_counts
-from streams.trigger import Clock, Trigger, due, has_timers, read_trigger, request
+from streams.timers import keep_time
+from streams.topics import Topics
+from streams.trigger import Trigger, read_trigger
 
 _WAIT_S = 0.03
-_TICK_S = 0.25
-_ASK_AGAIN_S = 30.0
 _SAY_S = 10.0
 
 
@@ -159,7 +157,10 @@ class Planner(Service):
             await box.empty({})
             await self._advance(await self._stored_trigger())
             self._log.info("planner.ready", release=self.release, trigger=self._next_trigger)
-            tasks = [asyncio.create_task(self._serve(redo, publisher, box)), asyncio.create_task(self._keep_time())]
+            tasks = [
+                asyncio.create_task(self._serve(redo, publisher, box)),
+                asyncio.create_task(keep_time(self._settings, self._policy, self._store, self)),
+            ]
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:
                 task.result()
@@ -230,8 +231,13 @@ class Planner(Service):
             await redo.skip(trigger.offset)
         else:
             release = self.release + 1
-            await self._refuse_external()
-            ends = {} if asked.number is not None else await self._ends()
+            await refuse_external(self._settings, self._topics)
+            # What was on the topic before the request was read belongs in its release; a clock takes what is there.
+            ends = (
+                {}
+                if asked.number is not None
+                else await read_ends(self._servers, self._topics.events, self._partitions)
+            )
             word = await redo.freeze(release, trigger.offset, asked.at, time.time(), ends)
             if word == "frozen":
                 raise DisturbedError
@@ -252,7 +258,7 @@ class Planner(Service):
             windows = await redo.read_windows(release)
             crash_point("release.3")
             offsets = [barrier.marks[partition] for partition in range(self._partitions)]
-            headers = manifest_headers(offsets, barrier)
+            headers = manifest_headers(offsets, barrier.trigger, barrier.at)
             began = time.monotonic()
             made, chunks = await in_thread(self._make, state, Window(barrier.at, windows), release, headers)
             seconds = round(time.monotonic() - began, 3)
@@ -298,49 +304,6 @@ class Planner(Service):
             raise DisturbedError
         return barrier
 
-    async def _ends(self) -> dict[int, int]:
-        """Where every partition of the events topic ends now: what is before belongs in a release asked for now."""
-        async with open_reader(self._servers, committed=False) as consumer:
-            partitions = [TopicPartition(self._topics.events, number) for number in range(self._partitions)]
-            ends = await consumer.end_offsets(partitions)
-        return {partition.partition: end for partition, end in ends.items()}
-
-    async def _refuse_external(self) -> None:
-        await refuse_external(self._settings, self._topics)
-
-    # -- clocks -------------------------------------------------------------------------------------------------------
-
-    async def _keep_time(self) -> None:
-        """Ask for a release when the policy wants one; the request goes the same way as everyone's."""
-        if not has_timers(self._policy):
-            return
-        producer = AIOKafkaProducer(bootstrap_servers=self._servers, acks="all", enable_idempotence=True)
-        await producer.start()
-        asked, asked_at = 0, 0.0
-        try:
-            while True:
-                await asyncio.sleep(_TICK_S)
-                wanted = self.release + 1
-                if self.is_planning or (asked == wanted and time.monotonic() - asked_at < _ASK_AGAIN_S):
-                    continue
-                clock = await self._clock(wanted)
-                if (cause := due(self._policy, clock)) is None:
-                    continue
-                self._log.info("trigger.due", release=wanted, cause=cause)
-                await producer.send_and_wait(self._topics.triggers, request(clock.now, wanted), partition=0)
-                asked, asked_at = wanted, time.monotonic()
-        finally:
-            await stop_client(producer)
-
-    async def _clock(self, release: int) -> Clock:
-        names = ["fired", f"accepted:{release}"]
-        fired, accepted = await self._store.redis.hmget(self._store.key("ingest"), names)
-        created = await self._store.redis.hget(self._store.key("meta"), "created")
-        if created is None:
-            raise LostError
-        last = datetime.fromtimestamp(float(fired or created), UTC)
-        return Clock(datetime.now(UTC), last, int(accepted or 0))
-
     # -- small things -------------------------------------------------------------------------------------------------
 
     async def _meta(self) -> TableMeta:
@@ -356,28 +319,3 @@ class Planner(Service):
         async with self._handled:
             self._next_trigger = next_trigger
             self._handled.notify_all()
-
-
-def manifest_headers(offsets: Sequence[int], barrier: Barrier) -> list[tuple[str, bytes]]:
-    """What a rebuild needs to make the same release again."""
-    headers = [("offsets", json.dumps(list(offsets), separators=(",", ":")).encode())]
-    headers.append(("trigger", str(barrier.trigger).encode()))
-    if barrier.at is not None:
-        headers.append(("at", barrier.at.encode()))
-    return headers
-
-
-async def refuse_external(settings: Settings, topics: Topics) -> None:
-    """Raises InputError if there are external publications: this version would publish as if there were none."""
-    if settings.embedded:  # asking that broker about a topic makes it
-        return
-    count = (await partition_counts(settings.kafka_servers)).get(topics.external, 0)
-    if count == 0:
-        return
-    async with open_reader(settings.kafka_servers, committed=False) as consumer:
-        ends = await consumer.end_offsets([TopicPartition(topics.external, number) for number in range(count)])
-    if any(ends.values()):
-        raise InputError(
-            f"topic {topics.external} holds publications of others, which this version cannot take into account: "
-            "nothing is published beside them"
-        )

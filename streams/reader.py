@@ -93,6 +93,13 @@ async def read_at(consumer: AIOKafkaConsumer, partition: TopicPartition, offsets
     return {offset: found[offset] for offset in offsets if offset in found}
 
 
+async def read_ends(servers: list[str], topic: str, partitions: int) -> dict[int, int]:
+    """Where each partition of a topic ends now: its high watermark."""
+    async with open_reader(servers, committed=False) as consumer:
+        ends = await consumer.end_offsets([TopicPartition(topic, number) for number in range(partitions)])
+    return {partition.partition: end for partition, end in ends.items()}
+
+
 async def last_manifest(consumer: AIOKafkaConsumer, topic: str, *, patient: bool) -> Manifest | None:
     """The last release that anyone can read, None if there is none. Reads only the end of the topic.
 
