@@ -49,7 +49,7 @@ def breach_of(draws: Iterable[Mapping[int, Fraction]], leaves: Iterable[int]) ->
 
 @dataclass(frozen=True)
 class Standing:
-    """How near somebody has come to their bound, and for which leaves, which stay inside the auditor.
+    """How near somebody has come to their bound, for which leaves, which stay inside the auditor, and in which groups.
 
     `is_earlier` if all of it was before they asked for that bound.
     """
@@ -57,6 +57,7 @@ class Standing:
     breach: Fraction
     bound: Fraction
     leaves: tuple[int, ...] = field(repr=False)
+    groups: tuple[str, ...] = field(repr=False)
     is_guarded: bool = False
     is_earlier: bool = False
 
@@ -81,10 +82,12 @@ class Exposures:
 
     def breach(self, person: str, leaves: Iterable[int], before: int | None = None) -> Fraction:
         """breach(o, A), over groups formed before a release only if one is given."""
+        return breach_of((self.shares[name] for name in self.groups_of(person, before)), leaves)
+
+    def groups_of(self, person: str, before: int | None = None) -> tuple[str, ...]:
+        """The groups somebody was in, all or those formed before a release."""
         groups = self.groups.get(person, ())
-        return breach_of(
-            (self.shares[name] for name in groups if before is None or self.published[name].formed < before), leaves
-        )
+        return tuple(name for name in groups if before is None or self.published[name].formed < before)
 
     def note(self, person: str, standing: Standing) -> None:
         known = self.worst.get(person)

@@ -45,10 +45,12 @@ class Guards:
         exposures, leaves = self._exposures, self.guarded_leaves(guard)
         spent = exposures.breach(person, leaves, before=changed)
         if spent > guard.bound:
-            exposures.note(person, Standing(spent, guard.bound, leaves, is_guarded=True, is_earlier=True))
+            groups = exposures.groups_of(person, changed)
+            exposures.note(person, Standing(spent, guard.bound, leaves, groups, is_guarded=True, is_earlier=True))
             return SHOWN_AFTER if exposures.shares[group].keys() & set(leaves) else None
         breach = exposures.breach(person, leaves)
-        exposures.note(person, Standing(breach, guard.bound, leaves, is_guarded=True))
+        groups = exposures.groups_of(person)
+        exposures.note(person, Standing(breach, guard.bound, leaves, groups, is_guarded=True))
         return OVER if breach > guard.bound else None
 
     def guarded_leaves(self, guard: Guard) -> tuple[int, ...]:

@@ -54,8 +54,8 @@ def list_worst(exposures: Exposures, key: bytes, rows: Mapping[str, int], persis
                 standing.bound,
                 standing.is_guarded,
                 standing.is_earlier,
-                len(exposures.groups[person]),
-                enumerate_worlds(exposures, person, standing),
+                len(standing.groups),
+                enumerate_worlds(exposures, standing),
                 rows.get(person),
                 persistence.size(person) if person in rows else None,
             )
@@ -68,10 +68,10 @@ def pseudonym(key: bytes, person: str) -> str:
     return digest(sha256(key).digest(), b"shoal audit\0" + person.encode(), "sha256").hex()[:12]
 
 
-def enumerate_worlds(exposures: Exposures, person: str, standing: Standing) -> Fraction | None:
+def enumerate_worlds(exposures: Exposures, standing: Standing) -> Fraction | None:
     """The share of possible worlds that link a person as their standing says; None if there are too many."""
     hierarchy, leaves, draws = exposures.sensitive.hierarchy, frozenset(standing.leaves), []
-    for name in exposures.groups[person]:
+    for name in standing.groups:
         if leaves & exposures.shares[name].keys():  # other draws are independent and say nothing about these leaves
             draw = draw_of(hierarchy, exposures.published[name])
             if draw is None:

@@ -61,11 +61,12 @@ class Linking:
                 spent = exposures.breach(person, (leaf,), before=changed)
                 if spent > self._bound:
                     findings.say(Promise.G2, SHOWN_AFTER, *place)
-                    exposures.note(person, Standing(spent, self._bound, (leaf,), is_earlier=True))
+                    groups = exposures.groups_of(person, changed)
+                    exposures.note(person, Standing(spent, self._bound, (leaf,), groups, is_earlier=True))
                     continue
             if breach > worst:
                 worst, of = breach, leaf
             if breach > self._bound:
                 findings.say(Promise.G2, OVER, *place)
         self.largest = max(self.largest, worst)
-        exposures.note(person, Standing(worst, self._bound, (of,)))
+        exposures.note(person, Standing(worst, self._bound, (of,), exposures.groups_of(person)))

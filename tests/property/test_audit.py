@@ -256,7 +256,7 @@ class Clinic:
         return self.rng.choice(choices) if self.has_guards else None
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(80))
 def test_the_auditor_finds_nothing_wrong_where_values_are_raised_and_guarded(seed: int) -> None:
     """Seeds rather than hypothesis, which likes small numbers: it takes a worn budget before values are raised."""
     rng = Random(seed)
