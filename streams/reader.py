@@ -85,7 +85,11 @@ async def read_at(consumer: AIOKafkaConsumer, partition: TopicPartition, offsets
     _assign(consumer, partition)
     while wanted:
         consumer.seek(partition, wanted[0])
-        fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
+        try:
+            fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
+        except OffsetOutOfRangeError:
+            del wanted[0]
+            continue
         position = await consumer.position(partition)
         for record in fetched.get(partition, ()):
             found[record.offset] = record

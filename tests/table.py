@@ -185,6 +185,7 @@ class Table:
             {
                 "bootstrap.servers": self.kafka, "group.id": "nobody", "enable.auto.commit": False,
                 "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 10,  # the end of a partition is told by an empty answer, which brokers hold back
             }
         )  # fmt: skip
         found: list[Record] = []
@@ -192,7 +193,7 @@ class Table:
             consumer.assign([TopicPartition(topic, partition, 0)])
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline:
-                for message in consumer.consume(10_000, 0.2):
+                for message in consumer.consume(10_000, 0.05):
                     error = message.error()
                     if error is not None:
                         if error.code() == KafkaError._PARTITION_EOF:

@@ -20,6 +20,7 @@ from core.hierarchy import Hierarchy
 
 LISTED = 10
 WORLDS = 20_000  # at most so many are gone through for one person
+TOKENS = 40  # a group with more values has far more worlds than that
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def enumerate_worlds(exposures: Exposures, person: str, standing: Standing) -> F
 
 def draw_of(hierarchy: Hierarchy, group: Group) -> Draw | None:
     """A published group as a draw for one of its people, whichever: they are alike. None if it cannot be enumerated."""
+    if sum(group.shown.values()) > TOKENS:
+        return None
     tokens = tokens_of(hierarchy, group.shown)
     if len(tokens) == group.people:
         return Draw(group.people, tokens, 0)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.audit import Auditor, Stored, Truth
+from core.audit import Auditor, Stored, Truth, write_report
 from core.audit.attacks import unsafe_rows
 from core.audit.exposure import breach_of, shares_of
 from core.audit.learned import draw_of
@@ -27,7 +27,7 @@ from core.intake import PRESENT, Intake
 from core.plan import Window, plan
 from core.policy import Policy, Sensitive, build_policy
 from core.state import State
-from tests.audited import events_between
+from tests.audited import churn, events_between
 from tests.oracle import Table
 from tests.property.test_engine import POLICIES, histories
 from tests.series import DISEASES, clinic_policy, run_series
@@ -282,6 +282,52 @@ def test_the_auditor_finds_nothing_wrong_where_values_are_raised_and_guarded(see
     figures = auditor.report(b"key").private
     assert figures is not None
     assert all(one.enumerated is None or one.enumerated <= one.breach for one in figures.worst)
+
+
+JUNK: Any = [None, True, -1, 0, 1.5, "x", [], {}, [1], {"a": 1}, 10**30, 1e308, "*", "c1", "g1"]
+
+
+def spoil(rng: Random, value: Any) -> None:
+    """Puts junk into one place of a JSON value."""
+    while True:
+        key = rng.choice(list(value)) if isinstance(value, dict) else rng.randrange(len(value))
+        if not isinstance(value[key], dict | list) or not value[key] or rng.random() < 0.3:
+            break
+        value = value[key]
+    if rng.random() < 0.2:
+        del value[key]
+    else:
+        value[key] = rng.choice(JUNK)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_is_in_a_release_the_auditor_says_so_and_goes_on(seed: int) -> None:
+    rng, policy, tables = Random(seed), clinic_policy(k=2, l=2), churn(30, 2)
+    clean, spoilt, truth = Auditor(policy), Auditor(policy), Truth(policy)
+    releases = run_series(policy, tables)
+    number, was_spoilt = 0, False
+    for event in events_between(tables):
+        if truth.take(json.dumps(event).encode()) is None:
+            continue
+        number += 1
+        truth.cut(number)
+        release = next(releases)[1].release
+        records, manifest = [json.loads(record) for record in release.records], json.loads(release.manifest)
+        before = json.dumps([records, manifest])
+        for target in rng.choices([manifest, *records], k=2):
+            spoil(rng, target)
+        was_spoilt |= before != json.dumps([records, manifest])
+        content = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+        members = list(release.members)
+        spoilt.see(Stored(number, content, json.dumps(manifest).encode()), members, truth, None)
+        honest = b"".join(record + b"\n" for record in release.records)
+        clean.see(Stored(number, honest, release.manifest), members, truth, None)
+    for auditor in (clean, spoilt):
+        report = auditor.report(b"key")
+        assert list(write_report(report))
+        assert json.dumps(report.as_json())
+    assert len(clean.findings) == 0
+    assert (len(spoilt.findings) > 0) == was_spoilt
 
 
 FIELDS: Any = st.one_of(

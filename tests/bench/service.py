@@ -1,0 +1,114 @@
+"""The service on a real Kafka and Redis: events per second beside plain clients, seconds per release, memory.
+
+Ingest is measured from the topic to committed state in Redis, by a real worker; what it is compared with reads the same
+topic in the same run, in turn with it, so that all see the same machine.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+from statistics import median
+
+from deploy.local import Local, Unavailable, local_services
+from streams.topics import Topics, ensure_topics
+from tests.bench.figures import Figures, core_seconds, memory_mib, mib, say
+from tests.bench.load import PARTITIONS, People, send_events
+from tests.bench.worker import Worker, running_worker
+
+_READERS = ("raw", "faust")
+
+
+def measure(*, quick: bool = False) -> Figures:
+    """Everything, or the reason why nothing."""
+    try:
+        with local_services() as local:
+            return {
+                "ingest": ingest(local, *((100_000, 15_000) if quick else (400_000, 60_000))),
+                "releases": [releases(local, people) for people in ((20_000,) if quick else (100_000, 1_000_000))],
+            }
+    except Unavailable as reason:
+        return {"skipped": str(reason)}
+
+
+def ingest(local: Local, events: int, few: int) -> Figures:
+    """Events per second, three rounds of each kind; a Faust agent is given fewer events, it would take minutes."""
+    table = "bench-ingest"
+    _make_topics(local, table)
+    say(f"service: sending {events:,} events")
+    send_events(local.kafka.address, table, People().inserts(events))
+    taken: dict[str, list[Figures]] = {"raw": [], "faust": [], "shoal": []}
+    for turn in range(3):
+        for kind, count in (("raw", events), ("faust", few), ("shoal", events)):
+            say(f"service: round {turn + 1}, {kind}")
+            taken[kind].append(_ingest(local, table, count) if kind == "shoal" else _read(local, table, kind, count))
+    found: Figures = {"events": events, "faust_events": few}
+    for kind, rounds in taken.items():
+        found[f"{kind}_per_s"] = median(turn["events"] / turn["wall_s"] for turn in rounds)
+        found[f"{kind}_core_us"] = median(1e6 * turn["core_s"] / turn["events"] for turn in rounds)
+    for kind in _READERS:
+        found[f"of_{kind}"] = found["shoal_per_s"] / found[f"{kind}_per_s"]
+        found[f"of_{kind}_by_core"] = found[f"{kind}_core_us"] / found["shoal_core_us"]
+    return found
+
+
+def releases(local: Local, people: int, rounds: int = 3) -> Figures:
+    """A first release of this many people, and some after 1 % changed: seconds from trigger to committed, memory."""
+    table = f"bench-{people}"
+    _make_topics(local, table)
+    crowd = People(seed=people)
+    say(f"service: sending {people:,} people")
+    sent = send_events(local.kafka.address, table, crowd.inserts(people))
+    with running_worker(local, table) as worker:
+        empty = _redis_memory(worker)
+        taken = worker.until_committed(sent)
+        found: Figures = {"people": people, "ingest_s": taken["wall_s"], "window": _memory(worker, empty, people)}
+        say(f"service: first release of {people:,} people")
+        core = core_seconds(worker.pid)
+        found["first_s"] = worker.release(1)
+        worker.until_applied(1)
+        found["first_core_s"] = core_seconds(worker.pid) - core
+        seconds, cores = [], []
+        for number in range(2, 2 + rounds):
+            sent += send_events(local.kafka.address, table, crowd.changes(people // 100))
+            worker.until_committed(sent)
+            say(f"service: release {number} of {people:,} people, 1 % changed")
+            core = core_seconds(worker.pid)
+            seconds.append(worker.release(number))
+            worker.until_applied(number)
+            cores.append(core_seconds(worker.pid) - core)
+        found |= {"later_s": median(seconds), "later_core_s": median(cores), "settled": _memory(worker, empty, people)}
+        return found
+
+
+def _make_topics(local: Local, table: str) -> None:
+    asyncio.run(ensure_topics([local.kafka.address], table, PARTITIONS))
+
+
+def _ingest(local: Local, table: str, events: int) -> Figures:
+    with running_worker(local, table) as worker:
+        return worker.until_committed(events)
+
+
+def _read(local: Local, table: str, kind: str, count: int) -> Figures:
+    command = [sys.executable, "-m", "tests.bench.readers", kind, local.kafka.address, Topics(table).events, str(count)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=600, check=True)
+    found: Figures = json.loads(done.stdout)
+    return found
+
+
+def _redis_memory(worker: Worker) -> int:
+    return int(worker.store.info("memory")["used_memory"])
+
+
+def _memory(worker: Worker, empty: int, people: int) -> Figures:
+    """The worker's resident memory, and what the table costs in Redis, without buffers of clients and scripts."""
+    used = _redis_memory(worker)
+    worker_mib = memory_mib(worker.pid)
+    return {
+        "worker_mib": worker_mib["now_mib"],
+        "worker_peak_mib": worker_mib["peak_mib"],
+        "redis_mib": mib(used),
+        "redis_rss_mib": mib(worker.store.info("memory")["used_memory_rss"]),
+        "bytes_per_person": (used - empty) / people,
+    }

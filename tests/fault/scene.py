@@ -1,0 +1,136 @@
+"""A table in trouble: its load, its workers, and what must be true of its topics when the trouble is over."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from streams.topics import ensure_topics
+from tests.integration.mixture import Mixture, send
+from tests.table import Published, Table, Worker, await_that
+
+# They only cost on failure, and the machine may be busy with something else.
+PATIENCE_S = 120.0
+
+
+class Scene(Table):
+    """One table with a load of mixed events, small enough that a whole drama takes seconds."""
+
+    def __init__(
+        self, kafka: str, redis_url: str, folder: Path, name: str, *, seed: int = 7, partitions: int = 3, **changes: Any
+    ) -> None:
+        super().__init__(kafka, redis_url, folder, name, partitions, **changes)
+        self.mixture = Mixture(seed, people=300, bad_share=0.06)
+        self.asked = 0
+        self._lock = threading.Lock()
+        asyncio.run(ensure_topics([kafka], name, partitions, within_s=30))
+
+    def start(self, **settings: str) -> Worker:
+        """A worker that takes small batches, so that a little load is many steps."""
+        return super().start(**{"BATCH": "40", **settings})
+
+    def start_ready(self, **settings: str) -> Worker:
+        """A worker that has begun to work; how much of the table is its own is not said."""
+        worker = self.start(**settings)
+        worker.await_log("ingest.loaded", PATIENCE_S)
+        return worker
+
+    def pour(self, count: int = 100) -> None:
+        """The next events of the mixture."""
+        with self._lock:
+            send(self, self.mixture.take(count))
+
+    def ask(self) -> None:
+        """Ask for a release of everything sent so far."""
+        with self._lock:
+            self.asked += 1
+            self.request(b'{"op": "release", "at": "2026-05-01T%02d:%02d:%02dZ"}' % _clock(self.asked))
+
+    @contextmanager
+    def load(self, *, ask_every: int = 4, pause_s: float = 0.05) -> Iterator[None]:
+        """Events, and now and then a request for a release, for as long as the block runs."""
+        over, failures = threading.Event(), []
+
+        def pour() -> None:
+            rounds = 0
+            try:
+                while not over.is_set():
+                    rounds += 1
+                    self.pour(30)
+                    if rounds % ask_every == 0:
+                        self.ask()
+                    over.wait(pause_s)
+            except BaseException as error:  # noqa: BLE001 - it is raised where the block ends
+                failures.append(error)
+
+        thread = threading.Thread(target=pour, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(PATIENCE_S)
+        for error in failures:
+            raise error
+
+    def finish(self) -> list[Published]:
+        """Ask for a last release, wait until everything is done, and hear the judge."""
+        self.ask()
+        self.await_releases(self.asked, PATIENCE_S)
+        return self.verdict()
+
+    def verdict(self) -> list[Published]:
+        """Every event counts once or is a dead letter once, every request made one release, and no byte is wrong.
+
+        Raises AssertionError. What is bad, and who is present, is known by the mixture, which never asked Shoal.
+        """
+        self.await_dead_letters(self.mixture.counts["bad"], PATIENCE_S)
+        found = self.judge()
+        assert len(found) == self.asked, "a request made no release, or more than one"
+        letters = self.read(self.topics.dead_letter, 0)
+        assert len(letters) == self.mixture.counts["bad"], "good events are dead letters, or bad ones are not"
+        events = [self.read(self.topics.events, partition) for partition in range(self.partitions)]
+        originals = {(record.partition, record.offset): record for records in events for record in records}
+        for letter in letters:
+            original = originals[int(letter.headers["partition"]), int(letter.headers["offset"])]
+            assert (letter.key, letter.value) == (original.key, original.value), "a dead letter is not the original"
+            assert letter.headers.items() >= original.headers.items()
+        last = json.loads(found[-1].manifest)
+        assert last["rows"] + last["withheld"] == len(self.mixture.present), "the last release is not about those there"
+        return found
+
+    def await_exit(self, worker: Worker) -> int:
+        """The exit code of a worker that must end by itself."""
+        await_that(lambda: worker.process.poll() is not None, PATIENCE_S, worker._log)
+        return worker.wait()
+
+    def connect(self) -> "redis.Redis":
+        return redis.Redis.from_url(self.redis)
+
+    @property
+    def keys(self) -> list[bytes]:
+        """Every key of this table in Redis."""
+        with self.connect() as client:
+            return sorted(client.scan_iter(match=f"{{shoal:{self.name}}}:*", count=1000))
+
+    def close(self) -> None:
+        super().close()
+        with self.connect() as client:
+            for key in self.keys:
+                client.unlink(key)
+
+
+def said(worker: Worker) -> str:
+    """The sentence with which a worker ended: what it wrote after its log."""
+    lines = [line for line in worker.log.splitlines() if line.strip()]
+    assert not any("Traceback" in line for line in lines), worker.log
+    return lines[-1] if lines else ""
+
+
+def _clock(number: int) -> tuple[int, int, int]:
+    return number // 3600, number // 60 % 60, number % 60

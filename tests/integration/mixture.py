@@ -1,0 +1,267 @@
+"""Events as a careless world sends them: mostly good, in every form, with bad ones of every kind among them.
+
+Whether an event is good is known by how it was made, not by asking Shoal: the generator keeps its own simple record of
+who is present, absent or gone for good.
+"""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+from confluent_kafka import Producer
+
+from tests.table import Table, insert
+
+_COMMON = ("flu", "asthma", "gastritis", "angina", "gout")
+JSON, MSGPACK = b"application/json", b"application/msgpack"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A record to be sent: whose it is, how, and whether it must take effect."""
+
+    person: str
+    value: bytes | None
+    headers: Mapping[str, bytes] = field(default_factory=dict)
+    is_good: bool = True
+    partition: int | None = None
+    """Where to send it, if not to its person's partition."""
+
+
+class _Crowd:
+    """People of one status; anybody of them is picked in constant time."""
+
+    def __init__(self) -> None:
+        self._people: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._people)
+
+    def __contains__(self, person: str) -> bool:
+        return person in self._places
+
+    def add(self, person: str) -> None:
+        self._places[person] = len(self._people)
+        self._people.append(person)
+
+    def remove(self, person: str) -> None:
+        place, last = self._places.pop(person), self._people.pop()
+        if last != person:
+            self._people[place], self._places[last] = last, place
+
+    def pick(self, dice: random.Random) -> str | None:
+        return self._people[int(dice.random() * len(self._people))] if self._people else None
+
+
+class Mixture:
+    """An endless mixture of events about at most so many people, the same for the same seed."""
+
+    def __init__(self, seed: int, people: int, bad_share: float = 0.03) -> None:
+        self._random = random.Random(seed)
+        self._most, self._bad_share = people, bad_share
+        self._next = 0
+        self.present, self.absent, self.gone = _Crowd(), _Crowd(), _Crowd()
+        self.counts: Counter[str] = Counter()
+
+    def take(self, count: int) -> Iterator[Sent]:
+        """The next events."""
+        for _ in range(count):
+            made = self._bad() if self._random.random() < self._bad_share else self._good()
+            self.counts["good" if made.is_good else "bad"] += 1
+            yield made
+
+    def stray(self, partitions: int, home: Callable[[str], int]) -> Sent:
+        """An insert of somebody known, sent to a partition that is not theirs."""
+        person = self._one_present()
+        self.counts["bad"] += 1
+        elsewhere = (home(person) + 1 + self._random.randrange(partitions - 1)) % partitions
+        return self._sent(person, self._record(person), is_good=False, partition=elsewhere)
+
+    # -- good ---------------------------------------------------------------------------------------------------------
+
+    def _good(self) -> Sent:
+        dice = self._random.random()
+        is_full = self._next >= self._most
+        if len(self.present) < 20 or (dice < 0.25 and (self.absent or not is_full)):
+            return self._insert()
+        if dice < 0.70 or (len(self.present) < self._most // 3 and is_full):
+            return self._update()
+        if dice < 0.93:
+            return self._delete()
+        if is_full and self.absent and len(self.gone) < self._most // 4:
+            return self._deregister()
+        return self._register()
+
+    def _insert(self) -> Sent:
+        back = self.absent.pick(self._random) if self._next >= self._most or self._random.random() < 0.2 else None
+        if back is not None:
+            self.absent.remove(back)
+        person = back or self._newcomer()
+        self.present.add(person)
+        event = self._record(person)
+        if self._random.random() < 0.1:
+            event["at"] = "2026-01-02T03:04:05Z"
+        return self._sent(person, event)
+
+    def _update(self) -> Sent:
+        person = self._one_present()
+        event: dict[str, Any] = {"op": "update", "id": person}
+        dice = self._random.random()
+        if dice < 0.6:
+            event["qid"] = {"age": self._random.randrange(121)} if dice < 0.3 else {"zip": self._zip()}
+        if dice > 0.4:
+            event["sensitive"] = self._diseases()
+        return self._sent(person, event)
+
+    def _delete(self) -> Sent:
+        person = self._one_present()
+        self.present.remove(person)
+        self.absent.add(person)
+        return self._sent(person, {"op": "delete", "id": person})
+
+    def _register(self) -> Sent:
+        back = self.absent.pick(self._random) if self._next >= self._most else None
+        person = back or self._newcomer()
+        if back is None:
+            self.absent.add(person)
+        return self._sent(person, {"op": "register", "id": person, "qid": self._record(person)["qid"]})
+
+    def _deregister(self) -> Sent:
+        person = self.absent.pick(self._random)
+        assert person is not None
+        self.absent.remove(person)
+        self.gone.add(person)
+        return self._sent(person, {"op": "deregister", "id": person})
+
+    # -- bad ----------------------------------------------------------------------------------------------------------
+
+    def _bad(self) -> Sent:
+        person = self.present.pick(self._random) or "p0"
+        made = self._random.choice(_BAD)(self, person)
+        if isinstance(made, Sent):
+            return made
+        if isinstance(made, bytes):
+            return Sent(person, made, is_good=False)
+        return self._sent(str(made.get("id", person)), made, is_good=False)
+
+    def _of_the_wrong_status(self, person: str) -> dict[str, Any]:
+        absent, gone = self.absent.pick(self._random), self.gone.pick(self._random)
+        newcomer = self._nobody()
+        events: list[dict[str, Any]] = [
+            self._record(person) if person in self.present else {"op": "update", "id": newcomer},
+            {"op": "update", "id": newcomer, "sensitive": ["flu"]},
+            {"op": "delete", "id": newcomer},
+            {"op": "deregister", "id": newcomer},
+        ]
+        if person in self.present:
+            events += [{"op": "deregister", "id": person}, {**self._record(person), "op": "register"}]
+            del events[-1]["sensitive"]
+        if absent is not None:
+            events += [{"op": "delete", "id": absent}, {"op": "update", "id": absent, "qid": {"age": 3}}]
+        if gone is not None:
+            events += [self._record(gone), {"op": "delete", "id": gone}, {"op": "deregister", "id": gone}]
+        return self._random.choice(events)
+
+    # -- small things -------------------------------------------------------------------------------------------------
+
+    def _newcomer(self) -> str:
+        self._next += 1
+        return f"p{self._next - 1}"
+
+    def _nobody(self) -> str:
+        """An id that no good event ever has."""
+        return f"x{self._random.randrange(10**9)}"
+
+    def _one_present(self) -> str:
+        person = self.present.pick(self._random)
+        assert person is not None, "nobody has been inserted yet"
+        return person
+
+    def _record(self, person: str) -> dict[str, Any]:
+        return insert(int(person[1:]), id=person, sensitive=self._diseases())
+
+    def _diseases(self) -> list[str]:
+        # The protected one is rare, or no group could hide it and releases would be slow.
+        dice = self._random.random()
+        common = _COMMON[int(dice * 5)]
+        return [common, "lupus"] if dice < 0.02 else [common, _COMMON[int(dice * 997) % 5]] if dice < 0.3 else [common]
+
+    def _zip(self) -> str:
+        return f"z{self._random.randrange(10)}"
+
+    def _sent(
+        self, person: str, event: Mapping[str, Any], *, is_good: bool = True, partition: int | None = None
+    ) -> Sent:
+        form = self._random.randrange(3)
+        if form == 0:
+            return Sent(person, msgpack.packb(event), {"content-type": MSGPACK}, is_good, partition)
+        headers = {"content-type": JSON, "source": b"ward 3"} if form == 1 else {}
+        return Sent(person, json.dumps(event).encode(), headers, is_good, partition)
+
+
+def _without(event: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in event.items() if key != name}
+
+
+_BAD: tuple[Callable[[Mixture, str], "dict[str, Any] | bytes | Sent"], ...] = (
+    lambda m, p: b'{"op": "insert", "id": ',
+    lambda m, p: b"",
+    lambda m, p: b"\xff\xfe\x00",
+    lambda m, p: b'{"op": "delete", "id": "p1", "id": "p2"}',
+    lambda m, p: b'[{"op": "delete"}]',
+    lambda m, p: b"NaN",
+    lambda m, p: b'{"op": "release"}',
+    lambda m, p: b'{"op": "delete",\n"id": "nobody"}',
+    lambda m, p: b"[" * 5_000,
+    lambda m, p: Sent(p, None, is_good=False),
+    lambda m, p: Sent(p, b"\xc1", {"content-type": MSGPACK}, is_good=False),
+    lambda m, p: Sent(p, msgpack.packb({"op": "delete", "id": p})[:-1], {"content-type": MSGPACK}, is_good=False),
+    lambda m, p: Sent(p, msgpack.packb([1, 2]), {"content-type": MSGPACK}, is_good=False),
+    lambda m, p: Sent(p, msgpack.packb({"op": "delete", "id": p.encode()}), {"content-type": MSGPACK}, is_good=False),
+    lambda m, p: Sent(p, b"op,id\ndelete,p1", {"content-type": b"text/csv"}, is_good=False),
+    lambda m, p: {"op": "delete", "id": ""},
+    lambda m, p: {"op": "delete", "id": 17},
+    lambda m, p: {"op": "delete"},
+    lambda m, p: {"op": "vaccinate", "id": p},
+    lambda m, p: {"op": "delete", "id": p, "why": "moved"},
+    lambda m, p: {"op": "delete", "id": p, "at": "yesterday"},
+    lambda m, p: {"op": "external", "publisher": "hospital-1", "groups": []},
+    lambda m, p: _without(m._record(m._nobody()), "sensitive"),
+    lambda m, p: {**m._record(m._nobody()), "sensitive": []},
+    lambda m, p: {**m._record(m._nobody()), "sensitive": ["dragon pox"]},
+    lambda m, p: {**m._record(m._nobody()), "sensitive": "*"},
+    lambda m, p: {**m._record(m._nobody()), "qid": {"age": 200, "sex": "male", "zip": "z1"}},
+    lambda m, p: {**m._record(m._nobody()), "qid": {"age": 20.5, "sex": "male", "zip": "z1"}},
+    lambda m, p: {**m._record(m._nobody()), "qid": {"age": True, "sex": "male", "zip": "z1"}},
+    lambda m, p: {**m._record(m._nobody()), "qid": {"age": 20, "sex": "male"}},
+    lambda m, p: {"op": "update", "id": p, "qid": {"height": 180}},
+    lambda m, p: {"op": "update", "id": p, "qid": {"zip": "z99"}},
+    Mixture._of_the_wrong_status,
+    Mixture._of_the_wrong_status,
+    Mixture._of_the_wrong_status,
+    Mixture._of_the_wrong_status,
+)  # fmt: skip
+
+
+def send(table: Table, records: Iterable[Sent]) -> list[list[Sent]]:
+    """Send records, each to its partition; returns them by partition, in the order in which they stand there."""
+    placed: list[list[Sent]] = [[] for _ in range(table.partitions)]
+    producer = Producer({"bootstrap.servers": table.kafka, "enable.idempotence": True, "linger.ms": 20})
+    for record in records:
+        partition = table.home(record.person) if record.partition is None else record.partition
+        placed[partition].append(record)
+        headers = list(record.headers.items())
+        while True:
+            try:
+                producer.produce(table.topics.events, record.value, record.person, partition, headers=headers)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
+    assert producer.flush(60) == 0, "Kafka did not take the events"
+    return placed

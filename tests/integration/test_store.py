@@ -1,0 +1,366 @@
+"""The scripts in Redis: what they refuse, and that a refusal has no effect."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.intake import PRESENT, Intake
+from core.plan import Window, plan
+from core.policy import Policy
+from core.state import ENGINE, State
+from streams.errors import InputError
+from streams.partition import MovedError, Partition, load_partition
+from streams.policyfile import load_policy
+from streams.records import Mark, mark_of, pack
+from streams.redo import Chunk, DisturbedError, Redo, chunks_of, foreign_ids, load_state
+from streams.seal import make_seal
+from streams.store import TRIGGERS, FencedError, LostError, Store, check_identity
+from tests.table import KEY, POLICY, insert
+
+PARTITIONS = 2
+IDENTITY = {"policy": "p", "engine": ENGINE, "key": "k", "seal": ""}
+
+
+class Taken:
+    """A record as ingest takes it."""
+
+    def __init__(self, offset: int, event: Any) -> None:
+        self.offset = offset
+        self.key: bytes | None = None
+        self.value: bytes | None = event if isinstance(event, bytes) else json.dumps(event).encode()
+        self.headers: Sequence[tuple[str, bytes]] = ()
+
+
+@pytest.fixture
+def policy(tmp_path: Path, table: str) -> Policy:
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps({"table": table, **POLICY}))
+    return load_policy(path)
+
+
+@pytest.fixture(params=[None, b"a state key"], ids=["plain", "encrypted"])
+async def store(request: pytest.FixtureRequest, redis_url: str, policy: Policy) -> AsyncIterator[Store]:
+    found = Store(redis_url, policy.table, make_seal(request.param))
+    await found.connect(5)
+    await found.create(IDENTITY, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
+    yield found
+    await found.wipe()
+    await found.close()
+
+
+async def take(store: Store, part: Partition, *events: Any) -> Any:
+    """One batch of ingest."""
+    records = [Taken(part.offset + place, event) for place, event in enumerate(events)]
+    return await part.commit(store, part.fold(records, part.offset + len(records), store.seal))
+
+
+async def hold(store: Store, policy: Policy, number: int = 0) -> Partition:
+    return await load_partition(store, number, await store.claim(str(number)), policy)
+
+
+async def release(store: Store, policy: Policy, *parts: Partition, number: int = 1, at: str | None = None) -> Redo:
+    """Everything a planner does for one release, but for publishing it."""
+    token = await store.claim(TRIGGERS)
+    redo = Redo(store, token, PARTITIONS)
+    assert await redo.freeze(number, number - 1, at, time.time(), {}) == "ok"
+    for part in parts:
+        await take(store, part)
+    assert await redo.has_passed(number)
+    await finish(store, policy, number, at)
+    return redo
+
+
+async def finish(store: Store, policy: Policy, number: int, at: str | None = None) -> None:
+    """Steps 3 to 9, but for publishing, of a release that is frozen and passed."""
+    token = await store.redis.hget(store.key("ingest"), f"token:{TRIGGERS}")
+    redo = Redo(store, token.decode(), PARTITIONS)
+    meta = await store.meta()
+    assert meta is not None
+    state = await load_state(store, policy, KEY.encode(), meta)
+    windows = await redo.read_windows(number)
+    made = plan(state, Window(at, windows), policy, number)
+    count = await redo.stage(number, chunks_of(made, foreign_ids(made, state, windows), [], store.seal))
+    sealed = made.change.meta
+    await redo.seal(number, state.meta.manifest, str(sealed.manifest), pack(tuple(sealed)), count)
+    await redo.sent(number)
+    await redo.apply(number)
+
+
+async def test_a_batch_is_written_whole_and_read_back_by_the_next_owner(store: Store, policy: Policy) -> None:
+    part = await hold(store, policy)
+    reply = await take(store, part, insert(1), insert(2), b"junk", {"op": "update", "id": "p1", "qid": {"age": 5}})
+    assert (part.offset, reply.waiting) == (4, 1)
+    again = await hold(store, policy)
+    assert (again.offset, again.window) == (4, 1)
+    assert again.intake.roster == {"p1": PRESENT, "p2": PRESENT}
+    assert again.intake.window == part.intake.window
+    marks = await store.redis.lrange(store.key("rejects:0"), 0, -1)
+    assert [mark_of(raw) for raw in marks] == [Mark(2, "bad-json", None, None)]
+    assert await store.redis.hget(store.key("ingest"), "accepted:1") == b"3"
+
+
+async def test_who_lost_a_partition_cannot_write_to_it(store: Store, policy: Policy) -> None:
+    former = await hold(store, policy)
+    owner = await hold(store, policy)
+    await take(store, owner, insert(1))
+    before = await contents(store)
+    with pytest.raises(FencedError):
+        await take(store, former, insert(2), b"junk")
+    assert await contents(store) == before
+    with pytest.raises(FencedError):
+        await load_partition(store, 0, former.token, policy)
+
+
+async def test_a_batch_that_does_not_follow_is_refused(store: Store, policy: Policy) -> None:
+    part = await hold(store, policy)
+    await take(store, part, insert(1))
+    await store.redis.hset(store.key("ingest"), "offset:0", "0")  # as if Redis had been set back
+    before = await contents(store)
+    with pytest.raises(MovedError):
+        await take(store, part, insert(2))
+    assert await contents(store) == before
+
+
+async def test_a_table_that_is_not_there_any_more_is_lost_to_everyone(store: Store, policy: Policy) -> None:
+    part = await hold(store, policy)
+    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
+    await store.wipe()
+    for attempt in (
+        take(store, part, insert(1)),
+        store.claim("0"),
+        redo.freeze(1, 0, None, 0.0, {}),
+        redo.skip(0),
+        load_partition(store, 0, part.token, policy),
+    ):
+        with pytest.raises(LostError):
+            await attempt
+    assert await contents(store) == {}
+
+
+async def test_the_first_batch_after_a_freeze_fixes_the_barrier(store: Store, policy: Policy) -> None:
+    part = await hold(store, policy)
+    await take(store, part, insert(1))
+    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
+    assert await redo.freeze(1, 0, None, time.time(), {}) == "ok"
+    reply = await take(store, part, insert(2), insert(3))
+    assert (reply.passed, part.offset, part.window) == (True, 3, 2)
+    assert part.intake.window == {}
+    barrier = await redo.barrier()
+    assert barrier is not None
+    assert barrier.marks == {0: 3}
+    await take(store, part, {"op": "update", "id": "p1", "qid": {"age": 9}})
+    windows = await redo.read_windows(1)
+    assert set(windows[0]) == {"p1", "p2", "p3"}
+
+
+async def test_a_barrier_further_on_is_where_later_batches_are_split(store: Store, policy: Policy) -> None:
+    part = await hold(store, policy)
+    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
+    await redo.freeze(1, 0, None, time.time(), {0: 3, 1: 0})
+    reply = await take(store, part, insert(1))
+    assert (reply.passed, part.barrier, part.window) == (False, 3, 1)
+    records = [Taken(offset, insert(offset + 1)) for offset in range(1, 6)]
+    head, rest, after = part.split(records, 6)
+    assert ([record.offset for record in head], [record.offset for record in rest], after) == ([1, 2], [3, 4, 5], 3)
+    whole = part.fold(records, 6, store.seal)
+    with pytest.raises(MovedError):  # whoever does not split is refused
+        await part.commit(store, whole)
+    again = await hold(store, policy)
+    assert again.barrier == 3, "the next owner knows of it"
+    await again.commit(store, again.fold(head, after, store.seal))
+    assert (again.window, again.offset) == (2, 3)
+
+
+async def test_a_trigger_makes_one_release(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    await take(store, parts[0], *(insert(number) for number in range(20)))
+    redo = await release(store, policy, *parts)
+    assert await redo.freeze(2, 0, None, time.time(), {}) == "seen"
+    assert await redo.freeze(2, 1, None, time.time(), {}) == "ok"
+    assert await redo.freeze(2, 2, None, time.time(), {}) == "frozen"
+    with pytest.raises(DisturbedError):
+        await redo.freeze(4, 5, None, time.time(), {})
+
+
+async def test_an_applied_release_is_the_state_and_its_windows_are_gone(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    people = [insert(number) for number in range(200)]
+    await take(store, parts[0], *people[:120])
+    await take(store, parts[1], *people[120:])
+    await release(store, policy, *parts, at="2026-01-01T00:00:00Z")
+    await take(store, parts[0], {"op": "delete", "id": "p3"})
+    await release(store, policy, *parts, number=2)
+    meta = await store.meta()
+    assert meta is not None
+    assert (meta.release, meta.sent, meta.applied) == (2, 2, 2)
+    loaded = await load_state(store, policy, KEY.encode(), meta)
+    # the same by core alone
+    state, intakes = State.empty(policy, KEY.encode()), [Intake(policy, {}) for _ in range(PARTITIONS)]
+    for number, event in enumerate(people):
+        intakes[0 if number < 120 else 1].take(event, number)
+    first = plan(state, Window("2026-01-01T00:00:00Z", {n: i.cut() for n, i in enumerate(intakes)}), policy, 1)
+    state.apply(first.change)
+    intakes[0].take({"op": "delete", "id": "p3"}, 120)
+    state.apply(plan(state, Window(None, {n: i.cut() for n, i in enumerate(intakes)}), policy, 2).change)
+    assert loaded.meta == state.meta
+    assert dict(loaded.people_records()) == dict(state.people_records())
+    assert dict(loaded.group_records()) == dict(state.group_records())
+    assert dict(loaded.node_records()) == dict(state.node_records())
+    names = {name.split(b":", 2)[2].split(b":")[0] for name in await contents(store)}
+    assert names <= {b"meta", b"ingest", b"people", b"groups", b"tree"}, "nothing of the release's making is left"
+
+
+async def test_a_running_roster_is_the_one_that_would_be_read_back(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    events: list[Any] = [insert(number) for number in range(30)]
+    events += [{"op": "delete", "id": f"p{number}"} for number in range(0, 30, 3)]
+    events += [{"op": "deregister", "id": "p0"}, insert(3)]
+    events += [
+        {"op": "register", "id": "r1", "qid": insert(1)["qid"]},
+        {"op": "register", "id": "r2", "qid": insert(1)["qid"]},
+    ]
+    events += [{"op": "deregister", "id": "r2"}]
+    await take(store, parts[0], *events)
+    running = dict(parts[0].intake.roster)
+    assert (await hold(store, policy)).intake.roster == running, "in an open window"
+    parts[0] = await hold(store, policy)
+    await release(store, policy, *parts)
+    assert (await hold(store, policy)).intake.roster == running, "after its release"
+
+
+async def test_who_is_at_home_elsewhere_is_forgotten_and_their_events_are_marked(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    await take(store, parts[0], *(insert(number) for number in range(12)))
+    await take(store, parts[1], insert(5), insert(50))
+    token = await store.claim(TRIGGERS)
+    assert await Redo(store, token, PARTITIONS).freeze(1, 0, None, 0.0, {}) == "ok"
+    for part in parts:
+        await take(store, part)
+    # the next window is open before the release is planned
+    await take(store, parts[1], {"op": "update", "id": "p5", "qid": {"age": 1}})
+    assert parts[1].intake.unsettled == {"p5", "p50"}
+    await finish(store, policy, 1)
+    marks = [mark_of(raw) for raw in await store.redis.lrange(store.key("rejects:1"), 0, -1)]
+    assert marks == [Mark(0, "wrong-partition", None, None)]
+    reply = await take(store, parts[1])
+    await parts[1].settle(store, reply.applied)
+    assert set(parts[1].intake.roster) == {"p50"}
+    assert not parts[1].intake.unsettled
+    assert (await take(store, parts[1], {"op": "update", "id": "p5", "qid": {"age": 2}})).waiting == 2, "unknown here"
+    await release(store, policy, *parts, number=2)
+    marks = [mark_of(raw) for raw in await store.redis.lrange(store.key("rejects:1"), 0, -1)]
+    assert Mark(2, "wrong-partition", None, None) in marks, "what came while nobody knew is marked by the next release"
+
+
+async def test_a_seal_over_a_stage_that_lost_a_chunk_is_refused(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
+    await redo.freeze(1, 0, None, 0.0, {})
+    for part in parts:
+        await take(store, part)
+    count = await redo.stage(1, [Chunk("tree", [b"0", b"x"]), Chunk("groups:1", [b"1", b"y"])])
+    await store.redis.srem(store.key("stage:1:chunks"), "1")
+    with pytest.raises(DisturbedError):
+        await redo.seal(1, None, "d", b"", count)
+    meta = await store.meta()
+    assert meta is not None
+    assert meta.release == 0
+
+
+async def test_a_former_planner_can_neither_stage_nor_seal_nor_apply(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    former = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
+    await former.freeze(1, 0, None, 0.0, {})
+    for part in parts:
+        await take(store, part)
+    await store.claim(TRIGGERS)
+    before = await contents(store)
+    for attempt in (
+        former.freeze(1, 1, None, 0.0, {}),
+        former.skip(5),
+        former.stage(1, [Chunk("tree", [b"0", b"x"])]),
+        former.seal(1, None, "d", b"", 0),
+        former.sent(1),
+        former.apply(1),
+    ):
+        with pytest.raises(FencedError):
+            await attempt
+    assert await contents(store) == before
+
+
+async def test_what_an_earlier_attempt_staged_is_thrown_away(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
+    await redo.freeze(1, 0, None, 0.0, {})
+    for part in parts:
+        await take(store, part)
+    await redo.stage(1, [Chunk("tree", [b"7", b"wrong"]), Chunk("people:0:1", [b"x", b"wrong"])])
+    count = await redo.stage(1, [Chunk("tree", [b"0", b"right"])])
+    assert count == 1
+    assert await store.redis.hgetall(store.key("stage:1:tree")) == {b"0": b"right"}
+    assert not await store.redis.exists(store.key("stage:1:people:0:1"))
+
+
+async def test_state_of_another_format_is_refused_in_one_sentence(store: Store) -> None:
+    await store.redis.hset(store.key("meta"), "format", "99")
+    with pytest.raises(InputError, match=r"format 99.*format 1") as caught:
+        await store.meta()
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["policy", "key", "seal", "engine"])
+async def test_a_table_begun_under_another_identity_is_refused(store: Store, name: str) -> None:
+    meta = await store.meta()
+    assert meta is not None
+    check_identity(meta, IDENTITY, PARTITIONS, "t")
+    with pytest.raises(InputError):
+        check_identity(meta, {**IDENTITY, name: "another"}, PARTITIONS, "t")
+    with pytest.raises(InputError, match="partitions"):
+        check_identity(meta, IDENTITY, PARTITIONS + 1, "t")
+
+
+async def test_a_table_begins_once(store: Store, policy: Policy) -> None:
+    part = await hold(store, policy)
+    await take(store, part, insert(1))
+    await store.create({**IDENTITY, "key": "another"}, PARTITIONS, 0.0, State.empty(policy, b"k").meta)
+    meta = await store.meta()
+    assert meta is not None
+    assert meta.key == "k"
+    assert (await hold(store, policy)).offset == 1
+
+
+async def test_with_a_state_key_nothing_about_people_can_be_read_in_redis(
+    redis_url: str, policy: Policy, request: pytest.FixtureRequest
+) -> None:
+    store = Store(redis_url, policy.table, make_seal(b"a state key"))
+    await store.connect(5)
+    await store.create(IDENTITY, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
+    try:
+        parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+        await take(store, parts[0], *(insert(number, id=f"canary-{number}") for number in range(40)))
+        await take(store, parts[1], insert(1, id="canary-1"))
+        await release(store, policy, *parts)
+        await take(store, parts[0], {"op": "update", "id": "canary-2", "qid": {"age": 3}})
+        for name, value in (await contents(store)).items():
+            assert b"canary" not in name + repr(value).encode()
+    finally:
+        await store.wipe()
+        await store.close()
+
+
+async def contents(store: Store) -> dict[bytes, Any]:
+    """Everything Redis holds of the table."""
+    found: dict[bytes, Any] = {}
+    async for name in store.redis.scan_iter(match=store.prefix + b"*"):
+        kind = await store.redis.type(name)
+        if kind == b"hash":
+            found[name] = await store.redis.hgetall(name)
+        elif kind == b"list":
+            found[name] = await store.redis.lrange(name, 0, -1)
+        else:
+            found[name] = await store.redis.smembers(name)
+    return found
