@@ -55,8 +55,6 @@ class Claims:
         self._l: Weight = int(policy.l) if policy.l == int(policy.l) else Fraction(policy.l)
         self._bound = 1 / Fraction(policy.l)
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
-        # a large pool does not spend everything at once on values that are too frequent; a small one has no choice
-        self._least = self.target_base / 4 if len(pool) > 4 * self.target_base else 0.0
         self._has_paid = np.zeros(len(pool), dtype=bool)
         self._has_paid[pool.exposed] = True
         self._accounts: dict[int, dict[int, Account]] = {}
@@ -67,7 +65,7 @@ class Claims:
         return self._claim(unit, is_hard=False)
 
     def hard(self, unit: int) -> Claim:
-        """What the promise cannot do without, or in a large pool a quarter of the target, if that is more."""
+        """What the promise cannot do without."""
         return self._claim(unit, is_hard=True)
 
     def standing(self, members: list[int], raised: Raised) -> Standing:
@@ -216,7 +214,7 @@ class Claims:
 
     def _ratio(self, l: float, account: Account, is_hard: bool) -> float:
         if is_hard:
-            return max(hard_minimum(l, account.survival), self._least)
+            return hard_minimum(l, account.survival)
         return required_ratio(self._policy.strategy, l, *account)
 
     def _work_out(self, unit: int, is_hard: bool) -> Claim:
