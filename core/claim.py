@@ -5,12 +5,15 @@ Without a guard the promise is about each protected value (G2), with a guard abo
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
 
 from core.guard import EMPTY
-from core.ledger import UNTOUCHED, Account, Ledger, effective_people, weights
+from core.ledger import UNTOUCHED, Account, Ledger, Weight, effective_people, weights
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import hard_minimum, required_ratio
@@ -36,14 +39,24 @@ class Claim:
         return len(self.starred)
 
 
+class Standing(NamedTuple):
+    """How a group stands: n(G), and w(s, G) of every leaf it may show."""
+
+    people: int
+    weights: Mapping[int, Weight]
+
+
 class Claims:
     """The claims of a pool's units, worked out as they are asked for."""
 
     def __init__(self, pool: Pool, ledger: Ledger, policy: Policy) -> None:
         self._pool, self._ledger, self._policy = pool, ledger, policy
         self._hierarchy, self._open = policy.sensitive.hierarchy, policy.sensitive.open
+        self._l: Weight = int(policy.l) if policy.l == int(policy.l) else Fraction(policy.l)
         self._bound = 1 / Fraction(policy.l)
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
+        self._has_paid = np.zeros(len(pool), dtype=bool)
+        self._has_paid[pool.exposed] = True
         self._accounts: dict[int, dict[int, Account]] = {}
         self._claims: dict[tuple[int, bool], Claim] = {}
 
@@ -55,47 +68,48 @@ class Claims:
         """What the promise cannot do without."""
         return self._claim(unit, is_hard=True)
 
+    def standing(self, members: list[int], raised: Raised) -> Standing:
+        """What a group of these people shows, with values raised so."""
+        shown = list(self._shown(members, raised).items())
+        return Standing(effective_people(len(members), shown), weights(shown, self._hierarchy))
+
+    def standing_with(self, before: Standing, newcomer: int, raised: Raised) -> Standing:
+        """The same with one more person, where nobody else's values are raised for it."""
+        shown = list(self._shown([newcomer], raised).items())
+        found = dict(before.weights)
+        for leaf, weight in weights(shown, self._hierarchy).items():
+            found[leaf] = found.get(leaf, 0) + weight
+        stars = sum(count for node, count in shown if node == 0)
+        return Standing(max(1, before.people + 1 - stars), found)
+
     def wrong(self, members: list[int], raised: Raised) -> int | None:
         """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact."""
-        pairs = list(self._shown(members, raised).items())
-        people = effective_people(len(members), pairs)
-        found = weights(pairs, self._hierarchy)
-        broken = (self._breaks(unit, found, found, people, is_planned=False) for unit in members)
-        return next((leaf for leaf in broken if leaf is not None), None)
+        group = self.standing(members, raised)
+        return self._breaks_any(members, group.weights, group, is_planned=False)
 
     def wrong_with(
-        self, members: list[int], newcomer: int, before: Raised, after: Raised, is_planned: bool
+        self, members: list[int], newcomer: int, before: Standing, after: Standing, is_planned: bool
     ) -> int | None:
-        """The same for a group that is content with values raised as `before`, and a newcomer, then raised as `after`.
+        """The same for people who are content with how their group stood before a newcomer.
 
         Only what the newcomer makes worse is looked at. There members are also held to the strategy's target, so that
         nobody pays more for somebody else's joining than planned, and so is the newcomer if `is_planned`. An offending
-        leaf of the newcomer's own comes first.
+        leaf that the newcomer made worse comes first.
         """
-        pairs = list(self._shown([*members, newcomer], after).items())
-        people = effective_people(len(members) + 1, pairs)
-        found = weights(pairs, self._hierarchy)
-        own = {leaf for node in after.get(newcomer, {}).values() for leaf in self._under(node)}
-        own.update(self._pool.sets[newcomer])
-        pairs = list(self._shown(members, before).items())
-        fewer, less = effective_people(len(members), pairs), weights(pairs, self._hierarchy)
-        worse = {leaf: weight for leaf, weight in found.items() if weight * fewer > less.get(leaf, 0) * people}
-        worst = self._breaks(newcomer, found, found, people, is_planned)
-        for unit in members if worst is None or worst not in own else ():
-            leaf = self._breaks(unit, worse, found, people, is_planned=True)
-            if leaf is not None:
-                return leaf
-        return worst
+        had, people = before.weights, before.people
+        worse = {leaf: w for leaf, w in after.weights.items() if w * people > had.get(leaf, 0) * after.people}
+        leaf = self._breaks_any([newcomer], worse, after, is_planned)
+        if leaf is None:
+            leaf = self._breaks_any(members, worse, after, is_planned=True)
+        if leaf is None:
+            leaf = self._breaks_any([newcomer], after.weights, after, is_planned)
+        return leaf
 
     def largest_breach(self, members: list[int], raised: Raised) -> float:
         """The largest breach(o, s) of the unguarded people of a group once it is charged."""
-        pairs = list(self._shown(members, raised).items())
-        people = effective_people(len(members), pairs)
-        shares = [
-            (leaf, min(1.0, float(weight / people)))
-            for leaf, weight in weights(pairs, self._hierarchy).items()
-            if leaf not in self._open
-        ]
+        group = self.standing(members, raised)
+        found = group.weights.items()
+        shares = [(leaf, min(1.0, float(w) / group.people)) for leaf, w in found if leaf not in self._open]
         largest = 0.0
         for unit in members if shares else ():
             if self._pool.guards[unit] is None:
@@ -107,9 +121,6 @@ class Claims:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _under(self, node: int) -> range:
-        return range(self._hierarchy.first[node], self._hierarchy.last[node]) if node else range(0)
-
     def _shown(self, members: Iterable[int], raised: Raised) -> dict[int, int]:
         shown: dict[int, int] = {}
         leaf_node = self._hierarchy.leaf_node
@@ -120,40 +131,74 @@ class Claims:
                 shown[node] = shown.get(node, 0) + 1
         return shown
 
-    def _breaks(
-        self, unit: int, looked_at: Mapping[int, Fraction], found: Mapping[int, Fraction], people: int, is_planned: bool
+    def _breaks_any(
+        self, units: Iterable[int], looked_at: Mapping[int, Weight], group: Standing, is_planned: bool
     ) -> int | None:
-        """The first leaf of `looked_at` that breaks this unit's promise in a group with these weights, or None."""
-        guard = self._pool.guards[unit]
-        if guard is not None:
-            if guard.node == EMPTY:
-                return None
-            first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
-            inside = [leaf for leaf in looked_at if first <= leaf < last]
-            if not inside:
-                return None
-            weight = sum((found[leaf] for leaf in found if first <= leaf < last), Fraction(0))
-            exposures = self._pool.exposures(unit)
-            account = self._ledger.account_of(exposures, first, last)
-            bound = self._bound if guard.bound is None else Fraction(guard.bound)
-            share = min(Fraction(1), weight / people)
-            ratio = required_ratio(self._policy.strategy, float(1 / bound), *account) if is_planned else 0.0
-            is_affordable = self._ledger.can_afford(exposures, (first, last), account.survival, share, bound)
-            return None if is_affordable and ratio * float(weight) <= people * (1 + 1e-12) else inside[0]
-        accounts = self._accounts_of(unit)
-        for leaf, weight in looked_at.items():
-            if leaf in self._open:
-                continue
-            account = accounts.get(leaf, UNTOUCHED)
-            share = min(Fraction(1), weight / people)
-            if is_planned:
-                ratio = required_ratio(self._policy.strategy, self._policy.l, *account)
-                if ratio * float(weight) > people * (1 + 1e-12):
-                    return leaf
-            exposures = self._pool.exposures(unit) if account.exposures else []
-            if not self._ledger.can_afford(exposures, (leaf, leaf + 1), account.survival, share, self._bound):
+        """The first leaf of `looked_at` that breaks somebody's promise in a group that stands so, or None."""
+        protected = {leaf: weight for leaf, weight in looked_at.items() if leaf not in self._open}
+        fresh = self._breaks_fresh(protected, group.people, is_planned)
+        for unit in units:
+            leaf: int | None = None
+            if self._pool.guards[unit] is not None:
+                leaf = self._breaks_guard(unit, looked_at, group, is_planned)
+            elif fresh is not None:
+                return fresh  # having paid before never makes it easier
+            elif self._has_paid[unit]:
+                leaf = self._breaks_account(unit, protected, group.people, is_planned)
+            if leaf is not None:
                 return leaf
         return None
+
+    def _breaks_fresh(self, protected: Mapping[int, Weight], people: int, is_planned: bool) -> int | None:
+        """The same for anybody without a guard who has paid nothing yet: w/n <= 1/l, which is exact."""
+        limit = self.target_base / (1 + 1e-12) if is_planned else 0.0
+        for leaf, weight in protected.items():
+            if weight * limit > people or weight * self._l > people:
+                return leaf
+        return None
+
+    def _breaks_account(self, unit: int, protected: Mapping[int, Weight], people: int, is_planned: bool) -> int | None:
+        accounts = self._accounts_of(unit)
+        for leaf in protected.keys() & accounts.keys():
+            exposures, run = self._pool.exposures(unit), (leaf, leaf + 1)
+            if self._is_over(accounts[leaf], exposures, run, protected[leaf], people, self._bound, is_planned):
+                return leaf
+        return None
+
+    def _breaks_guard(
+        self, unit: int, looked_at: Mapping[int, Weight], group: Standing, is_planned: bool
+    ) -> int | None:
+        guard = self._pool.guards[unit]
+        assert guard is not None
+        if guard.node == EMPTY:
+            return None
+        run = first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
+        inside = [leaf for leaf in looked_at if first <= leaf < last]
+        if not inside:
+            return None
+        weight = sum((w for leaf, w in group.weights.items() if first <= leaf < last), Fraction(0))
+        exposures = self._pool.exposures(unit)
+        account = self._ledger.account_of(exposures, first, last)
+        bound = self._bound if guard.bound is None else Fraction(guard.bound)
+        is_over = self._is_over(account, exposures, run, weight, group.people, bound, is_planned)
+        return inside[0] if is_over else None
+
+    def _is_over(
+        self,
+        account: Account,
+        exposures: Sequence[int],
+        leaves: tuple[int, int],
+        weight: Weight,
+        people: int,
+        bound: Fraction,
+        is_planned: bool,
+    ) -> bool:
+        """Whether one more exposure breaks a bound, or, if planned, asks for more than the strategy would give."""
+        if is_planned:
+            ratio = required_ratio(self._policy.strategy, float(1 / bound), *account)
+            if ratio * float(weight) > people * (1 + 1e-12):
+                return True
+        return not self._ledger.can_afford(exposures, leaves, account.survival, weight, people, bound)
 
     def _accounts_of(self, unit: int) -> dict[int, Account]:
         accounts = self._accounts.get(unit)

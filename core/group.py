@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from core.claim import Claim, Claims
+from core.claim import Claim, Claims, Standing
 from core.ledger import Ledger
 from core.policy import Policy
 from core.pool import Pool
@@ -30,7 +30,9 @@ from core.strategy import Floats, required_ratio
 from core.tree import Rows
 
 LOOK_AHEAD = 128
-NEIGHBOURS = 12  # groups a stuck unit tries to join
+LEAST_AHEAD = 8  # how far that shrinks where one unit after the other finds nobody
+NEIGHBOURS = 12  # groups a stuck unit tries to join as it is
+LIFTING = 3  # groups it tries to join with values raised
 REACH = 96  # units to each side among which it looks for them
 
 
@@ -85,6 +87,7 @@ class _Sweep:
         order = np.argsort(group, kind="stable")
         self._order, self._bounds = order, np.searchsorted(group[order], np.arange(len(breach) + 1))
         self._members: dict[int, list[int]] = {}
+        self._standings: dict[int, Standing] = {}
         self._raised: dict[int, dict[int, int]] = {}
         self._touched: set[int] = set()  # groups formed or joined here
 
@@ -116,14 +119,14 @@ class _Sweep:
         enough = self._claims.target_base
         stuck: list[int] = []
         following = [*range(1, len(pending) + 1)]  # a linked list over `pending`, so that taking from it is O(1)
-        head = 0
+        head, ahead = 0, LOOK_AHEAD
         while head < len(pending):
             draft = _Draft()
             first = claims(pending[head])
             self._add(draft, pending[head], first, self._required_with(draft, first))
             taken = [head]
             before, here, seen = head, following[head], 0
-            while here < len(pending) and seen < LOOK_AHEAD and not math.isinf(draft.required):
+            while here < len(pending) and seen < ahead and not math.isinf(draft.required):
                 if draft.people >= enough and draft.people >= draft.required:
                     break
                 claim = claims(pending[here])
@@ -138,8 +141,9 @@ class _Sweep:
             is_large = is_hard or draft.people >= enough or not draft.required
             if is_large and draft.required <= draft.people * (1 + 1e-12) and self._are_kept(draft.members):
                 self._keep(draft.members)
-                head = following[head]
+                head, ahead = following[head], LOOK_AHEAD
                 continue
+            ahead = max(LEAST_AHEAD, ahead // 2)
             stuck.append(pending[head])
             head = _put_back(following, head, taken[1:])
         return stuck
@@ -188,9 +192,11 @@ class _Sweep:
     def _place(self, unit: int, is_raising: bool) -> bool:
         """Put a unit into the neighbouring group where that loses least; false if there is none."""
         best: tuple[float, int, dict[int, dict[int, int]]] | None = None
-        for group in self._neighbours(unit):
+        for group in self._neighbours(unit, LIFTING if is_raising else NEIGHBOURS):
+            if not is_raising and self._has_no_room(group, unit):
+                continue
             members = self._members_of(group)
-            change = self._raising(unit, members, is_raising)
+            change = self._raising(unit, group, members, is_raising)
             if change is None:
                 continue
             loss = sum(self._loss(node) for raised in change.values() for node in raised.values())
@@ -204,11 +210,12 @@ class _Sweep:
         _, group, change = best
         self._raised.update(change)
         self._members_of(group).append(unit)
+        self._standings.pop(group, None)
         self._group[unit] = group
         self._touched.add(group)
         return True
 
-    def _raising(self, unit: int, members: list[int], is_raising: bool) -> dict[int, dict[int, int]] | None:
+    def _raising(self, unit: int, group: int, members: list[int], is_raising: bool) -> dict[int, dict[int, int]] | None:
         """How values must be raised for a unit to join these people, None if it cannot; {} for not at all."""
         claim = self._claims.target(unit)
         everyone = [*members, unit]
@@ -219,16 +226,23 @@ class _Sweep:
             return None
         if under or claim.starred:
             change[unit] = {**under, **claim.starred}
+        before = self._standing_of(group, members)
         start = dict(change)
-        while (
-            wrong := self._claims.wrong_with(members, unit, self._raised, change, is_planned=not is_raising)
-        ) is not None:
+        after = self._claims.standing_with(before, unit, change)
+        while (wrong := self._claims.wrong_with(members, unit, before, after, is_planned=not is_raising)) is not None:
             leaf = self._offender(unit, wrong, change.get(unit, {})) if is_raising else None
             if leaf is None:
                 return None
             if not self._lift(everyone, unit, leaf, change):  # nothing but "*" is left for it: begin again with that
                 change = start = {**start, unit: {**start.get(unit, {}), leaf: 0}}
+            after = self._claims.standing(everyone, change)
         return change
+
+    def _standing_of(self, group: int, members: list[int]) -> Standing:
+        standing = self._standings.get(group)
+        if standing is None:
+            standing = self._standings[group] = self._claims.standing(members, self._raised)
+        return standing
 
     def _offender(self, unit: int, wrong: int, own: Mapping[int, int]) -> int | None:
         """The unit's own value that is to blame for an offending leaf, None if it is somebody else's."""
@@ -264,7 +278,15 @@ class _Sweep:
         leaves = self._hierarchy.last[node] - self._hierarchy.first[node]
         return (leaves - 1) / len(self._hierarchy.leaves)
 
-    def _neighbours(self, unit: int) -> Iterator[int]:
+    def _has_no_room(self, group: int, unit: int) -> bool:
+        """Whether a group already shows one of a unit's values too often for anybody: a quick no, before looking."""
+        people, found = self._standing_of(group, self._members_of(group))
+        protected = (leaf for leaf in self._claims.target(unit).shown if leaf not in self._policy.sensitive.open)
+        return any(
+            (found.get(leaf, 0) + 1) * self._claims.target_base > (people + 1) * (1 + 1e-12) for leaf in protected
+        )
+
+    def _neighbours(self, unit: int, most: int) -> Iterator[int]:
         """The nearest groups in the tree's order, nearest first."""
         seen: set[int] = set()
         for distance in range(1, REACH + 1):
@@ -274,7 +296,7 @@ class _Sweep:
                     if group != ALONE and group not in seen:
                         seen.add(group)
                         yield group
-                        if len(seen) == NEIGHBOURS:
+                        if len(seen) == most:
                             return
 
     # -- keeping ------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from core.hierarchy import Hierarchy
 from core.policy import Policy
 from core.tree import Rows
 
+Weight = int | Fraction
+
 NEAR = 1e-9  # relative distance to the bound within which floats are not trusted
 
 
@@ -42,15 +44,16 @@ class Account(NamedTuple):
 UNTOUCHED = Account(1.0, 0)
 
 
-def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy) -> dict[int, Fraction]:
+def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy) -> dict[int, Weight]:
     """w(s, G) of every leaf s a group may show: 1 for the leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
-    found: dict[int, Fraction] = {}
+    found: dict[int, Weight] = {}
     for node, count in shown:
         if node == 0:
             continue
         first, last = hierarchy.first[node], hierarchy.last[node]
+        weight = count if last - first == 1 else Fraction(count, last - first)
         for leaf in range(first, last):
-            found[leaf] = found.get(leaf, Fraction(0)) + Fraction(count, last - first)
+            found[leaf] = found.get(leaf, 0) + weight
     return found
 
 
@@ -155,10 +158,9 @@ class Ledger:
     def share_of(self, group: int, first: int, last: int) -> Fraction:
         """w(A, G) / n(G), capped at 1, for the leaves [first, last)."""
         record = self._records[group]
-        weight = sum(
-            (w for leaf, w in weights(record.shown, self._hierarchy).items() if first <= leaf < last), Fraction(0)
-        )
-        return min(Fraction(1), weight / effective_people(record.people, record.shown))
+        found = weights(record.shown, self._hierarchy)
+        weight = sum((w for leaf, w in found.items() if first <= leaf < last), Fraction(0))
+        return min(Fraction(1), Fraction(weight) / effective_people(record.people, record.shown))
 
     def breach(self, exposures: Iterable[int], first: int, last: int) -> Fraction:
         """1 - Π (1 - w/n) over these groups for the leaves [first, last), exactly (G2 for one leaf, G4 for a set)."""
@@ -168,12 +170,19 @@ class Ledger:
         return 1 - survival
 
     def can_afford(
-        self, exposures: Iterable[int], leaves: tuple[int, int], survival: float, share: Fraction, bound: Fraction
+        self,
+        exposures: Iterable[int],
+        leaves: tuple[int, int],
+        survival: float,
+        weight: Weight,
+        people: int,
+        bound: Fraction,
     ) -> bool:
-        """Whether one more exposure with this share keeps breach <= bound; exact where floats come near it."""
-        floor, after = float(1 - bound), survival * (1.0 - float(share))
+        """Whether one more exposure, to w of n, keeps breach <= bound; exact where floats come near it."""
+        floor, after = 1.0 - float(bound), survival * (1.0 - min(1.0, float(weight) / people))
         if after > floor * (1 + NEAR):
             return True
         if after < floor * (1 - NEAR):
             return False
+        share = min(Fraction(1), Fraction(weight) / people)
         return (1 - self.breach(exposures, *leaves)) * (1 - share) >= 1 - bound

@@ -27,6 +27,7 @@ from core.tree import Rows
 
 GENEROUS = 4.0
 BLOCK = 8  # groups dealt to together
+SLACKS = (1.0, 1.25, 1.5)
 ROUNDS = 4
 MARGIN = 1e-9
 ALONE = -1
@@ -45,12 +46,20 @@ def spread(pool: Pool, ledger: Ledger, policy: Policy, is_left_out: NDArray[np.b
     base = required_ratio(policy.strategy, policy.l, 1.0, 0)
     has_protected = np.zeros(len(pool), dtype=bool)
     has_protected[pool.owner[pool.is_protected]] = True
-    group = _deal(
-        pool, base, np.flatnonzero(has_protected & ~is_left_out), np.flatnonzero(~has_protected & ~is_left_out)
-    )
-    breach = _Check(pool, ledger, policy, base).settle(group)
+    protected, open_only = np.flatnonzero(has_protected & ~is_left_out), np.flatnonzero(~has_protected & ~is_left_out)
+    check = _Check(pool, ledger, policy, base)
+    best: Spread | None = None
+    for slack in SLACKS:  # frequent values leave tight groups too small; then looser ones are tried
+        group = _deal(pool, base * slack, protected, open_only)
+        breach = check.settle(group)
+        if best is None or (group == ALONE).sum() < (best.group == ALONE).sum():
+            best = Spread(group, breach)
+        if (group[protected] == ALONE).sum() <= len(protected) // 10:
+            break
+    assert best is not None
+    group = best.group
     kept, group[group != ALONE] = np.unique(group[group != ALONE], return_inverse=True)
-    return Spread(group, breach[kept])
+    return Spread(group, best.breach[kept])
 
 
 def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows) -> Rows:
@@ -58,6 +67,7 @@ def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows) -> Rows:
     group = np.full(len(pool), ALONE, dtype=np.int64)
     least = math.ceil(base * (1 - 1e-12))
     size = math.ceil(least * min(GENEROUS, max(1.0, 1 / (2 * max(pool.protected_share, 1e-9)))))
+    protected = _without_excess(pool, base, protected, len(open_only))
     fillers = min(len(protected), len(open_only))
     units = len(protected) + fillers
     if units < least:
@@ -75,13 +85,38 @@ def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows) -> Rows:
     return group
 
 
+def _without_excess(pool: Pool, base: float, protected: Rows, others: int) -> Rows:
+    """These units, less those whose value is too frequent for groups of the base ratio; who stays is spread evenly.
+
+    A value can be shown to at most one in `base` of the people grouped, and every unit left out makes them fewer.
+    """
+    leaf = _first_leaf(pool)[protected]
+    while True:
+        counts = np.bincount(leaf)
+        allowed = int((len(leaf) + min(len(leaf), others)) // base)
+        if not len(leaf) or counts.max() <= allowed:
+            return protected
+        order = np.argsort(leaf, kind="stable")
+        rank = np.arange(len(leaf)) - (np.cumsum(counts) - counts)[leaf[order]]
+        times = counts[leaf[order]]
+        stays = np.zeros(len(leaf), dtype=bool)  # of c equal values keep `allowed`, evenly along the order
+        stays[order] = (rank * allowed) // times != ((rank + 1) * allowed) // times
+        stays[order[times <= allowed]] = True
+        protected, leaf = protected[stays], leaf[stays]
+
+
+def _first_leaf(pool: Pool) -> Rows:
+    """The first protected value of each unit; the largest integer for units that have none."""
+    first = np.full(len(pool), np.iinfo(np.int64).max, dtype=np.int64)
+    np.minimum.at(first, pool.owner[pool.is_protected], pool.leaf[pool.is_protected])
+    return first
+
+
 def _round_robin(pool: Pool, units: Rows, groups: int, group: Rows) -> None:
     """Deal units to groups: block by block along the tree's order, value by value within a block."""
     if not groups:
         return
-    first_leaf = np.full(len(pool), np.iinfo(np.int64).max, dtype=np.int64)
-    owners = pool.owner[pool.is_protected]
-    np.minimum.at(first_leaf, owners, pool.leaf[pool.is_protected])
+    first_leaf = _first_leaf(pool)
     position = np.arange(len(units))
     block = (position * groups // len(units)) // BLOCK
     order = np.lexsort((position, first_leaf[units], block))

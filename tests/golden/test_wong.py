@@ -71,8 +71,8 @@ def test_exactly_the_bound_can_be_afforded_and_a_hair_more_cannot() -> None:
     ledger.extend(
         [(1, GroupRecord(1, 5, ((node, 1),)))]
     )  # survival 4/5; 2/3 is the floor, so 5/6 is exactly affordable
-    assert ledger.can_afford((1,), (hiv, hiv + 1), 0.8, Fraction(1, 6), Fraction(1, 3))
-    assert not ledger.can_afford((1,), (hiv, hiv + 1), 0.8, Fraction(1, 6) + Fraction(1, 10**15), Fraction(1, 3))
+    assert ledger.can_afford((1,), (hiv, hiv + 1), 0.8, 1, 6, Fraction(1, 3))
+    assert not ledger.can_afford((1,), (hiv, hiv + 1), 0.8, 1 + Fraction(1, 10**14), 6, Fraction(1, 3))
 
 
 def test_suppressed_values_weigh_nothing_and_take_their_person_out_of_n() -> None:
