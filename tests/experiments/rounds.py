@@ -22,6 +22,7 @@ STRATEGIES = {
     "adaptive": {"name": "adaptive", "releases": 3},
 }
 PROVINCES = 13
+HEADROOM = 10  # four of five people are others in the next round; k/2 would leave one in ten withheld in the end
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Reactions:
                 "province": {"type": "category", "values": [f"province-{n}" for n in range(1, PROVINCES + 1)]},
             },
             "sensitive": {"name": "reaction", "values": labels, "open": labels[: -self.sensitive]},
-            "privacy": {"k": k, "l": l, "strategy": strategy},
+            "privacy": {"k": k, "l": l, "strategy": strategy, "headroom": HEADROOM},
         }
         return build_policy(document, {}, repr((self, l, strategy)).encode())
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.intake import GONE, PUT
+from core.intake import GONE, PUT, Delta
 from core.loss import release_loss
 from core.plan import Plan, Window, plan
 from core.policy import Policy
@@ -54,12 +54,12 @@ def run(policy: Policy, tables: Iterable[Table], key: bytes = b"experiment") -> 
         before = table
 
 
-def changes(before: Table, after: Table) -> dict[str, Any]:
+def changes(before: Table, after: Table) -> dict[str, Delta]:
     """The window that turns one table into another, as `core.intake` would fold it."""
-    window: dict[str, Any] = {
-        person: (PUT, *record, None) for person, record in after.items() if before.get(person) != record
+    window: dict[str, Delta] = {
+        person: (PUT, *record, None, None) for person, record in after.items() if before.get(person) != record
     }
-    window |= {person: (GONE, None, None, None) for person in before if person not in after}
+    window |= {person: (GONE, None, None, None, None) for person in before if person not in after}
     return window
 
 

@@ -102,7 +102,7 @@ def experiment(watch: Watcher, *, quick: bool = False) -> Figures:
     tables = load_tables(policy)
     lasting = lasting_values(tables)
     if quick:
-        tables = tables[:3]
+        tables = [{p: record for p, record in table.items() if int(p[1:]) % 4 == 0} for table in tables[:3]]
     queries = 50 if quick else 1_000
     return {
         "patients": len({person for table in tables for person in table}),
