@@ -7,6 +7,10 @@ or later transactions, and only then reads the dead-letter topic from the source
 not sent again. The floor, kept in Redis, is where that topic ended when marks were last cleared.
 
 Step 4 sends the letters of the marks in one transaction, step 5 clears those marks.
+
+Redis may be set back to an earlier state, and then events are read again whose letters have been sent. So the floor
+does not move past a letter whose mark may still come again, and what stands on the topic from the floor on is
+remembered until the floor moves; a step 5 that does not find what step 4 left looks at the topic anew.
 """
 
 import asyncio
@@ -24,7 +28,7 @@ from streams.log import get_log
 from streams.partition import Record
 from streams.reader import open_reader, read_at, read_to_end
 from streams.records import Mark, mark_of
-from streams.store import FencedError, LostError, RedisError, Store
+from streams.store import TRIGGERS, FencedError, LostError, RedisError, Store
 from streams.topics import Topics
 from streams.transaction import Message, Transaction
 
@@ -45,7 +49,8 @@ class DeadLetterBox:
         self._topics = Topics(store.table)
         self._target = target_of(self._topics)
         self._transaction: Transaction | None = None
-        self._sent: set[int] = set()
+        self._sent: set[int] = set()  # what stands on the topic from the floor on
+        self._awaited: set[int] = set()  # those of them whose marks are there, or will come again
         self._floor = 0
         self._log = get_log(table=store.table, topic=source.topic, partition=source.partition)
 
@@ -56,9 +61,10 @@ class DeadLetterBox:
         RedisError, after which it can be called again, FencedError if the source is somebody else's, LostError.
         """
         total = 0
-        while marks := await self._marks():
+        while raw := await self._raw_marks():
             if self._transaction is None:
                 await self._open()
+            marks = [mark_of(packed) for packed in raw]
             unsent = {mark.offset: mark for mark in marks if mark.offset not in self._sent}
             end: int | None = None
             if unsent:
@@ -67,14 +73,21 @@ class DeadLetterBox:
                 self._sent.update(unsent)
                 total += len(letters)
             crash_point("ingest.4")
-            floor = self._floor if end is None else end
-            word = await self._store.order("clear", self._label, self.token, len(marks), floor)
-            assert word == "ok"
-            self._floor = floor
+            awaited = self._awaited.difference(mark.offset for mark in marks)
+            floor = self._floor if end is None or awaited else end
+            word = await self._store.order(
+                "clear", self._label, self.token, len(marks), floor, self._floor, raw[0], raw[-1]
+            )
+            if word == "moved":
+                await self.close()
+                continue
+            self._awaited = awaited
+            if floor != self._floor:
+                self._floor = floor
+                self._sent.clear()
             crash_point("ingest.5")
             for mark in marks:
                 memory.pop(mark.offset, None)
-        self._sent.clear()  # no mark is left that could stand for one of these
         if total:
             self._log.info("deadletter.sent", records=total)
         return total
@@ -84,7 +97,7 @@ class DeadLetterBox:
         if transaction is not None:
             await transaction.stop()
 
-    async def _marks(self) -> list[Mark]:
+    async def _raw_marks(self) -> list[bytes]:
         """The next marks. Should Redis have been set back to an earlier state, the topic is looked at again."""
         pipeline = self._store.redis.pipeline(transaction=True)
         pipeline.lrange(self._store.key(f"rejects:{self._label}"), 0, _AT_ONCE - 1)
@@ -92,7 +105,7 @@ class DeadLetterBox:
         marks, floor = await pipeline.execute()
         if self._transaction is not None and int(floor or 0) != self._floor:
             await self.close()
-        return [mark_of(raw) for raw in marks]
+        return list(marks)
 
     async def _open(self) -> None:
         """Refuse the former owner of this source, then look at what it sent."""
@@ -107,14 +120,26 @@ class DeadLetterBox:
         try:
             await transaction.start()
             self._floor = int(floor or 0)
+            to_come, marked = await self._to_come()
             self._sent = await sent_offsets(self._servers, self._target, self._source, self._floor)
+            self._awaited = {offset for offset in self._sent if offset >= to_come or offset in marked}
         except BaseException:
             await transaction.stop()
             raise
         self._transaction = transaction
 
+    async def _to_come(self) -> tuple[int, set[int]]:
+        """The offset from which on records will be judged, and the offsets that are marked already."""
+        pipeline = self._store.redis.pipeline(transaction=True)
+        next_offset = "trigger" if self._label == TRIGGERS else f"offset:{self._label}"
+        pipeline.hget(self._store.key("ingest"), next_offset)
+        pipeline.lrange(self._store.key(f"rejects:{self._label}"), 0, -1)
+        offset, marks = await pipeline.execute()
+        return int(offset or 0), {mark_of(packed).offset for packed in marks}
+
     async def _send(self, letters: list[Message]) -> int:
-        assert self._transaction is not None
+        if self._transaction is None:  # the partition was let go of, or loaded again, in the meantime
+            raise KafkaError("dead letters were not sent")
         try:
             return await self._transaction.send(
                 self._target.topic, self._target.partition, letters, crash="ingest.4.open"

@@ -9,26 +9,15 @@ Snapshot = dict[bytes, bytes]
 
 
 @pytest.mark.timeout(400)
-def test_a_worker_whose_redis_was_wiped_while_it_ran_refuses_and_a_rebuild_brings_it_back(scene: Scene) -> None:
-    worker = _publish(scene)
-    wipe(scene)
-    scene.pour(30)
-    scene.ask()
-    _assert_refused(scene, worker)
-    _rebuild(scene)
-    scene.start()
-    scene.pour(40)
-    scene.finish()
-
-
-@pytest.mark.timeout(400)
-def test_a_worker_whose_redis_was_wiped_before_it_started_refuses_and_a_rebuild_brings_it_back(scene: Scene) -> None:
-    assert _publish(scene).stop() == 0
+def test_workers_whose_redis_was_wiped_refuse_and_a_rebuild_brings_it_back(scene: Scene) -> None:
+    running = _publish(scene)
     before = _state(scene)
     wipe(scene)
     scene.pour(30)
     scene.ask()
-    refused = [scene.start(), scene.start()]  # both: one must not take the other's refusal for a beginning
+    _assert_refused(scene, running)
+    assert not scene.keys, "a worker that refused left something in Redis"
+    refused = [scene.start(), scene.start()]  # two: one must not take the other's refusal for a beginning
     for worker in refused:
         _assert_refused(scene, worker)
     assert not scene.keys, "a worker that refused left something in Redis"
@@ -37,17 +26,26 @@ def test_a_worker_whose_redis_was_wiped_before_it_started_refuses_and_a_rebuild_
     again = scene.run("rebuild")
     assert (again.returncode, again.stdout.count("already")) == (0, 1), again.stderr
     scene.start()
+    scene.pour(40)
     scene.finish()
 
 
 @pytest.mark.timeout(400)
-def test_a_redis_set_back_before_the_last_release_is_refused_and_rebuilt(scene: Scene) -> None:
+def test_a_redis_set_back_before_the_last_release_or_without_its_meta_is_refused_and_rebuilt(scene: Scene) -> None:
     worker = _publish(scene)
     old = take_snapshot(scene)
     scene.pour(60)
     scene.ask()
     scene.await_releases(scene.asked, PATIENCE_S)
     restore(scene, old)
+    scene.pour(30)
+    scene.ask()
+    _assert_refused(scene, worker)
+    _rebuild(scene)
+    worker = scene.start()
+    scene.await_releases(scene.asked, PATIENCE_S)
+    with scene.connect() as client:
+        client.delete(f"{{shoal:{scene.name}}}:meta")
     scene.pour(30)
     scene.ask()
     _assert_refused(scene, worker)
@@ -73,19 +71,6 @@ def test_a_redis_set_back_within_a_window_reads_the_events_again_and_sends_no_le
     scene.pour(40)
     scene.finish()
     assert worker.process.poll() is None, worker.log
-
-
-@pytest.mark.timeout(400)
-def test_a_redis_that_lost_only_its_meta_is_refused(scene: Scene) -> None:
-    worker = _publish(scene)
-    with scene.connect() as client:
-        client.delete(f"{{shoal:{scene.name}}}:meta")
-    scene.pour(30)
-    scene.ask()
-    _assert_refused(scene, worker)
-    _rebuild(scene)
-    scene.start()
-    scene.finish()
 
 
 def wipe(scene: Scene) -> None:
