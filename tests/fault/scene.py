@@ -85,11 +85,15 @@ class Scene(Table):
         return self.verdict()
 
     def verdict(self) -> list[Published]:
+        """Wait for the last dead letter, and examine the topics."""
+        self.await_dead_letters(self.mixture.counts["bad"], PATIENCE_S)
+        return self.examine()
+
+    def examine(self) -> list[Published]:
         """Every event counts once or is a dead letter once, every request made one release, and no byte is wrong.
 
         Raises AssertionError. What is bad, and who is present, is known by the mixture, which never asked Shoal.
         """
-        self.await_dead_letters(self.mixture.counts["bad"], PATIENCE_S)
         found = self.judge()
         assert len(found) == self.asked, "a request made no release, or more than one"
         letters = self.read(self.topics.dead_letter, 0)

@@ -1,4 +1,4 @@
-"""A long series on real services: nothing is lost, nothing counts twice, and a replay of a file gives the same bytes."""
+"""A long series on real services: nothing lost, nothing counted twice, and a replay of a file gives the same bytes."""
 
 import asyncio
 import json

@@ -1,0 +1,188 @@
+"""The judge under test: shown topics on which one thing is wrong, it says so. Otherwise no verdict means anything."""
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import wraps
+
+import pytest
+
+from tests.fault.scene import PATIENCE_S, Scene
+from tests.table import Record, insert
+
+Forgery = Callable[[str, list[Record]], list[Record]]
+
+
+class Forged(Scene):
+    """The topics of a table as somebody else would have them."""
+
+    forgery: Forgery | None = None
+    kept: dict[tuple[str, int], list[Record]] | None = None
+
+    def read(self, topic: str, partition: int) -> list[Record]:
+        place = topic, partition
+        if self.kept is None:
+            return super().read(*place)
+        if place not in self.kept:
+            self.kept[place] = super().read(*place)
+        return self.kept[place] if self.forgery is None else self.forgery(topic.rpartition(".")[2], self.kept[place])
+
+
+@pytest.fixture(scope="module")
+def published(kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forged]:
+    """Three releases that are in order, and from then on only read."""
+    folder = tmp_path_factory.mktemp("judge")
+    scene = Forged(kafka, redis_url, folder, f"judge-{secrets.token_hex(4)}")
+    try:
+        worker = scene.start()
+        for _ in range(2):
+            scene.pour(120)
+            scene.ask()
+            scene.await_releases(scene.asked, PATIENCE_S)
+        scene.pour(60)
+        scene.finish()
+        assert worker.stop() == 0
+        scene.kept = {}
+        scene.examine()
+        yield scene
+    finally:
+        scene.forgery = None
+        scene.close()
+
+
+def _of(topic: str) -> Callable[[Callable[[list[Record]], list[Record]]], Forgery]:
+    def only(forge: Callable[[list[Record]], list[Record]]) -> Forgery:
+        @wraps(forge)
+        def forged(name: str, records: list[Record]) -> list[Record]:
+            return forge(list(records)) if name == topic else records
+
+        return forged
+
+    return only
+
+
+def _manifest(record: Record) -> bool:
+    return record.headers.get("kind") == b"manifest"
+
+
+@_of("events")
+def an_event_was_lost(records: list[Record]) -> list[Record]:
+    """There stands one of which no release knows."""
+    return [*records[:5], replace(records[5], value=json.dumps(insert(77_777)).encode(), headers={}), *records[6:]]
+
+
+@_of("events")
+def an_event_was_applied_that_was_never_sent(records: list[Record]) -> list[Record]:
+    return records[1:]
+
+
+@_of("events")
+def an_event_is_in_no_release(records: list[Record]) -> list[Record]:
+    return [*records, replace(records[-1], offset=records[-1].offset + 1)]
+
+
+@_of("dead-letter")
+def a_dead_letter_was_sent_twice(records: list[Record]) -> list[Record]:
+    return [*records, replace(records[3], offset=records[-1].offset + 2)]
+
+
+@_of("dead-letter")
+def a_dead_letter_was_not_sent(records: list[Record]) -> list[Record]:
+    return records[:4] + records[5:]
+
+
+@_of("dead-letter")
+def a_good_event_is_a_dead_letter(records: list[Record]) -> list[Record]:
+    """A place that is not among the rejected ones."""
+    taken = {(letter.headers["partition"], letter.headers["offset"]) for letter in records}
+    place = next(n for n in range(1000) if (b"0", b"%d" % n) not in taken)
+    return [*records, replace(records[0], headers={**records[0].headers, "partition": b"0", "offset": b"%d" % place})]
+
+
+@_of("dead-letter")
+def a_dead_letter_is_not_the_original(records: list[Record]) -> list[Record]:
+    return [replace(records[0], value=b"{}"), *records[1:]]
+
+
+@_of("releases")
+def a_number_has_two_contents(records: list[Record]) -> list[Record]:
+    """The last release again, with another content."""
+    assert records[-1].value is not None
+    other = json.dumps({**json.loads(records[-1].value), "withheld": 9_999}).encode()
+    return [*records, replace(records[-1], value=other)]
+
+
+@_of("releases")
+def a_release_was_published_twice(records: list[Record]) -> list[Record]:
+    ends = [place for place, record in enumerate(records, start=1) if _manifest(record)]
+    return [*records, *records[ends[-2] :]]
+
+
+@_of("releases")
+def a_release_is_missing(records: list[Record]) -> list[Record]:
+    ends = [place for place, record in enumerate(records, start=1) if _manifest(record)]
+    return records[: ends[0]] + records[ends[1] :]
+
+
+@_of("releases")
+def the_last_release_is_missing(records: list[Record]) -> list[Record]:
+    ends = [place for place, record in enumerate(records, start=1) if _manifest(record)]
+    return records[: ends[-2]]
+
+
+@_of("releases")
+def a_byte_of_a_group_is_another(records: list[Record]) -> list[Record]:
+    place = next(place for place, record in enumerate(records) if not _manifest(record))
+    return [*records[:place], _changed(records[place], b'"counterfeits":0', b'"counterfeits":1'), *records[place + 1 :]]
+
+
+@_of("releases")
+def a_byte_of_a_manifest_is_another(records: list[Record]) -> list[Record]:
+    return [*records[:-1], _changed(records[-1], b'"suppressed":', b'"suppressed":1')]
+
+
+@_of("releases")
+def a_group_is_missing(records: list[Record]) -> list[Record]:
+    place = next(place for place, record in enumerate(records) if not _manifest(record))
+    return records[:place] + records[place + 1 :]
+
+
+@_of("releases")
+def a_time_was_forged(records: list[Record]) -> list[Record]:
+    return [*records[:-1], replace(records[-1], headers={**records[-1].headers, "at": b"2020-01-01T00:00:00Z"})]
+
+
+def _changed(record: Record, old: bytes, new: bytes) -> Record:
+    assert record.value is not None
+    assert old in record.value
+    return replace(record, value=record.value.replace(old, new))
+
+
+FORGERIES = (
+    (an_event_was_lost, "not what its events come to"),
+    (an_event_was_applied_that_was_never_sent, "."),
+    (an_event_is_in_no_release, "events are missing from the releases"),
+    (a_dead_letter_was_sent_twice, "a dead letter was sent twice"),
+    (a_dead_letter_was_not_sent, "a rejected record is not a dead letter"),
+    (a_good_event_is_a_dead_letter, "a dead letter that was not rejected"),
+    (a_dead_letter_is_not_the_original, "a dead letter is not the original"),
+    (a_number_has_two_contents, "a gap or come twice"),
+    (a_release_was_published_twice, "a gap or come twice"),
+    (a_release_is_missing, "a gap or come twice"),
+    (the_last_release_is_missing, "events are missing from the releases"),
+    (a_byte_of_a_group_is_another, "are not its content"),
+    (a_byte_of_a_manifest_is_another, "not what its events come to"),
+    (a_group_is_missing, "are not its content"),
+    (a_time_was_forged, "not what its events come to"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("forgery", "verdict"), FORGERIES, ids=lambda value: getattr(value, "__name__", ""))
+def test_the_judge_notices_that(published: Forged, forgery: Forgery, verdict: str) -> None:
+    published.forgery = forgery
+    try:
+        with pytest.raises(AssertionError, match=verdict):
+            published.examine()
+    finally:
+        published.forgery = None

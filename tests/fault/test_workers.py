@@ -1,0 +1,90 @@
+"""Workers that die at random moments, come and go, or wake up after they have been replaced."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from tests.fault.scene import PATIENCE_S, Scene
+from tests.table import Worker, await_that
+
+
+@pytest.mark.timeout(400)
+def test_three_kills_at_random_moments_under_load_lose_nothing(scene: Scene) -> None:
+    seed = random.randrange(10**6)
+    print(f"the moments are those of seed {seed}")
+    dice = random.Random(seed)
+    with scene.load():
+        for _ in range(3):
+            worker = scene.start_ready()
+            time.sleep(dice.uniform(0.0, 1.5))
+            worker.kill()
+        scene.start_ready()
+    scene.finish()
+
+
+@pytest.mark.timeout(400)
+def test_partitions_change_hands_while_workers_join_leave_and_are_killed(scene: Scene) -> None:
+    with scene.load():
+        first = scene.start_ready()
+        second = scene.start_ready()  # joins
+        third = scene.start_ready()
+        second.kill()
+        third.await_log("ingest.assigned", PATIENCE_S, count=third.log.count("ingest.assigned") + 1)
+        assert first.stop(PATIENCE_S) == 0, first.log  # leaves; it was the planner
+        third.await_log("ingest.loaded", PATIENCE_S, count=scene.partitions)
+    scene.finish()
+    assert third.process.poll() is None
+
+
+@pytest.mark.timeout(400)
+def test_a_worker_that_wakes_up_after_its_partitions_were_given_away_does_no_harm_with_what_it_remembers(
+    scene: Scene,
+) -> None:
+    sleeper = scene.start_ready()
+    sleeper.await_log("planner.ready", PATIENCE_S)
+    with scene.load():
+        sleeper.await_log("ingest.progress", PATIENCE_S)
+        _sleep_and_wake(scene, sleeper)
+    scene.finish()
+    _assert_nothing_more_comes(scene)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("moment", ["release.frozen", "release.planned", "release.sealed"])
+def test_a_planner_that_wakes_up_in_a_release_that_another_has_made_publishes_nothing(
+    scene: Scene, moment: str
+) -> None:
+    sleeper = scene.start_ready()
+    sleeper.await_log("planner.ready", PATIENCE_S)
+    scene.pour(200)
+    scene.ask()
+    await_that(lambda: moment in sleeper.log, PATIENCE_S, sleeper._log, pause_s=0.001)
+    _sleep_and_wake(scene, sleeper)
+    scene.pour(50)
+    scene.finish()
+    _assert_nothing_more_comes(scene)
+
+
+def _sleep_and_wake(scene: Scene, sleeper: Worker) -> None:
+    """SIGSTOP; another worker takes everything over and publishes; SIGCONT."""
+    os.kill(sleeper.process.pid, signal.SIGSTOP)
+    try:
+        other = scene.start()
+        other.await_log("ingest.loaded", PATIENCE_S, count=scene.partitions)
+        other.await_log("planner.ready", PATIENCE_S)
+        scene.pour(60)
+        scene.ask()
+        other.await_log("release.applied", PATIENCE_S)
+    finally:
+        os.kill(sleeper.process.pid, signal.SIGCONT)
+    time.sleep(1.0)  # for whatever it has in its hands
+    assert sleeper.process.poll() is None, sleeper.log
+
+
+def _assert_nothing_more_comes(scene: Scene) -> None:
+    """A second content or letter would come late, so the judge is heard again."""
+    time.sleep(1.0)
+    scene.verdict()
