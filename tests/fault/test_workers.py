@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -53,23 +54,27 @@ def test_a_worker_that_wakes_up_after_its_partitions_were_given_away_does_no_har
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("moment", ["release.frozen", "release.planned", "release.sealed"])
-def test_a_planner_that_wakes_up_in_a_release_that_another_has_made_publishes_nothing(
-    scene: Scene, moment: str
-) -> None:
-    sleeper = scene.start_ready()
-    sleeper.await_log("planner.ready", PATIENCE_S)
-    scene.pour(200)
-    scene.ask()
-    await_that(lambda: moment in sleeper.log, PATIENCE_S, sleeper._log, pause_s=0.001)
-    _sleep_and_wake(scene, sleeper)
-    scene.pour(50)
+def test_a_planner_that_wakes_up_in_a_release_that_another_has_made_publishes_nothing(scene: Scene) -> None:
+    planner = scene.start()
+    for moment in ("release.frozen", "release.planned", "release.sealed"):
+        planner.await_log("planner.ready", PATIENCE_S)
+        done = planner.log.count(moment)
+        scene.pour(150)
+        scene.ask()
+        await_that(_says(planner, moment, done + 1), PATIENCE_S, planner._log, pause_s=0.001)
+        successor = _sleep_and_wake(scene, planner)
+        assert planner.stop(PATIENCE_S) == 0, planner.log
+        planner = successor
     scene.finish()
     _assert_nothing_more_comes(scene)
 
 
-def _sleep_and_wake(scene: Scene, sleeper: Worker) -> None:
-    """SIGSTOP; another worker takes everything over and publishes; SIGCONT."""
+def _says(worker: Worker, text: str, count: int) -> Callable[[], bool]:
+    return lambda: worker.log.count(text) >= count
+
+
+def _sleep_and_wake(scene: Scene, sleeper: Worker) -> Worker:
+    """SIGSTOP; another worker, which is returned, takes everything over and publishes; SIGCONT."""
     os.kill(sleeper.process.pid, signal.SIGSTOP)
     try:
         other = scene.start()
@@ -82,6 +87,7 @@ def _sleep_and_wake(scene: Scene, sleeper: Worker) -> None:
         os.kill(sleeper.process.pid, signal.SIGCONT)
     time.sleep(1.0)  # for whatever it has in its hands
     assert sleeper.process.poll() is None, sleeper.log
+    return other
 
 
 def _assert_nothing_more_comes(scene: Scene) -> None:

@@ -251,7 +251,7 @@ _BAD: tuple[Callable[[Mixture, str], "dict[str, Any] | bytes | Sent"], ...] = (
 def send(table: Table, records: Iterable[Sent]) -> list[list[Sent]]:
     """Send records, each to its partition; returns them by partition, in the order in which they stand there."""
     placed: list[list[Sent]] = [[] for _ in range(table.partitions)]
-    producer = Producer({"bootstrap.servers": table.kafka, "enable.idempotence": True, "linger.ms": 20})
+    producer = Producer({"bootstrap.servers": table.kafka, "enable.idempotence": True, "linger.ms": 20, "log_level": 0})
     for record in records:
         partition = table.home(record.person) if record.partition is None else record.partition
         placed[partition].append(record)

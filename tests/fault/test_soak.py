@@ -1,0 +1,167 @@
+"""`make soak`: fifty kills at random moments, and an hour of every fault there is, in an order nobody chose.
+
+SHOAL_SOAK_MINUTES says how long the second takes (60), SHOAL_SOAK_SEED repeats a run's choices; moments still differ.
+"""
+
+import contextlib
+import os
+import random
+import secrets
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local import Local, Service
+from tests.fault.scene import PATIENCE_S, Scene
+from tests.fault.test_crash_points import POINTS
+from tests.table import Worker
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(0)]
+
+_KILLS = 50
+_KILLS_PER_TABLE = 10  # the judge makes every release of a table again, so no table lives for ever
+_TABLE_S = 240.0
+
+
+def test_fifty_kills_at_random_moments_under_load_lose_nothing(native_services: Local, tmp_path: Path) -> None:
+    dice = _dice()
+    for _ in range(_KILLS // _KILLS_PER_TABLE):
+        with _scene(native_services, tmp_path) as scene:
+            with scene.load(pause_s=0.2):
+                for _ in range(_KILLS_PER_TABLE):
+                    worker = scene.start()
+                    time.sleep(dice.uniform(0.5, 6.0))  # also before it has begun to work
+                    worker.kill()
+                scene.start_ready()
+            scene.finish()
+
+
+def test_an_hour_of_mixed_faults_loses_nothing(native_services: Local, tmp_path: Path) -> None:
+    dice = _dice()
+    end = time.monotonic() + 60 * float(os.environ.get("SHOAL_SOAK_MINUTES", "60"))
+    while time.monotonic() < end:
+        with _scene(native_services, tmp_path) as scene:
+            trouble = _Trouble(scene, native_services, dice)
+            with scene.load(pause_s=0.3):
+                trouble.make_until(min(end, time.monotonic() + _TABLE_S))
+            trouble.is_over()
+            scene.finish()
+            print(f"{scene.asked} releases of {scene.mixture.counts.total()} events came through {dict(trouble.made)}")
+
+
+class _Trouble:
+    """Faults, one after the other and sometimes two at once."""
+
+    def __init__(self, scene: Scene, services: Local, dice: random.Random) -> None:
+        self._scene, self._services, self._dice = scene, services, dice
+        self._workers: list[Worker] = [scene.start_ready()]
+        self._asleep: list[Worker] = []
+        self.made: Counter[str] = Counter()
+
+    def make_until(self, end: float) -> None:
+        faults = (
+            self.kill, self.kill, self.leave, self.join, self.join, self.crash, self.crash, self.sleep, self.wake,
+            self.lose_redis, self.lose_kafka, self.hang,
+        )  # fmt: skip
+        while time.monotonic() < end:
+            fault = self._dice.choice(faults)
+            fault()
+            self.made[fault.__name__] += 1
+            self._tidy()
+            time.sleep(self._dice.uniform(0.0, 4.0))
+
+    def is_over(self) -> None:
+        """Everybody is awake, and somebody is at work."""
+        for worker in list(self._asleep):
+            self._wake(worker)
+        self._tidy()
+        if not self._workers:
+            self._workers.append(self._scene.start_ready())
+
+    @property
+    def _awake(self) -> list[Worker]:
+        return [worker for worker in self._workers if worker not in self._asleep]
+
+    def kill(self) -> None:
+        if self._workers:
+            self._dice.choice(self._workers).kill()
+
+    def leave(self) -> None:
+        """SIGTERM. Before a worker listens to it, Python itself ends, with another code."""
+        at_work = [worker for worker in self._awake if "worker.start" in worker.log]
+        if at_work:
+            worker = self._dice.choice(at_work)
+            assert worker.stop(PATIENCE_S) == 0, worker.log
+
+    def join(self) -> None:
+        if len(self._workers) < 3:
+            self._workers.append(self._scene.start())
+
+    def crash(self) -> None:
+        """A worker that will kill itself right after some step, if it ever gets there."""
+        point = self._dice.choice(POINTS).partition(":")[0]
+        if len(self._workers) < 3:
+            self._workers.append(self._scene.start(CRASH_AT=f"{point}:{self._dice.randrange(1, 6)}"))
+
+    def sleep(self) -> None:
+        if self._awake:
+            worker = self._dice.choice(self._awake)
+            os.kill(worker.process.pid, signal.SIGSTOP)
+            self._asleep.append(worker)
+
+    def wake(self) -> None:
+        if self._asleep:
+            self._wake(self._asleep[0])
+
+    def lose_redis(self) -> None:
+        self._lose(self._services.redis)
+
+    def lose_kafka(self) -> None:
+        self._lose(self._services.kafka)
+
+    def hang(self) -> None:
+        service = self._dice.choice(self._services)
+        service.pause()
+        time.sleep(self._dice.uniform(0.5, 5.0))
+        service.resume()
+
+    def _lose(self, service: Service) -> None:
+        service.kill()
+        time.sleep(self._dice.uniform(0.0, 2.0))
+        service.restart()
+
+    def _wake(self, worker: Worker) -> None:
+        self._asleep.remove(worker)
+        if worker.process.poll() is None:
+            os.kill(worker.process.pid, signal.SIGCONT)
+
+    def _tidy(self) -> None:
+        """Those that ended are replaced. A service that is away at the wrong moment ends a start (3), nothing else."""
+        for worker in list(self._workers):
+            code = worker.process.poll()
+            if code is not None:
+                assert code in (0, 3, -signal.SIGKILL), f"exit code {code}:\n{worker.log[-3000:]}"
+                self._workers.remove(worker)
+                with contextlib.suppress(ValueError):
+                    self._asleep.remove(worker)
+        if len(self._workers) == len(self._asleep):
+            self._workers.append(self._scene.start())
+
+
+def _dice() -> random.Random:
+    seed = os.environ.get("SHOAL_SOAK_SEED") or secrets.token_hex(4)
+    print(f"SHOAL_SOAK_SEED={seed}")
+    return random.Random(seed)
+
+
+@contextlib.contextmanager
+def _scene(services: Local, folder: Path) -> Iterator[Scene]:
+    made = Scene(services.kafka.address, services.redis.address, folder, f"soak-{secrets.token_hex(4)}")
+    try:
+        yield made
+    finally:
+        made.close()
