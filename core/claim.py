@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.guard import EMPTY
-from core.ledger import UNTOUCHED, Account, Ledger, Weight, effective_people, weights
+from core.ledger import UNTOUCHED, Account, Ledger, Weight, weights
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import hard_minimum, required_ratio
@@ -40,10 +40,15 @@ class Claim:
 
 
 class Standing(NamedTuple):
-    """How a group stands: n(G), and w(s, G) of every leaf it may show."""
+    """How a group stands: its people less the "*" it shows, and w(s, G) of every leaf it may show."""
 
-    people: int
+    left: int
     weights: Mapping[int, Weight]
+
+    @property
+    def people(self) -> int:
+        """n(G)."""
+        return max(1, self.left)
 
 
 class Claims:
@@ -70,17 +75,16 @@ class Claims:
 
     def standing(self, members: list[int], raised: Raised) -> Standing:
         """What a group of these people shows, with values raised so."""
-        shown = list(self._shown(members, raised).items())
-        return Standing(effective_people(len(members), shown), weights(shown, self._hierarchy))
+        shown = self._shown(members, raised)
+        return Standing(len(members) - shown.get(0, 0), weights(shown.items(), self._hierarchy))
 
     def standing_with(self, before: Standing, newcomer: int, raised: Raised) -> Standing:
         """The same with one more person, where nobody else's values are raised for it."""
-        shown = list(self._shown([newcomer], raised).items())
+        shown = self._shown([newcomer], raised)
         found = dict(before.weights)
-        for leaf, weight in weights(shown, self._hierarchy).items():
+        for leaf, weight in weights(shown.items(), self._hierarchy).items():
             found[leaf] = found.get(leaf, 0) + weight
-        stars = sum(count for node, count in shown if node == 0)
-        return Standing(max(1, before.people + 1 - stars), found)
+        return Standing(before.left + 1 - shown.get(0, 0), found)
 
     def wrong(self, members: list[int], raised: Raised) -> int | None:
         """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact."""

@@ -280,7 +280,8 @@ class _Sweep:
 
     def _has_no_room(self, group: int, unit: int) -> bool:
         """Whether a group already shows one of a unit's values too often for anybody: a quick no, before looking."""
-        people, found = self._standing_of(group, self._members_of(group))
+        standing = self._standing_of(group, self._members_of(group))
+        people, found = standing.people, standing.weights
         protected = (leaf for leaf in self._claims.target(unit).shown if leaf not in self._policy.sensitive.open)
         return any(
             (found.get(leaf, 0) + 1) * self._claims.target_base > (people + 1) * (1 + 1e-12) for leaf in protected

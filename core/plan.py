@@ -7,7 +7,7 @@ Steps 4 (permanent values) and 5 (external overlap) are not built yet: a policy 
 before it gets here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from core.mondrian import grow
 from core.people import NOBODY, People
 from core.policy import Policy
 from core.pool import Pool
-from core.release import GroupWriter, Members, Release, Tally, case_ids_json, sha256, write_manifest
+from core.release import GroupWriter, Members, Release, Tail, Tally, case_ids_json, sha256, write_manifest
 from core.state import ENGINE, After, Change, LazyPeople, Meta, State
 from core.tree import Rows, Tree
 
@@ -63,6 +63,7 @@ class _Draft:
         self._max_breach = state.meta.max_breach
         self._split: list[int] = []
         self._is_closed = np.zeros(0, dtype=bool)
+        self._tails: dict[int, Tail] = {}
 
     def fold_window(self, window: Window) -> Folded:
         """Step 1: the net effect per person of everything since the last release."""
@@ -133,9 +134,10 @@ class _Draft:
         """Step 8: the bytes of the release, and the records it changes."""
         people, policy, number = self._people, self._policy, self._number
         published = np.flatnonzero(people.group != NOBODY)
-        order = published[np.lexsort((people.leaf[published], people.group[published]))]
-        records, tally = self._write(order, len(formed), len(people.present()))
-        cells, rows = np.unique(people.leaf[published], return_counts=True)
+        records, tally = self._write(published, len(formed))
+        counts = np.bincount(people.leaf[published], minlength=self._tree.size)
+        cells = np.flatnonzero(counts)
+        rows = counts[cells]
         loss = measure_loss(self._tree, cells, rows, tally.groups)
         manifest = write_manifest(
             policy, number, self._state.meta.manifest, records, ENGINE, window.at, tally, self._max_breach, loss
@@ -147,7 +149,7 @@ class _Draft:
             LazyPeople(people, self._changed_rows(folded)),
             {group: self._ledger.record(group) for group in formed},
             {node: self._tree.record(node) for node in self._split},
-            After(self._state, number - 1, people, self._tree, self._ledger),
+            After(self._state, number - 1, people, self._tree, self._ledger, self._tails),
         )
         return Plan(Release(number, tuple(records), manifest, members), change, tuple(sorted(folded.misrouted)))
 
@@ -181,15 +183,34 @@ class _Draft:
             for index, (group, size) in enumerate(zip(in_order.tolist(), people.tolist(), strict=True))
         ]
 
-    def _write(self, order: Rows, formed: int, present: int) -> tuple[list[bytes], Tally]:
-        """The group records of these rows, which stand by group and cell, and the manifest's counts."""
-        people, policy = self._people, self._policy
+    def _write(self, published: Rows, formed: int) -> tuple[list[bytes], Tally]:
+        """The group records of these people, and the manifest's counts; only what changed is written anew."""
+        people = self._people
+        live = np.unique(people.group[published])
+        is_fresh = np.zeros(self._next_group, dtype=bool)
+        is_fresh[[group for group in live.tolist() if group not in self._state.tails]] = True
+        is_fresh[people.group[published[people.leaf[published] >= self._state.tree.size]]] = True  # its cell was split
+        tails = {group: self._state.tails[group] for group in live[~is_fresh[live]].tolist()}
+        tails.update(self._fresh_tails(published[is_fresh[people.group[published]]]))
+        self._tails = tails
+        head = GroupWriter(self._policy).head(self._number)
+        in_order = [tails[group] for group in live.tolist()]
+        suppressed = sum([tail.suppressed for tail in in_order])
+        generalized = sum([tail.generalized for tail in in_order])
+        withheld = len(people.present()) - len(published)
+        tally = Tally(len(published), len(live), formed, withheld, suppressed, generalized)
+        return [head + tail.text for tail in in_order], tally
+
+    def _fresh_tails(self, published: Rows) -> Iterator[tuple[int, Tail]]:
+        """The tails of these people's groups, all of whose people are among them."""
+        people = self._people
+        order = published[np.lexsort((people.leaf[published], people.group[published]))]
         groups, leaves = people.group[order], people.leaf[order]
         starts = np.flatnonzero(np.r_[True, (groups[1:] != groups[:-1]) | (leaves[1:] != leaves[:-1])][: len(order)])
         ends = np.append(starts, len(order))[1:]
         texts = self._tree.cells_json(leaves[starts])
         sizes = zip(leaves[starts].tolist(), (ends - starts).tolist(), strict=True)
-        if policy.release.case_ids:
+        if self._policy.release.case_ids:
             runs = zip(starts.tolist(), ends.tolist(), strict=True)
             cases = [case_ids_json(self._case_ids(order[start:end])) for start, end in runs]
             cells = [f"{texts[leaf]}{rows}{case}}}" for (leaf, rows), case in zip(sizes, cases, strict=True)]
@@ -197,17 +218,10 @@ class _Draft:
             cells = [f"{texts[leaf]}{rows}}}" for leaf, rows in sizes]
         names, firsts = np.unique(groups[starts], return_index=True)
         bounds = [*firsts.tolist(), len(cells)]
-        writer = GroupWriter(policy, self._number)
-        records, suppressed, generalized = [], 0, 0
-        leaf_nodes = frozenset(policy.sensitive.hierarchy.leaf_node)
+        writer = GroupWriter(self._policy)
         for index, group in enumerate(names.tolist()):
             record = self._ledger.record(group)
-            records.append(writer.write(group, record, cells[bounds[index] : bounds[index + 1]]))
-            for node, count in record.shown:
-                if node not in leaf_nodes:
-                    suppressed += 0 if node else count
-                    generalized += count if node else 0
-        return records, Tally(len(order), len(names), formed, present - len(order), suppressed, generalized)
+            yield group, writer.tail(group, record, cells[bounds[index] : bounds[index + 1]])
 
     def _case_ids(self, rows: Rows) -> list[str]:
         people, keyed = self._people, self._state.keyed

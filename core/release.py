@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from core.ledger import GroupRecord
 from core.loss import Loss
@@ -49,23 +50,39 @@ class Tally:
     generalized: int
 
 
+class Tail(NamedTuple):
+    """A group's record from its number on, which stays the same while the group is carried and its cells are whole."""
+
+    text: bytes
+    suppressed: int
+    generalized: int
+
+
 class GroupWriter:
     """Writes group records."""
 
-    def __init__(self, policy: Policy, number: int) -> None:
-        self._labels = [json.dumps(label, ensure_ascii=False) + ":" for label in policy.sensitive.hierarchy.labels]
-        self._head = f'{{"table":{json.dumps(policy.table)},"release":{number},"group":"g'
+    def __init__(self, policy: Policy) -> None:
+        hierarchy = policy.sensitive.hierarchy
+        self._labels = [json.dumps(label, ensure_ascii=False) + ":" for label in hierarchy.labels]
+        self._leaf_nodes = frozenset(hierarchy.leaf_node)
+        self._table = json.dumps(policy.table)
 
-    def write(self, group: int, record: GroupRecord, cells: Sequence[str]) -> bytes:
-        """One record. Cells stand in the order of their numbers, values in the hierarchy's order, "*" last."""
+    def head(self, number: int) -> bytes:
+        """What every record of a release begins with; a tail follows."""
+        return f'{{"table":{self._table},"release":{number},"group":"g'.encode()
+
+    def tail(self, group: int, record: GroupRecord, cells: Sequence[str]) -> Tail:
+        """Cells stand in the order of their numbers, values in the hierarchy's order, "*" last."""
         labels, shown = self._labels, record.shown
-        if shown[0][0] == 0:
+        suppressed = shown[0][1] if shown[0][0] == 0 else 0
+        if suppressed:
             shown = (*shown[1:], shown[0])
         values = ",".join([labels[node] + str(count) for node, count in shown])
-        return (
-            f'{self._head}{group}","formed":{record.formed},"cells":[{",".join(cells)}],'
-            f'"sensitive":{{{values}}},"counterfeits":0}}'
+        text = (
+            f'{group}","formed":{record.formed},"cells":[{",".join(cells)}],"sensitive":{{{values}}},"counterfeits":0}}'
         ).encode()
+        raised = [count for node, count in shown if node and node not in self._leaf_nodes]
+        return Tail(text, suppressed, sum(raised))
 
 
 def case_ids_json(case_ids: Iterable[str]) -> str:
@@ -85,16 +102,13 @@ def write_manifest(
     loss: Loss | None,
 ) -> bytes:
     """The manifest of a release, chained to the one before by its sha256."""
-    content = hashlib.sha256()
-    for record in records:
-        content.update(record + b"\n")
     return _compact(
         {
             "table": policy.table,
             "release": number,
             "previous": previous,
             "policy": policy.digest,
-            "content": content.hexdigest(),
+            "content": sha256(b"".join([record + b"\n" for record in records])),
             "engine": engine,
             "published_at": at,
             "rows": tally.rows,

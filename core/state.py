@@ -16,6 +16,7 @@ from core.keyed import Keyed
 from core.ledger import GroupRecord, Ledger
 from core.people import NOBODY, People, Person
 from core.policy import Policy
+from core.release import Tail
 from core.tree import NodeRecord, Rows, Tree
 
 ENGINE = "1.0"
@@ -42,6 +43,7 @@ class After(NamedTuple):
     people: People
     tree: Tree
     ledger: Ledger
+    tails: dict[int, Tail]
 
 
 class LazyPeople(Mapping[str, Person]):
@@ -87,6 +89,7 @@ class State:
         self.people = People(policy.attributes, self.keyed)
         self.tree = Tree(policy.attributes)
         self.ledger = Ledger(policy)
+        self.tails: dict[int, Tail] = {}  # what live groups' records looked like; empty is right too, only slower
 
     @classmethod
     def empty(cls, policy: Policy, key: bytes) -> "State":
@@ -111,7 +114,7 @@ class State:
         """Take over a sealed release, in place; costs what changed, or nothing if it was planned from this state."""
         after = change.after
         if after is not None and after.origin is self and after.release == self.meta.release:
-            self.people, self.tree, self.ledger = after.people, after.tree, after.ledger
+            self.people, self.tree, self.ledger, self.tails = after.people, after.tree, after.ledger, after.tails
             self.people.merge()
         else:
             self._write(change.people.items(), change.groups.items(), change.nodes.items())
@@ -123,6 +126,7 @@ class State:
         groups: Iterable[tuple[int, GroupRecord]],
         nodes: Iterable[tuple[int, NodeRecord]],
     ) -> None:
+        self.tails = {}
         self.ledger.extend(sorted(groups))
         self.tree.put(sorted(nodes))  # a parent's number is always smaller than its children's
         newcomers, exposed = [], []
