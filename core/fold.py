@@ -46,16 +46,18 @@ def fold(people: People, window: Window, number: int) -> Folded:
             else:
                 folded.misrouted.extend((partition, offset) for offset in delta[3] or ())
     rows = np.array([row for row, _ in known], dtype=np.int64)
+    changed = []
     for (row, delta), (_, before) in zip(known, people.persons(rows), strict=True):
         after = _after(before, delta, number)
-        if after == before:
+        if after is None:
             continue
+        changed.append((row, after))
         folded.touched.append(row)
         if before.group != NOBODY:
             folded.broken.add(before.group)
-        people.put(row, after._replace(group=NOBODY))
         if after.status == PRESENT:
             folded.arrived.append(row)
+    people.put(changed)
     first = len(people)
     _admit(people, newcomers, number)
     folded.touched.extend(range(first, len(people)))
@@ -86,13 +88,19 @@ def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: i
     )
 
 
-def _after(before: Person, delta: Delta, number: int) -> Person:
-    kind, changed, values, _, wish = delta
+def _after(before: Person, delta: Delta, number: int) -> Person | None:
+    """Somebody's new record, without a group; None if it is the one they had."""
+    kind, patch, values, _, wish = delta
     qid: Qid = before.qid
-    if changed is not None:
-        qid = tuple(old if new is None else new for old, new in zip(before.qid, changed, strict=True))
-    since = before.since if qid == before.qid else number
+    if patch is not None:
+        qid = (
+            patch if kind != PATCH else tuple(old if new is None else new for old, new in zip(qid, patch, strict=True))
+        )
     if values is None:
         values = before.values if kind == PATCH else ()
     guard = before.guard if wish is None else Guard(*wish) if wish else None
-    return before._replace(status=STATUS_AFTER[kind], qid=qid, since=since, values=values, guard=guard)
+    status = STATUS_AFTER[kind]
+    if (status, qid, values, guard) == (before.status, before.qid, before.values, before.guard):
+        return None
+    since = before.since if qid == before.qid else number
+    return Person(status, before.home, qid, values, NOBODY, before.exposures, since, guard)

@@ -210,14 +210,19 @@ class People:
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    def put(self, row: int, person: Person) -> None:
-        """Overwrite somebody's record, but for exposures. The leaf is the root until the tree settles it."""
-        for column, value in zip(self._columns, person.qid, strict=True):
-            column[row] = value
-        fixed = self._fixed
-        fixed["status"][row], fixed["home"][row], fixed["leaf"][row] = person.status, person.home, 0
-        fixed["group"][row], fixed["since"][row] = person.group, person.since
-        fixed["set"][row], fixed["guard"][row] = self.sets.code(person.values), self.guards.code(as_guard(person.guard))
+    def put(self, changed: Iterable[tuple[int, Person]]) -> None:
+        """Overwrite the records of people who are known, but for exposures. Their leaf is the root until settled."""
+        pairs = list(changed)
+        if not pairs:
+            return
+        rows = np.array([row for row, _ in pairs], dtype=np.int64)
+        status, home, qids, values, group, _, since, guards = zip(*(person for _, person in pairs), strict=True)
+        for column, numbers in zip(self._columns, zip(*qids, strict=True), strict=True):
+            column[rows] = numbers
+        fixed: dict[str, Any] = {"status": status, "home": home, "group": group, "since": since, "leaf": 0}
+        fixed |= {"set": self.sets.codes(values), "guard": self.guards.codes(map(as_guard, guards))}
+        for name, numbers in fixed.items():
+            self._fixed[name][rows] = numbers
 
     def extend(self, newcomers: Iterable[tuple[str, Person]]) -> None:
         """Append people who are not known yet, as they were stored."""

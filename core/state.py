@@ -129,7 +129,7 @@ class State:
         self.tails = {}
         self.ledger.extend(sorted(groups))
         self.tree.put(sorted(nodes))  # a parent's number is always smaller than its children's
-        newcomers, exposed = [], []
+        newcomers, changed, exposed = [], [], []
         for person_id, person in people:
             row = self.people.row(person_id)
             if row is None:
@@ -137,7 +137,8 @@ class State:
                 continue
             if person.group not in (NOBODY, self.people.group[row]):
                 exposed.append((row, person.group))
-            self.people.put(row, person)
+            changed.append((row, person))
+        self.people.put(changed)
         self.people.expose(*np.array(exposed, dtype=np.int64).reshape(-1, 2).T)
         self.people.extend(newcomers)
         self.people.merge()
