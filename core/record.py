@@ -77,6 +77,8 @@ class RecordReader:
 
     def read_values(self, raw: object) -> tuple[int, ...] | Reject:
         """The leaf codes of one label or of a list of them, sorted, each once."""
+        if type(raw) is str and (code := self._single.get(raw)) is not None:
+            return code
         labels: list[Any] = raw if type(raw) is list else [raw]
         codes: tuple[int, ...] = ()
         for label in labels:
