@@ -47,7 +47,7 @@ def run_worker(settings: Settings, *, debug: bool = False) -> int:
     # A release is planned in a thread; the event loop, and with it every heartbeat, gets its turn ten times as often.
     sys.setswitchinterval(0.0005)
     # Ingest makes and drops a dozen objects an event, none in a cycle; looking for cycles every 700 of them is in vain.
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(200_000, 20, 100)
     policy = load_policy(settings.policy_path)
     return asyncio.run(_run(settings, policy))
 

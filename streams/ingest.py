@@ -11,7 +11,8 @@ The steps, as in docs/protocol.md:
 Offsets are Redis's. A partition that is assigned to this worker is claimed there, loaded, and the consumer is put where
 Redis says. Kafka's own group offsets are committed now and then for whoever watches the lag, and never believed.
 
-A partition's commit is on its way while the next partition is folded, so Redis and this process work at the same time.
+While one partition's batch is on its way to Redis, another's is polled and folded: both work at the same time. A
+partition has one batch on its way at most, for what the commit answers decides where the next one belongs.
 """
 
 import asyncio
@@ -59,6 +60,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._is_aligned = False
         self._not_before: dict[int, float] = {}
         self._parts: dict[int, Partition] = {}
+        self._flights: dict[int, asyncio.Task[None]] = {}  # batches on their way to Redis, one a partition
         self._letters = DeadLetters(settings.kafka_servers, store)
         self._looked = self._committed = self._reported = 0.0
         self.accepted = self.rejected = self._told = 0
@@ -109,6 +111,9 @@ class Ingest(Service, ConsumerRebalanceListener):
 
     async def on_stop(self) -> None:
         consumer, self._consumer = self._consumer, None
+        for task in self._flights.values():
+            task.cancel()
+        await asyncio.gather(*self._flights.values(), return_exceptions=True)
         await self._letters.close()
         if consumer is not None:
             await stop_client(consumer)
@@ -175,31 +180,54 @@ class Ingest(Service, ConsumerRebalanceListener):
             await stop_client(consumer)
 
     async def _turn(self, consumer: AIOKafkaConsumer) -> None:
-        """One round of steps 1 to 3."""
+        """Steps 1 to 3 for the partitions that are not at it; those that are go on meanwhile."""
+        self._land()
         assigned = self._assigned
+        if assigned is None or self._must_align() or assigned != self._parts.keys():
+            await self._put_in_order(consumer, assigned)
+            return
+        idle = [number for number in self._parts if number not in self._flights]
+        partitions = [self._partition(number) for number in idle]
+        fetched: dict[TopicPartition, Sequence[Record]] = {}
+        if idle:
+            wait_ms = 0 if self._flights else _POLL_MS
+            fetched = await consumer.getmany(*partitions, timeout_ms=wait_ms, max_records=self._settings.batch)
+        if self._must_align():  # a rebalance has put the consumer where Kafka thinks it was
+            return
+        if fetched:
+            crash_point("ingest.1")
+        # Beyond the last record there may be the marks of transactions, which are no records but have offsets.
+        positions = {partition.partition: await consumer.position(partition) for partition in partitions}
+        is_frozen = await self._is_frozen() if len(fetched) < len(idle) else False
+        for number in idle:
+            part, records = self._parts[number], fetched.get(self._partition(number), ())
+            if records or positions[number] != part.offset or is_frozen:
+                self._flights[number] = asyncio.create_task(self._advance(part, records, positions[number]))
+        if fetched:
+            await asyncio.sleep(0)  # fold, and send to Redis, before more is polled
+        elif self._flights:
+            await asyncio.wait(self._flights.values(), timeout=_IDLE_S, return_when=asyncio.FIRST_COMPLETED)
+        await self._report(consumer)
+
+    def _must_align(self) -> bool:
+        return not self._is_aligned
+
+    def _land(self) -> None:
+        """Forget what is done; raise what it raised."""
+        for number in [number for number, task in self._flights.items() if task.done()]:
+            self._flights.pop(number).result()
+
+    async def _put_in_order(self, consumer: AIOKafkaConsumer, assigned: frozenset[int] | None) -> None:
+        """Nothing is under way while partitions come and go."""
+        if self._flights:
+            await asyncio.wait(self._flights.values())
+            self._land()
         if assigned is None:
             await asyncio.sleep(0.02)
             await consumer.getmany(timeout_ms=0)  # raises what went wrong with the group
             return
         await self._hold(assigned)
-        if not await self._align(consumer):
-            return
-        fetched = await consumer.getmany(timeout_ms=_POLL_MS, max_records=self._settings.batch)
-        if not self._is_aligned:  # a rebalance has put the consumer where Kafka thinks it was
-            return
-        if fetched:
-            crash_point("ingest.1")
-        # Beyond the last record there may be the marks of transactions, which are no records but have offsets.
-        positions = {number: await consumer.position(self._partition(number)) for number in self._parts}
-        is_frozen = await self._is_frozen() if len(fetched) < len(self._parts) else False
-        work = []
-        for number, part in self._parts.items():
-            records = fetched.get(self._partition(number), ())
-            if records or positions[number] != part.offset or is_frozen:
-                work.append(self._advance(part, records, positions[number]))
-        if work:
-            await asyncio.gather(*work)
-        await self._report(consumer)
+        await self._align(consumer)
 
     async def _hold(self, assigned: frozenset[int]) -> None:
         """Claim and load what is assigned, let go of the rest."""
@@ -238,25 +266,20 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._parts.pop(number, None)
         await self._letters.drop(number)
 
-    async def _align(self, consumer: AIOKafkaConsumer) -> bool:
-        """Put the consumer where Redis is. False if a rebalance came in between."""
-        if self._is_aligned:
-            return bool(self._parts) or await self._rest()
+    async def _align(self, consumer: AIOKafkaConsumer) -> None:
+        """Put the consumer where Redis is, unless a rebalance came in between."""
         for number in self._assigned or ():
             part = self._parts.get(number)
             if not self._is_assigned(number):
-                return False
+                return
             if part is None:  # claimed by another; Kafka will tell us, or it will be ours again
                 consumer.pause(self._partition(number))
             else:
                 consumer.resume(self._partition(number))
                 consumer.seek(self._partition(number), part.offset)
-        self._is_aligned = self._assigned is not None and bool(self._parts)
-        return self._is_aligned or await self._rest()
-
-    async def _rest(self) -> bool:
-        await self.sleep(_IDLE_S)
-        return False
+        self._is_aligned = self._assigned is not None
+        if self._assigned != self._parts.keys() or not self._parts:
+            await self.sleep(_IDLE_S)
 
     async def _is_frozen(self) -> bool:
         """Whether a release is frozen that some idle partition has not passed yet."""

@@ -97,15 +97,16 @@ class Partition:
         return Batch(self.offset, after, intake.accepted - already, marks, rejected, self._entries(seal))
 
     def _entries(self, seal: Seal) -> list[bytes | str]:
-        window = self.intake.window
-        entries: list[bytes | str] = []
+        """Field and value of everyone whose entry changed, by turns."""
+        people = list(self.intake.drain())
+        values = map(pack, map(self.intake.window.__getitem__, people))
+        entries: list[bytes | str] = [b""] * (2 * len(people))
         if type(seal) is PlainSeal:
-            for person in self.intake.drain():
-                entries += (person, pack(window[person]))
+            entries[::2], entries[1::2] = people, list(values)
             return entries
-        for person in self.intake.drain():
-            field = seal.field(person)
-            entries += (field, seal.close(WINDOW_KIND, field, person, pack(window[person])))
+        fields = [seal.field(person) for person in people]
+        sealed = [seal.close(WINDOW_KIND, *what) for what in zip(fields, people, values, strict=True)]
+        entries[::2], entries[1::2] = fields, sealed
         return entries
 
     async def commit(self, store: Store, batch: Batch) -> Reply:

@@ -2,10 +2,14 @@
 
 The default executor's threads are waited for at exit; a plan in the making would hold up a shutdown for as long as it
 takes, to no use: what is not sealed is made again.
+
+Cycles are not looked for meanwhile: such a computation makes millions of tuples and keeps them, and looking through
+them again and again takes as long as the computation.
 """
 
 import asyncio
 import contextlib
+import gc
 import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -29,10 +33,13 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
     def run() -> None:
         result, raised = None, None
+        gc.disable()
         try:
             result = function(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is awaited
             raised = error
+        finally:
+            gc.enable()
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, result, raised)
 
