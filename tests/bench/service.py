@@ -44,11 +44,13 @@ def ingest(local: Local, events: int, few: int) -> Figures:
             taken[kind].append(_ingest(local, table, count) if kind == "shoal" else _read(local, table, kind, count))
     found: Figures = {"events": events, "faust_events": few}
     for kind, rounds in taken.items():
-        found[f"{kind}_per_s"] = median(turn["events"] / turn["wall_s"] for turn in rounds)
-        found[f"{kind}_core_us"] = median(1e6 * turn["core_s"] / turn["events"] for turn in rounds)
-    for kind in _READERS:
-        found[f"of_{kind}"] = found["shoal_per_s"] / found[f"{kind}_per_s"]
-        found[f"of_{kind}_by_core"] = found[f"{kind}_core_us"] / found["shoal_core_us"]
+        found[f"{kind}_per_s"] = median(map(_rate, rounds))
+        found[f"{kind}_core_us"] = median(map(_core_us, rounds))
+    for kind in _READERS:  # within each round, because the machine may be busier in the next
+        pairs = list(zip(taken["shoal"], taken[kind], strict=True))
+        found[f"of_{kind}"] = median(_rate(ours) / _rate(theirs) for ours, theirs in pairs)
+        found[f"of_{kind}_by_core"] = median(_core_us(theirs) / _core_us(ours) for ours, theirs in pairs)
+    found["rounds"] = taken
     return found
 
 
@@ -79,6 +81,14 @@ def releases(local: Local, people: int, rounds: int = 3) -> Figures:
             cores.append(core_seconds(worker.pid) - core)
         found |= {"later_s": median(seconds), "later_core_s": median(cores), "settled": _memory(worker, empty, people)}
         return found
+
+
+def _rate(turn: Figures) -> float:
+    return float(turn["events"] / turn["wall_s"])
+
+
+def _core_us(turn: Figures) -> float:
+    return float(1e6 * turn["core_s"] / turn["events"])
 
 
 def _make_topics(local: Local, table: str) -> None:
