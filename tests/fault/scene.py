@@ -1,7 +1,10 @@
 """A table in trouble: its load, its workers, and what must be true of its topics when the trouble is over."""
 
 import asyncio
+import contextlib
 import json
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -127,6 +130,17 @@ class Scene(Table):
         with self.connect() as client:
             for key in self.keys:
                 client.unlink(key)
+
+
+def signal_all(worker: Worker, number: signal.Signals) -> None:
+    """Send a signal to a worker and every process it has started: asleep means that no part of it is awake."""
+    family = [worker.process.pid]
+    for pid in family:
+        with contextlib.suppress(OSError):
+            family += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    for pid in family:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def said(worker: Worker) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local import Local, Service
-from tests.fault.scene import PATIENCE_S, Scene
+from tests.fault.scene import PATIENCE_S, Scene, signal_all
 from tests.fault.test_crash_points import POINTS
 from tests.table import Worker
 
@@ -110,7 +110,7 @@ class _Trouble:
     def sleep(self) -> None:
         if self._awake:
             worker = self._dice.choice(self._awake)
-            os.kill(worker.process.pid, signal.SIGSTOP)
+            signal_all(worker, signal.SIGSTOP)
             self._asleep.append(worker)
 
     def wake(self) -> None:
@@ -137,7 +137,7 @@ class _Trouble:
     def _wake(self, worker: Worker) -> None:
         self._asleep.remove(worker)
         if worker.process.poll() is None:
-            os.kill(worker.process.pid, signal.SIGCONT)
+            signal_all(worker, signal.SIGCONT)
 
     def _tidy(self) -> None:
         """Those that ended are replaced. A service that is away at the wrong moment ends a start (3), nothing else."""

@@ -1,6 +1,5 @@
 """Workers that die at random moments, come and go, or wake up after they have been replaced."""
 
-import os
 import random
 import signal
 import time
@@ -8,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.fault.scene import PATIENCE_S, Scene
+from tests.fault.scene import PATIENCE_S, Scene, signal_all
 from tests.table import Worker, await_that
 
 
@@ -75,7 +74,7 @@ def _says(worker: Worker, text: str, count: int) -> Callable[[], bool]:
 
 def _sleep_and_wake(scene: Scene, sleeper: Worker) -> Worker:
     """SIGSTOP; another worker, which is returned, takes everything over and publishes; SIGCONT."""
-    os.kill(sleeper.process.pid, signal.SIGSTOP)
+    signal_all(sleeper, signal.SIGSTOP)
     try:
         other = scene.start()
         other.await_log("ingest.loaded", PATIENCE_S, count=scene.partitions)
@@ -84,7 +83,7 @@ def _sleep_and_wake(scene: Scene, sleeper: Worker) -> Worker:
         scene.ask()
         other.await_log("release.applied", PATIENCE_S)
     finally:
-        os.kill(sleeper.process.pid, signal.SIGCONT)
+        signal_all(sleeper, signal.SIGCONT)
     time.sleep(1.0)  # for whatever it has in its hands
     assert sleeper.process.poll() is None, sleeper.log
     return other
