@@ -144,8 +144,8 @@ class _Level:
         """Of the places where these segments may be cut, take the one nearest to the middle that leaves enough rows."""
         column = self._coded[position]
         if column.attribute.kind == "category":
-            for chosen, left, cut in self._between_siblings(position, here, ordered):
-                self._keep(ordered.segments[chosen], position, left, cut)
+            chosen, left, cut = self._between_siblings(position, here, ordered)
+            self._keep(ordered.segments[chosen], position, left, cut)
             return
         begins, sizes = ordered.begins[here], ordered.sizes[here]
         median = ordered.keys[begins + sizes // 2]
@@ -165,18 +165,29 @@ class _Level:
             cuts = np.array([cut for cut in rounded if cut is not None], dtype=np.float64)
             self._keep(ordered.segments[chosen[is_cut]], position, left[is_cut], cuts)
 
-    def _between_siblings(self, position: int, here: Rows, ordered: _Sorted) -> Iterable[tuple[Rows, Rows, Rows]]:
+    def _between_siblings(self, position: int, here: Rows, ordered: _Sorted) -> tuple[Rows, Rows, Rows]:
+        """All segments' permitted cuts stand in one ragged array, segment after segment; the best of each is taken."""
         hierarchy = self._coded[position].attribute.hierarchy
         assert hierarchy is not None
         lows, highs = self._tree.bounds(position, self.leaves[ordered.segments[here]])
-        for low, high in np.unique(np.stack([lows, highs]), axis=1).T.tolist():
-            same = here[(lows == low) & (highs == high)]
-            allowed = np.array(hierarchy.cuts(low, high), dtype=np.int64)
-            left = np.searchsorted(ordered.keys, (same[:, None] << self._shift) | allowed) - ordered.begins[same, None]
-            distance = self._distance(left, ordered.sizes[same, None])
-            best = np.argmin(distance, axis=1)[:, None]
-            can = np.take_along_axis(distance, best, 1)[:, 0] < FAR
-            yield same[can], np.take_along_axis(left, best, 1)[can, 0], allowed[best[can, 0]]
+        base = len(hierarchy.leaves) + 1
+        runs, which = np.unique(lows * base + highs, return_inverse=True)
+        cuts = [hierarchy.cuts(*divmod(run, base)) for run in runs.tolist()]
+        lengths = np.array([len(places) for places in cuts], dtype=np.int64)
+        can = lengths[which] > 0
+        here, which = here[can], which[can]
+        if not here.size:
+            return here, here, here
+        counts = lengths[which]
+        flat = np.array([place for places in cuts for place in places], dtype=np.int64)
+        allowed = flat[_ranges((np.cumsum(lengths) - lengths)[which], counts)]
+        owner = np.repeat(np.arange(len(here)), counts)
+        left = np.searchsorted(ordered.keys, (here[owner] << self._shift) | allowed) - ordered.begins[here][owner]
+        distance = self._distance(left, ordered.sizes[here][owner])
+        best = np.minimum.reduceat(distance, np.cumsum(counts) - counts)
+        at = np.flatnonzero((distance == best[owner]) & (distance < FAR))
+        at = at[np.r_[True, owner[at[1:]] != owner[at[:-1]]]] if at.size else at
+        return here[owner[at]], left[at], allowed[at]
 
     def _distance(self, left: Rows, sizes: Rows) -> Rows:
         """How far a cut is from the middle; out of reach where a side would be too small."""
