@@ -70,7 +70,7 @@ def test_the_worker_and_the_demo_profile_publish_what_replay_publishes(
         time.sleep(0.2)
 
     (script,) = _SERVICES["clinic"]["command"]
-    script = script.replace("/tmp/clinic", str(tmp_path / "clinic")).replace("/policy", str(policy.parent))
+    script = script.replace("/tmp/clinic", str(tmp_path / "clinic")).replace("/policy/", f"{policy.parent}/")
     subprocess.run(
         [*_SERVICES["clinic"]["entrypoint"], script], env=environ, cwd=tmp_path, check=True, capture_output=True
     )
