@@ -6,7 +6,6 @@ exit code; there is no half-working worker.
 """
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -22,6 +21,7 @@ from redis.exceptions import RedisError
 from core.policy import Policy
 from core.state import State
 from streams.connection import is_passing, without_secret
+from streams.crew import Crew, processes_for
 from streams.errors import GuaranteeError, ServiceError, StreamsError
 from streams.identity import identity_of
 from streams.ingest import Ingest
@@ -34,6 +34,7 @@ from streams.settings import Settings
 from streams.store import LostError, Store, TableMeta, check_identity
 from streams.topics import Topics, ensure_topics
 from streams.trigger import Trigger
+from streams.tuning import tune
 from streams.web import add_views
 
 _STOP_S = 15.0
@@ -44,10 +45,7 @@ _PATIENCE = 150
 def run_worker(settings: Settings, *, debug: bool = False) -> int:
     """Run until a signal ends it, and return 0. Raises StreamsError, with its exit code, for whatever else ends it."""
     configure_log(settings.log_format, settings.log_level, debug=debug)
-    # A release is planned in a thread; the event loop, and with it every heartbeat, gets its turn ten times as often.
-    sys.setswitchinterval(0.0005)
-    # Ingest makes and drops a dozen objects an event, none in a cycle; looking for cycles every 700 of them is in vain.
-    gc.set_threshold(200_000, 20, 100)
+    tune()
     policy = load_policy(settings.policy_path)
     return asyncio.run(_run(settings, policy))
 
@@ -139,7 +137,12 @@ async def _begin(
 
 @asynccontextmanager
 async def _services(settings: Settings, policy: Policy, store: Store, partitions: int, end: Any) -> AsyncIterator[None]:
-    ingest = Ingest(settings, policy, store, partitions, end)
+    count = processes_for(settings, partitions)
+    ingest = (
+        Crew(settings, policy.table, partitions, count, end)
+        if count
+        else Ingest(settings, policy, store, partitions, end)
+    )
     planner = Planner(settings, policy, store, partitions, end)
     app = make_app(settings, policy, planner)
     add_views(app, store, ingest, planner)

@@ -44,6 +44,7 @@ class Settings(BaseModel):
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 8
     replication: Annotated[int, Field(ge=1, le=100)] = 1
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = 4_000
+    ingest_processes: Annotated[int, Field(ge=0, le=64)] | None = None  # 0: in the worker's own; None: by processors
     session_s: Annotated[float, Field(ge=1, le=600)] = 10.0
     connect_s: Annotated[float, Field(gt=0, le=600)] = 15.0
     log_format: Literal["text", "json"] = "text"
@@ -86,6 +87,16 @@ class Settings(BaseModel):
     @property
     def state_key_bytes(self) -> bytes | None:
         return None if self.state_key is None else self.state_key.get_secret_value().encode()
+
+    def environ(self, without: Collection[str] = ()) -> dict[str, str]:
+        """These settings as variables for a process of our own. Holds secrets."""
+        found: dict[str, str] = {}
+        for field in type(self).model_fields:
+            value = getattr(self, field)
+            if value is not None and field not in without:
+                text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+                found[PREFIX + field.upper()] = text
+        return found
 
     @property
     def policy_path(self) -> Path:

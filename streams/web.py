@@ -9,14 +9,14 @@ from typing import Any
 import faust
 from redis.exceptions import RedisError
 
-from streams.ingest import Ingest
+from streams.crew import Progress
 from streams.planner import Planner
 from streams.store import Store
 
 _ASK_S = 2.0
 
 
-def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner) -> None:
+def add_views(app: faust.App, store: Store, ingest: Progress, planner: Planner) -> None:
     """The two views. Neither says anything about people."""
 
     @app.page("/health", name="health")
@@ -29,7 +29,7 @@ def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner) ->
         return view.json(found, status=200 if found["ready"] else 503)
 
 
-async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[str, Any]:
+async def readiness(store: Store, ingest: Progress, planner: Planner) -> Mapping[str, Any]:
     """What `/ready` answers."""
     try:
         found = await asyncio.wait_for(store.redis.hmget(store.key("meta"), ["release", "sent"]), _ASK_S)
