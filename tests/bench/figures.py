@@ -1,5 +1,6 @@
 """Figures and how they are taken: medians, seconds of a core, memory of a process, and the machine they come from."""
 
+import contextlib
 import multiprocessing
 import os
 import platform
@@ -62,20 +63,33 @@ def _run_apart(sender: Any, work: Callable[..., Figures], arguments: Sequence[ob
 
 
 def core_seconds(pid: int) -> float:
-    """The seconds of a core that a process and all its threads have used."""
+    """The seconds of a core that a process has used, with its threads and all processes under it."""
+    return sum(_core_seconds(each) for each in _family(pid))
+
+
+def memory_mib(pid: int) -> Figures:
+    """What a process and those under it hold now, and held at most (each at its own moment)."""
+    found = {"VmRSS": 0.0, "VmHWM": 0.0}
+    for each in _family(pid):
+        for line in Path(f"/proc/{each}/status").read_text(encoding="ascii").splitlines():
+            name, _, rest = line.partition(":")
+            if name in found:
+                found[name] += int(rest.split()[0]) / 1024
+    return {"now_mib": found["VmRSS"], "peak_mib": found["VmHWM"]}
+
+
+def _core_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * _TICK_S
 
 
-def memory_mib(pid: int) -> Figures:
-    """What a process holds now and held at most."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    found = {
-        name: int(rest.split()[0]) / 1024
-        for name, _, rest in (line.partition(":") for line in lines)
-        if rest.strip().endswith("kB")
-    }
-    return {"now_mib": found["VmRSS"], "peak_mib": found["VmHWM"]}
+def _family(pid: int) -> list[int]:
+    found = [pid]
+    for process in found:  # grows while it is read: children of children follow
+        for thread in list(Path(f"/proc/{process}/task").iterdir()):
+            with contextlib.suppress(OSError):  # a thread may have ended meanwhile
+                found += map(int, (thread / "children").read_text(encoding="ascii").split())
+    return found
 
 
 def mib(size: float) -> float:
