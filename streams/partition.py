@@ -12,7 +12,7 @@ so an id stays unsettled into it, until the release is applied and the partition
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from msgpack import UnpackException
 from msgpack import unpackb as _unpack
@@ -21,12 +21,16 @@ from core.event import Reject
 from core.intake import STATUS_AFTER, Delta, Intake
 from core.policy import Policy
 from streams.codec import JSON, MSGPACK, decode_event
-from streams.records import Mark, delta_of, pack, status_of
+from streams.records import Mark, pack, status_of, unpack
 from streams.seal import PlainSeal, Seal
 from streams.store import FencedError, LostError, Store, people_keys
 
 WINDOW_KIND: Final = b"window"
 PERSON_KIND: Final = b"person"
+# A window's log is rewritten when it holds this many deltas more than twice its people.
+_MOST_LOGGED: Final = 200_000
+_ENTRY: Final = 10_000
+_READ: Final = 16
 
 
 class Record(Protocol):
@@ -46,7 +50,8 @@ class Batch(NamedTuple):
     accepted: int
     marks: list[bytes]
     rejected: dict[int, Record]
-    entries: list[bytes | str]
+    entries: list[bytes]
+    """For the window's log; an empty one first says that the rest replaces what is there."""
 
 
 class Reply(NamedTuple):
@@ -73,6 +78,7 @@ class Partition:
         self.settled = settled  # the last release whose homes this roster knows
         self.barrier = barrier  # where the open window ends, if that is known yet
         self.intake = intake
+        self.logged = 0  # how many deltas the window's log holds, the replaced ones among them
         self.rejected: dict[int, Record] = {}  # what the marks in Redis stand for, as far as it is in memory
 
     def split(self, records: Sequence[Record], position: int) -> tuple[Sequence[Record], Sequence[Record], int]:
@@ -94,20 +100,22 @@ class Partition:
             if refused is not None:
                 marks.append(pack(Mark(record.offset, str(refused.reason), refused.field, refused.op)))
                 rejected[record.offset] = record
-        return Batch(self.offset, after, intake.accepted - already, marks, rejected, self._entries(seal))
+        return Batch(self.offset, after, intake.accepted - already, marks, rejected, self._changes(seal))
 
-    def _entries(self, seal: Seal) -> list[bytes | str]:
-        """Field and value of everyone whose entry changed, by turns."""
-        people = list(self.intake.drain())
-        values = map(pack, map(self.intake.window.__getitem__, people))
-        entries: list[bytes | str] = [b""] * (2 * len(people))
-        if type(seal) is PlainSeal:
-            entries[::2], entries[1::2] = people, list(values)
-            return entries
-        fields = [seal.field(person) for person in people]
-        sealed = [seal.close(WINDOW_KIND, *what) for what in zip(fields, people, values, strict=True)]
-        entries[::2], entries[1::2] = fields, sealed
-        return entries
+    def _changes(self, seal: Seal) -> list[bytes]:
+        """Everyone whose delta changed, as one entry of the window's log; the whole window, should that be shorter."""
+        window, touched = self.intake.window, list(self.intake.drain())
+        self.logged += len(touched)
+        if self.logged <= _MOST_LOGGED + 2 * len(window):
+            return [self._entry(seal, touched)] if touched else []
+        self.logged = len(window)
+        people = list(window)
+        return [b"", *(self._entry(seal, people[at : at + _ENTRY]) for at in range(0, len(people), _ENTRY))]
+
+    def _entry(self, seal: Seal, people: list[str]) -> bytes:
+        flat: list[Any] = [None] * (2 * len(people))
+        flat[::2], flat[1::2] = people, [self.intake.window[person] for person in people]
+        return seal.close(WINDOW_KIND, _place(self.window, self.number), "", pack(flat))
 
     async def commit(self, store: Store, batch: Batch) -> Reply:
         """Step 3: one script that takes all of the batch or nothing.
@@ -116,7 +124,7 @@ class Partition:
         then ahead of Redis and has to be thrown away.
         """
         what = (self.number, self.token, batch.before, self.window, batch.after, batch.accepted)
-        rest = (len(batch.marks), *batch.marks, *batch.entries)
+        rest: tuple[int | bytes, ...] = (len(batch.marks), *batch.marks, *batch.entries)
         answer = await store.run("commit", *what, self.settled, *rest)
         if answer[0] == b"unsettled":
             await self.settle(store, int(answer[1]))
@@ -134,6 +142,7 @@ class Partition:
             # Whom the window brought is unsettled in the next one, until this one's release is applied.
             self.intake.unsettled = {person for person, delta in self.intake.window.items() if delta[3] is not None}
             self.intake.cut()
+            self.logged = 0
         return Reply(int(applied), bool(passed), int(waiting))
 
     async def settle(self, store: Store, applied: int) -> None:
@@ -176,17 +185,20 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     barrier = int(frozen[1]) if frozen[0] is not None and int(frozen[0]) == window and frozen[1] is not None else None
     intake = Intake(policy, roster, deltas)
     intake.unsettled = unsettled
-    return Partition(number, token, offset, window, applied, barrier, intake)
+    part = Partition(number, token, offset, window, applied, barrier, intake)
+    part.logged = len(deltas)
+    return part
 
 
 async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
-    """What is in Redis of one partition's part of a window."""
-    opened = store.seal.open
+    """What one partition's part of a window comes to: its log, later entries over earlier ones."""
     found: dict[str, Delta] = {}
-    async for chunk in store.scan(f"window:{window}:{partition}"):
-        for field, value in chunk:
-            person, raw = opened(WINDOW_KIND, field, value)
-            found[person] = delta_of(raw)
+    key, place, at = store.key(f"window:{window}:{partition}"), _place(window, partition), 0
+    while entries := await store.redis.lrange(key, at, at + _READ - 1):
+        for entry in entries:
+            flat = unpack(store.seal.open(WINDOW_KIND, place, entry)[1])
+            found.update(zip(flat[::2], flat[1::2], strict=True))
+        at += len(entries)
     return found
 
 
@@ -202,6 +214,11 @@ async def _read_roster(store: Store, partition: int) -> dict[str, int]:
             person, raw = opened(PERSON_KIND, field, value)
             roster[person] = status_of(raw)
     return roster
+
+
+def _place(window: int, partition: int) -> bytes:
+    """What an entry of a window's log is bound to: it is of no other window and no other partition."""
+    return f"{window}:{partition}".encode()
 
 
 def _offset(record: Record) -> int:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 
 import msgpack
 
-from core.intake import Delta
 from core.state import GroupRecord, Meta, NodeRecord, Person
 
 FORMAT = 1
@@ -52,10 +51,6 @@ def group_of(raw: bytes) -> GroupRecord:
 
 def node_of(raw: bytes) -> NodeRecord:
     return NodeRecord(*unpack(raw))
-
-
-def delta_of(raw: bytes) -> Delta:
-    return cast(Delta, unpack(raw))
 
 
 def mark_of(raw: bytes) -> Mark:

@@ -10,7 +10,7 @@ topic, n a release, s a shard.
 | people:p:s      | hash | id → person, in 32 shards for each home partition |
 | groups:s        | hash | number → group record; tree: node → node record |
 | ingest          | hash | offset:p, window:p, token:p, floor:p, accepted:n; token:triggers, trigger, fired |
-| window:n:p      | hash | id → delta: what the window of release n comes to so far |
+| window:n:p      | list | id, delta, id, delta…, a batch an element: what the window of release n comes to so far |
 | rejects:p       | list | marks of rejected records that are not dead letters yet; rejects:triggers likewise |
 | barrier         | hash | release, trigger, at, given:p, mark:p: a release that is frozen and not sealed |
 | stage:n:…       | hash | what release n will change, key by key, and its outbox; stage:n:keys, stage:n:chunks |

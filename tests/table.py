@@ -119,7 +119,7 @@ class Table:
     def environment(self, **settings: str) -> dict[str, str]:
         chosen = {
             "POLICY": str(self.policy_path), "KEY": KEY, "PARTITIONS": str(self.partitions), "WEB_PORT": "0",
-            "SESSION_S": "2", "CONNECT_S": "10", **settings,
+            "SESSION_S": "2", "INGEST_PROCESSES": "0", "CONNECT_S": "10", **settings,
         }  # fmt: skip
         return {**environment(self.kafka, self.redis, **chosen), "PYTHONUNBUFFERED": "1"}
 

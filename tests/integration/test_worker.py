@@ -1,6 +1,7 @@
 """The worker as a process: events in, releases out; what it refuses; what it says; what it never says."""
 
 import json
+import os
 import signal
 import time
 import urllib.request
@@ -89,6 +90,41 @@ def test_two_workers_share_the_partitions_and_one_plans(make: Any) -> None:
     table.await_releases(2)
     assert "release.published" in other.log
     table.await_dead_letters(14)
+    table.judge()
+
+
+def test_ingest_in_processes_of_its_own_begins_and_ends_with_the_worker(make: Any) -> None:
+    table = make()
+    worker = table.start(INGEST_PROCESSES="2")
+    worker.await_log("planner.ready")
+    table.send(mixture(0, 300))
+    table.request()
+    table.await_releases(1)
+    crew = children(worker.process.pid)
+    assert len(crew) == 2
+    assert worker.stop() == 0
+    assert not any(map(is_alive, crew))
+
+    worker = table.start(INGEST_PROCESSES="2")
+    worker.await_log("planner.ready")
+    crew = children(worker.process.pid)
+    worker.kill()
+    await_that(lambda: not any(map(is_alive, crew)), 10)
+
+    worker = table.start(INGEST_PROCESSES="2")
+    worker.await_log("planner.ready")
+    os.kill(children(worker.process.pid)[0], signal.SIGKILL)
+    assert worker.wait() == 1, "there is no half-working worker"
+    assert "ended unasked" in worker.log.splitlines()[-1]
+
+    worker = table.start(INGEST_PROCESSES="2", CRASH_AT="ingest.3")
+    worker.await_log("ingest.loaded")
+    table.send(mixture(300, 100))
+    assert worker.wait() == -signal.SIGKILL
+    table.request()
+    table.start(INGEST_PROCESSES="2")
+    table.await_releases(2)
+    table.await_dead_letters(16)
     table.judge()
 
 
@@ -348,6 +384,17 @@ def test_nothing_of_a_person_appears_in_a_log_or_a_header(make: Any) -> None:
         assert b"canary" not in b"".join(ours.values())
     for release in table.releases():
         assert b"canary" not in release.manifest + b"".join(release.records) + b"".join(release.headers.values())
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def make_external(kafka: str, table: Table) -> None:
