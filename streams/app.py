@@ -86,6 +86,8 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     """
     table, servers = policy.table, settings.kafka_servers
     await store.connect(settings.connect_s)
+    for name in [] if settings.embedded else await store.check_server():
+        get_log(table=table).warning("redis.forgetful", setting=name)
     partitions = await ensure_topics(
         servers,
         table,

@@ -40,7 +40,7 @@ from streams.log import get_log
 from streams.publish import Publisher, check_sealed, check_story, manifest_headers, refuse_external
 from streams.reader import open_reader, read_ends, read_to_end
 from streams.records import Mark, pack
-from streams.redo import Barrier, Chunk, DisturbedError, Redo, chunks_of, foreign_ids, load_state
+from streams.redo import Barrier, Chunk, DisturbedError, Redo, chunks_of, counts_after, foreign_ids, load_state
 from streams.settings import Settings
 from streams.store import TRIGGERS, FencedError, LostError, RedisError, Store, TableMeta
 from streams.thread import in_thread
@@ -267,7 +267,8 @@ class Planner(Service):
             count = await redo.stage(release, chunks)
             crash_point("release.5")
             meta = made.change.meta
-            await redo.seal(release, state.meta.manifest, str(meta.manifest), pack(tuple(meta)), count)
+            counts = counts_after(made, state, (await self._meta()).counts)
+            await redo.seal(release, state.meta.manifest, str(meta.manifest), pack(tuple(meta)), count, counts)
             crash_point("release.6")
             self._state = None  # until it is what Redis says again
             self._log.info("release.sealed", release=release, chunks=count)

@@ -43,13 +43,14 @@ from streams.records import Mark, pack
 from streams.redo import OUTBOX, foreign_ids
 from streams.seal import make_seal
 from streams.settings import Settings
-from streams.store import SHARDS, TRIGGERS, Store, meta_fields, shard_of
+from streams.store import SHARDS, TRIGGERS, Counts, Store, meta_fields, shard_of
 from streams.thread import in_thread
 from streams.topics import Topics, partition_counts
 from streams.trigger import Trigger, read_trigger
 
 _CHUNK = 1_000
 _POLL_MS = 200
+_KINDS = ("people", "groups", "tree")
 
 
 def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
@@ -315,7 +316,10 @@ async def _write(
     ingest: dict[str, str] = {"trigger": str(replayed.trigger + 1), "fired": repr(replayed.fired)}
     for number, offset in enumerate(replayed.offsets):
         ingest |= {f"offset:{number}": str(offset), f"window:{number}": str(release + 1)}
-    fields = meta_fields(identity_of(settings, policy, store), len(replayed.offsets), time.time(), state.meta)
+    sizes = {kind: sum(len(pairs) // 2 for key, pairs in entries.items() if key.startswith(kind)) for kind in _KINDS}
+    counts = Counts(*sizes.values())
+    identity = identity_of(settings, policy, store)
+    fields = meta_fields(identity, len(replayed.offsets), time.time(), state.meta, counts)
     pipeline = store.redis.pipeline(transaction=True)
     pipeline.hset(store.key("ingest"), mapping=ingest)
     pipeline.hset(store.key("meta"), mapping=fields)

@@ -16,9 +16,9 @@ from streams.errors import InputError
 from streams.partition import MovedError, Partition, load_partition
 from streams.policyfile import load_policy
 from streams.records import Mark, mark_of, pack
-from streams.redo import Chunk, DisturbedError, Redo, chunks_of, foreign_ids, load_state
+from streams.redo import Chunk, DisturbedError, Redo, chunks_of, counts_after, foreign_ids, load_state
 from streams.seal import make_seal
-from streams.store import TRIGGERS, FencedError, LostError, Store, check_identity
+from streams.store import TRIGGERS, Counts, FencedError, LostError, Store, check_identity
 from tests.table import KEY, POLICY, insert
 
 PARTITIONS = 2
@@ -85,7 +85,8 @@ async def finish(store: Store, policy: Policy, number: int, at: str | None = Non
     made = plan(state, Window(at, windows), policy, number)
     count = await redo.stage(number, chunks_of(made, foreign_ids(made, state, windows), [], store.seal))
     sealed = made.change.meta
-    await redo.seal(number, state.meta.manifest, str(sealed.manifest), pack(tuple(sealed)), count)
+    counts = counts_after(made, state, meta.counts)
+    await redo.seal(number, state.meta.manifest, str(sealed.manifest), pack(tuple(sealed)), count, counts)
     await redo.sent(number)
     await redo.apply(number)
 
@@ -214,6 +215,31 @@ async def test_an_applied_release_is_the_state_and_its_windows_are_gone(store: S
     assert names <= {b"meta", b"ingest", b"people", b"groups", b"tree"}, "nothing of the release's making is left"
 
 
+async def test_a_state_of_which_a_part_is_missing_is_not_loaded(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    await take(store, parts[0], *(insert(number) for number in range(40)))
+    await release(store, policy, *parts)
+    meta = await store.meta()
+    assert meta is not None
+    assert meta.counts.people == 40
+    doomed = next(name for name in await contents(store) if b":people:" in name)
+    await store.redis.delete(doomed)
+    with pytest.raises(LostError):
+        await load_state(store, policy, KEY.encode(), meta)
+
+
+async def test_a_redis_that_evicts_keys_is_refused(store: Store) -> None:
+    before = await store.redis.config_get("maxmemory-policy")
+    try:
+        await store.redis.config_set("maxmemory-policy", "allkeys-lru")
+        with pytest.raises(InputError, match="noeviction"):
+            await store.check_server()
+        await store.redis.config_set("maxmemory-policy", "noeviction")
+        assert await store.check_server() == []
+    finally:
+        await store.redis.config_set("maxmemory-policy", next(iter(before.values())))
+
+
 async def test_a_running_roster_is_the_one_that_would_be_read_back(store: Store, policy: Policy) -> None:
     parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
     events: list[Any] = [insert(number) for number in range(30)]
@@ -265,7 +291,7 @@ async def test_a_seal_over_a_stage_that_lost_a_chunk_is_refused(store: Store, po
     count = await redo.stage(1, [Chunk("tree", [b"0", b"x"]), Chunk("groups:1", [b"1", b"y"])])
     await store.redis.srem(store.key("stage:1:chunks"), "1")
     with pytest.raises(DisturbedError):
-        await redo.seal(1, None, "d", b"", count)
+        await redo.seal(1, None, "d", b"", count, Counts())
     meta = await store.meta()
     assert meta is not None
     assert meta.release == 0
@@ -283,7 +309,7 @@ async def test_a_former_planner_can_neither_stage_nor_seal_nor_apply(store: Stor
         former.freeze(1, 1, None, 0.0, {}),
         former.skip(5),
         former.stage(1, [Chunk("tree", [b"0", b"x"])]),
-        former.seal(1, None, "d", b"", 0),
+        former.seal(1, None, "d", b"", 0, Counts()),
         former.sent(1),
         former.apply(1),
     ):

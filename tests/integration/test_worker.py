@@ -44,9 +44,12 @@ def test_every_event_is_in_a_release_or_a_dead_letter_once_and_restarts_change_n
     worker.await_log("planner.ready")
     table.send(mixture(0, 400))
     table.send([b"junk", b"[]", b'{"op":"external"}'], partition=3)
+    wishes: list[Any] = ["asthma", "", {"node": "lupus", "bound": 0.25}, {"node": None}, {"node": "*"}]
+    table.send([{"op": "update", "id": f"p{n}", "guard": wish} for n, wish in enumerate(wishes * 3)])
     table.request(b'{"op":"release","at":"2026-01-01T00:00:00Z"}')
     table.await_releases(1)
     table.send([{"op": "delete", "id": f"p{number}"} for number in range(0, 400, 7)])
+    table.send([{"op": "update", "id": f"p{n}", "guard": wish} for n, wish in enumerate(wishes, start=1)])
     assert worker.stop() == 0
     table.send(mixture(400, 100))
     table.request()
@@ -83,7 +86,7 @@ def test_two_workers_share_the_partitions_and_one_plans(make: Any) -> None:
     table.await_releases(1)
     planner = next(worker for worker in workers if "release.published" in worker.log)
     other = workers[1 - workers.index(planner)]
-    assert "release.frozen" not in other.log
+    assert sum(worker.log.count("release.published") for worker in workers) == 1
     planner.kill()
     table.send(mixture(300, 50))
     table.request()
