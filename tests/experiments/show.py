@@ -196,11 +196,45 @@ def show_zipf(figures: Figures) -> Shown:
     return Shown({"zipf.png": Plot(panels)}, _table(releases, columns))
 
 
+def show_long(figures: Figures) -> Shown:
+    runs = figures["runs"]
+
+    def panel(title: str, key: str, y: str, *, is_percent: bool = False) -> Panel:
+        lines = [Line(f"headroom {run['headroom']}", *_points(run["releases"], "release", key)) for run in runs]
+        return Panel(title, "release", y, lines, is_percent=is_percent)
+
+    panels = [
+        panel("Withheld", "withheld_share", "of the people", is_percent=True),
+        panel("Suppressed or raised", "hidden_share", "of the values", is_percent=True),
+        panel("People per group", "average_group", "people"),
+        panel("NCP", "ncp", "of the domain", is_percent=True),
+    ]
+    columns = {
+        "headroom": ("headroom", ""),
+        "release": ("release", ""),
+        "regions": ("cells", ","),
+        "withheld": ("withheld_share", "%%"),
+        "suppressed or raised": ("hidden_share", "%%"),
+        "people per group": ("average_group", ".2f"),
+        "NCP": ("ncp", "%"),
+        "max_breach": ("max_breach", ".4f"),
+        "seconds to plan": ("plan_s", ".2f"),
+    }
+    rows = [
+        {"headroom": run["headroom"], **found}
+        for run in runs
+        for found in run["releases"]
+        if found["release"] == 1 or found["release"] % 20 == 0
+    ]
+    return Shown({"long.png": Plot(panels)}, _table(rows, columns))
+
+
 SHOW: dict[str, Callable[[Figures], Shown]] = {
     "adult": show_adult,
     "synthea": show_synthea,
     "rounds": show_rounds,
     "zipf": show_zipf,
+    "long": show_long,
 }
 
 

@@ -66,6 +66,13 @@ def test_the_zipf_crowd_is_published_nearly_whole(quick: Path) -> None:
     assert all(found["present"] == 2000 for found in figures["releases"])
 
 
+def test_a_long_series_is_run_with_less_and_more_headroom(quick: Path) -> None:
+    tight, wide = run("long", quick)["runs"]
+    assert [found["release"] for found in tight["releases"]] == [1, 5]
+    assert tight["headroom"] < wide["headroom"]
+    assert tight["releases"][-1]["ncp"] < wide["releases"][-1]["ncp"]
+
+
 def test_a_name_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         main(["nonsense", "--out", str(tmp_path)])
