@@ -12,7 +12,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from tests.experiments.series import Figures, save
+from tests.experiments.series import Figures, engine_digest, save
 from tests.experiments.show import SHOW
 
 MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -29,9 +29,9 @@ def main(arguments: list[str] | None = None) -> None:
         if name not in SHOW:
             parser.error(f"there is no experiment {name}")
     for name in options.names:
-        begun = time.perf_counter()
+        begun, engine = time.perf_counter(), engine_digest()  # before: others may be at work on it meanwhile
         figures = import_module(f"tests.experiments.{name}").experiment(_say, quick=options.quick)
-        save(figures, options.out / f"{name}.json")
+        save(figures, options.out / f"{name}.json", engine)
         write_plots(name, options.out)
         _say(f"{name}: {time.perf_counter() - begun:.0f} s")
     if options.page:
@@ -50,8 +50,14 @@ def write_plots(name: str, folder: Path) -> None:
 
 
 def fill(page: str, folder: Path) -> str:
-    """The page with the tables of the figures in a folder."""
-    return MARK.sub(lambda mark: f"{mark[1]}\n{SHOW[mark[2]](load(mark[2], folder)).text}\n\n{mark[3]}", page)
+    """The page with the tables of the figures in a folder, each with the engine that it was made with."""
+
+    def table(mark: re.Match[str]) -> str:
+        figures = load(mark[2], folder)
+        engine = f"engine `{figures['engine']}`" if "engine" in figures else "an earlier engine, not recorded"
+        return f"{mark[1]}\n{SHOW[mark[2]](figures).text}\n\nMade with {engine}.\n\n{mark[3]}"
+
+    return MARK.sub(table, page)
 
 
 def _say(sentence: str) -> None:

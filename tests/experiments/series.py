@@ -1,5 +1,6 @@
 """Runs the engine over a series of true tables and measures every release."""
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +17,8 @@ from core.policy import Policy
 from core.published import Published, read_published
 from core.query import Numbers, Query, count_true, estimate, query_error, truth_of
 from core.state import State
+
+CORE = Path(__file__).resolve().parents[2] / "core"
 
 Codes = tuple[int | float, ...]
 Record = tuple[Codes, tuple[int, ...]]  # quasi-identifiers and sorted values, in codes
@@ -103,10 +106,18 @@ def column(releases: Iterable[Figures], name: str) -> Numbers:
     return np.array([figures[name] for figures in releases], dtype=np.float64)
 
 
-def save(figures: Figures, path: Path) -> None:
-    """Write figures as JSON, floats short enough to read."""
+def engine_digest() -> str:
+    """Which engine is being run: a digest of core's sources, the auditor aside, which changes no release."""
+    digest = hashlib.sha256()
+    for path in sorted(CORE.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def save(figures: Figures, path: Path, engine: str) -> None:
+    """Write figures as JSON, floats short enough to read, with the engine they were made with."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(_rounded(figures), indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps({"engine": engine, **_rounded(figures)}, indent=1) + "\n", encoding="utf-8")
 
 
 def _rounded(value: Any) -> Any:
