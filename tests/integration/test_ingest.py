@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 
 from core.policy import Policy
 from core.state import ENGINE, State
-from streams.deadletter import DeadLetterBox, sent_offsets, target_of
+from streams.deadletter import DeadLetterBox, DeadLetters, sent_offsets, target_of
 from streams.errors import GuaranteeError
 from streams.ingest import Ingest
 from streams.partition import read_window
@@ -196,3 +196,30 @@ async def test_letters_found_on_the_topic_are_not_sent_again(kafka: str, running
     assert found == [b"a", b"b", b"c"]
     await first.close()
     await second.close()
+
+
+async def test_a_partition_may_be_let_go_while_its_letters_are_being_sent(kafka: str, running: Running) -> None:
+    """As in a rebalance; its next owner sends what is missing, and nothing twice."""
+    topics, store, count = Topics(running.policy.table), running.store, 6_000
+    source = TopicPartition(topics.events, 0)
+    producer = await send(kafka, topics.events, [b"junk %d" % number for number in range(count)], 0)
+    await producer.stop()
+    marks = [pack(Mark(offset, "bad-json", None, None)) for offset in range(count)]
+    for start in range(0, count, 1_000):
+        await store.redis.rpush(store.key("rejects:0"), *marks[start : start + 1_000])
+    letters = DeadLetters([kafka], store)
+    sending = asyncio.create_task(letters.run())
+    try:
+        for pause_s in (0.05, 0.2, 0.4, 0.6):
+            await letters.hold(source, await store.claim("0"), {})
+            await asyncio.sleep(pause_s)
+            await asyncio.wait_for(letters.drop(0), 10)
+        await letters.hold(source, await store.claim("0"), {})
+        await asyncio.wait_for(letters.drained(0), 30)
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        await letters.close()
+    async with open_reader([kafka]) as consumer:
+        found = [r.value async for chunk in read_to_end(consumer, target_of(topics), 0) for r in chunk]
+    assert sorted(found) == sorted(b"junk %d" % number for number in range(count))
