@@ -38,6 +38,7 @@ _AT_ONCE = 2_000
 _TRANSACTION_S = 20.0
 _LOOK_S = 2.0
 _PAUSE_S = 0.1
+_LET_GO_S = 5.0
 
 
 class DeadLetterBox:
@@ -177,6 +178,7 @@ class DeadLetters:
         self._marked: dict[int, int] = {}
         self._has_marks = asyncio.Event()
         self._round = asyncio.Event()
+        self._under_way: tuple[int, asyncio.Task[bool]] | None = None
         self._log = get_log(table=store.table)
 
     async def hold(self, source: TopicPartition, token: str, memory: MutableMapping[int, Record]) -> None:
@@ -188,7 +190,13 @@ class DeadLetters:
         self.mark(number)
 
     async def drop(self, number: int) -> None:
+        """Let go of a partition. What is being sent for it is left to its next owner to find, or to send."""
         box, _ = self._boxes.pop(number, (None, None))
+        if self._under_way is not None and self._under_way[0] == number:
+            # A producer that is stopped in the middle of a transaction would let its sender wait for ever.
+            task = self._under_way[1]
+            task.cancel()
+            await asyncio.wait({task}, timeout=_LET_GO_S)
         if box is not None:
             await box.close()
 
@@ -214,13 +222,24 @@ class DeadLetters:
                 for number in self._boxes:
                     self.mark(number)
             for number, seen in sorted(self._marked.items()):
-                if await self._empty(number) and self._marked.get(number) == seen:
+                if await self._attempt(number) and self._marked.get(number) == seen:
                     del self._marked[number]
                 self._round.set()
 
     async def close(self) -> None:
         for number in list(self._boxes):
             await self.drop(number)
+
+    async def _attempt(self, number: int) -> bool:
+        """`_empty`, in a task of its own, so that `drop` can end it. False if it is to be tried again."""
+        task = asyncio.create_task(self._empty(number))
+        self._under_way = (number, task)
+        try:
+            await asyncio.wait({task})
+        finally:
+            task.cancel()
+            self._under_way = None
+        return task.cancelled() or task.result()
 
     async def _empty(self, number: int) -> bool:
         """False if it is to be tried again."""

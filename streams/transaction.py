@@ -35,6 +35,7 @@ class Transaction:
     """
 
     def __init__(self, servers: list[str], transactional_id: str, timeout_s: float = 60.0) -> None:
+        self._timeout_s = timeout_s
         self._producer = AIOKafkaProducer(
             bootstrap_servers=servers,
             transactional_id=transactional_id,
@@ -54,10 +55,13 @@ class Transaction:
         `crash` names the crash point between the two.
         """
         try:
-            await self._producer.begin_transaction()
-            end = await self._send_all(topic, partition, messages)
-            crash_point(crash)
-            await self._producer.commit_transaction()
+            async with asyncio.timeout(2 * self._timeout_s):  # the broker gave up long ago; nobody must wait for ever
+                await self._producer.begin_transaction()
+                end = await self._send_all(topic, partition, messages)
+                crash_point(crash)
+                await self._producer.commit_transaction()
+        except TimeoutError as error:
+            raise KafkaError("the transaction took too long") from error
         except ProducerFenced:
             raise FencedError from None
         except (IllegalOperation, AssertionError) as error:
