@@ -98,7 +98,8 @@ class Kafka(Service):
             "kafka.tools.StorageTool",
         ]
         done = subprocess.run(
-            [*tool, "format", "--cluster-id", cluster, "--config", str(settings)],
+            # One word, for an id may begin with a dash.
+            [*tool, "format", f"--cluster-id={cluster}", "--config", str(settings)],
             capture_output=True,
             text=True,
             check=False,

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ProducerFenced
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.local import Local, Redis
+from deploy.local import Kafka, Local, Redis
 from deploy.local.ports import answers
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -196,6 +197,15 @@ def test_the_command_line_starts_both_in_the_background_and_stops_them(native_se
         down = subprocess.run([*command, "down"], cwd=_ROOT, capture_output=True, text=True, check=True)
     assert "stopped kafka and redis" in down.stderr
     assert not answers(int(settings["SHOAL_KAFKA"].rpartition(":")[2]))
+
+
+def test_a_cluster_id_that_begins_with_a_dash_is_not_taken_for_an_option(
+    native_services: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(bytes=b"\xfb" * 16))
+    kafka = Kafka(tmp_path)
+    kafka.prepare()
+    assert "cluster.id=-_v7" in (tmp_path / "logs" / "meta.properties").read_text()
 
 
 def test_a_foreground_run_ends_cleanly_when_asked_to(native_services: Local) -> None:
