@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.guard import EMPTY
-from core.ledger import UNTOUCHED, Account, Ledger, Weight, weights
+from core.ledger import UNTOUCHED, Account, Ledger, Weight, set_aside, weights
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import hard_minimum, required_ratio
@@ -33,14 +33,16 @@ class Claim:
     guards: tuple[tuple[int, int, float], ...]  # leaves [first, last) and the ratio for them
     is_guarded: bool
     alone: float  # the size it needs with nobody else's values around
+    permanent: int = 0  # how many permanent values it shows: they are not among the others
 
     @property
-    def stars(self) -> int:
-        return len(self.starred)
+    def aside(self) -> int:
+        """How many of its values n(G) leaves aside."""
+        return len(self.starred) + self.permanent
 
 
 class Standing(NamedTuple):
-    """How a group stands: its people less the "*" it shows, and w(s, G) of every leaf it may show."""
+    """How a group stands: its people less what n(G) leaves aside, and w(s, G) of every leaf it may show."""
 
     left: int
     weights: Mapping[int, Weight]
@@ -57,6 +59,7 @@ class Claims:
     def __init__(self, pool: Pool, ledger: Ledger, policy: Policy) -> None:
         self._pool, self._ledger, self._policy = pool, ledger, policy
         self._hierarchy, self._open = policy.sensitive.hierarchy, policy.sensitive.open
+        self._permanent, self._aside = policy.sensitive.permanent, set_aside(policy.sensitive)
         self._l: Weight = int(policy.l) if policy.l == int(policy.l) else Fraction(policy.l)
         self._bound = 1 / Fraction(policy.l)
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
@@ -76,20 +79,23 @@ class Claims:
     def standing(self, members: list[int], raised: Raised) -> Standing:
         """What a group of these people shows, with values raised so."""
         shown = self._shown(members, raised)
-        return Standing(len(members) - shown.get(0, 0), weights(shown.items(), self._hierarchy))
+        return Standing(len(members) - self._left_aside(shown), weights(shown.items(), self._hierarchy, self._aside))
 
     def standing_with(self, before: Standing, newcomer: int, raised: Raised) -> Standing:
         """The same with one more person, where nobody else's values are raised for it."""
         shown = self._shown([newcomer], raised)
         found = dict(before.weights)
-        for leaf, weight in weights(shown.items(), self._hierarchy).items():
+        for leaf, weight in weights(shown.items(), self._hierarchy, self._aside).items():
             found[leaf] = found.get(leaf, 0) + weight
-        return Standing(before.left + 1 - shown.get(0, 0), found)
+        return Standing(before.left + 1 - self._left_aside(shown), found)
 
-    def wrong(self, members: list[int], raised: Raised) -> int | None:
-        """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact."""
+    def wrong(self, members: list[int], raised: Raised, is_planned: bool = False) -> int | None:
+        """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact.
+
+        If planned, one that asks for more than the strategy would give, too.
+        """
         group = self.standing(members, raised)
-        return self._breaks_any(members, group.weights, group, is_planned=False)
+        return self._breaks_any(members, group.weights, group, is_planned)
 
     def wrong_with(
         self, members: list[int], newcomer: int, before: Standing, after: Standing, is_planned: bool
@@ -134,6 +140,9 @@ class Claims:
                 node = leaf_node[leaf] if exceptions is None else exceptions.get(leaf, leaf_node[leaf])
                 shown[node] = shown.get(node, 0) + 1
         return shown
+
+    def _left_aside(self, shown: Mapping[int, int]) -> int:
+        return sum(shown[node] for node in self._aside & shown.keys())
 
     def _breaks_any(
         self, units: Iterable[int], looked_at: Mapping[int, Weight], group: Standing, is_planned: bool
@@ -222,8 +231,11 @@ class Claims:
         return required_ratio(self._policy.strategy, l, *account)
 
     def _work_out(self, unit: int, is_hard: bool) -> Claim:
-        values, guard, policy = self._pool.sets[unit], self._pool.guards[unit], self._policy
+        guard, policy = self._pool.guards[unit], self._policy
         base = self._ratio(policy.l, UNTOUCHED, is_hard)
+        covers = self._pool.covers.get(unit, {})  # "*" whatever the ledger says
+        permanent = sum(leaf in self._permanent and leaf not in covers for leaf in self._pool.sets[unit])
+        values = tuple(leaf for leaf in self._pool.sets[unit] if leaf not in self._permanent)
         protected = tuple(leaf for leaf in values if leaf not in self._open)
         if guard is None:
             ratio = {}
@@ -231,18 +243,19 @@ class Claims:
                 asked = self._ratio(policy.l, account, is_hard)
                 if asked > base:
                     ratio[leaf] = asked
-            starred = {leaf: 0 for leaf in protected if math.isinf(ratio.get(leaf, 0.0))}
+            starred = {leaf: 0 for leaf in protected if math.isinf(ratio.get(leaf, 0.0))} | covers
             shown = tuple(leaf for leaf in values if leaf not in starred)
             alone = max((ratio.get(leaf, base) for leaf in protected if leaf not in starred), default=0.0)
-            return Claim(shown, starred, protected, base, ratio, (), False, alone)
+            return Claim(shown, starred, protected, base, ratio, (), False, alone, permanent)
         if guard.node == EMPTY:
-            return Claim(values, {}, protected, base, {}, (), True, 0.0)
+            shown = tuple(leaf for leaf in values if leaf not in covers)
+            return Claim(shown, dict(covers), protected, base, {}, (), True, 0.0, permanent)
         first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
         bound = 1 / policy.l if guard.bound is None else guard.bound
         asked = self._ratio(1 / bound, self._ledger.account_of(self._pool.exposures(unit), first, last), is_hard)
         inside = tuple(leaf for leaf in values if first <= leaf < last)
-        starred = dict.fromkeys(inside, 0) if math.isinf(asked) else {}
+        starred = (dict.fromkeys(inside, 0) if math.isinf(asked) else {}) | covers
         shown = tuple(leaf for leaf in values if leaf not in starred)
-        alone = 0.0 if starred else asked * len(inside)
+        alone = asked * len(inside) if set(inside) <= set(shown) else 0.0
         hidden = tuple(dict.fromkeys((*protected, *inside)))
-        return Claim(shown, starred, hidden, base, {}, ((first, last, asked),), True, alone)
+        return Claim(shown, starred, hidden, base, {}, ((first, last, asked),), True, alone, permanent)

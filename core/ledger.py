@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.hierarchy import Hierarchy
-from core.policy import Policy
+from core.policy import Policy, Sensitive
 from core.tree import Rows
 
 Weight = int | Fraction
@@ -44,11 +44,19 @@ class Account(NamedTuple):
 UNTOUCHED = Account(1.0, 0)
 
 
-def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy) -> dict[int, Weight]:
-    """w(s, G) of every leaf s a group may show: 1 for the leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
+def set_aside(sensitive: Sensitive) -> frozenset[int]:
+    """The nodes a ledger knows nothing of: "*", and the permanent values, which are G3's. Both sit on other people."""
+    return frozenset((0, *(sensitive.hierarchy.leaf_node[leaf] for leaf in sensitive.permanent)))
+
+
+def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy, aside: frozenset[int]) -> dict[int, Weight]:
+    """w(s, G) of every leaf s a group may show: 1 for the leaf itself, 1/leaves(v) for each v above it.
+
+    "*" weighs nothing, and permanent values are not weighed at all: `aside` has both.
+    """
     found: dict[int, Weight] = {}
     for node, count in shown:
-        if node == 0:
+        if node in aside:
             continue
         first, last = hierarchy.first[node], hierarchy.last[node]
         weight = count if last - first == 1 else Fraction(count, last - first)
@@ -57,9 +65,11 @@ def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy) -> dict[int,
     return found
 
 
-def effective_people(people: int, shown: Iterable[tuple[int, int]]) -> int:
-    """n(G): the people of a group less the "*" it shows, which are taken to sit on other people; at least 1."""
-    return max(1, people - sum(count for node, count in shown if node == 0))
+def effective_people(people: int, shown: Iterable[tuple[int, int]], aside: frozenset[int]) -> int:
+    """n(G): the people of a group less the "*" and the permanent values it shows, which sit on other people; at least
+    1.
+    """
+    return max(1, people - sum(count for node, count in shown if node in aside))
 
 
 class Ledger:
@@ -69,7 +79,8 @@ class Ledger:
         self._hierarchy = policy.sensitive.hierarchy
         self._open = policy.sensitive.open
         self._is_open = np.zeros(len(self._hierarchy.leaves), dtype=bool)
-        self._is_open[list(self._open)] = True
+        self._is_open[list(self._open | policy.sensitive.permanent)] = True
+        self._aside = set_aside(policy.sensitive)
         self._leaf_of = np.full(len(self._hierarchy.labels), -1, dtype=np.int64)
         self._leaf_of[list(self._hierarchy.leaf_node)] = np.arange(len(self._hierarchy.leaves))
         self._records: dict[int, GroupRecord] = {}
@@ -96,7 +107,8 @@ class Ledger:
         self._records.update(records)
         groups = np.repeat(np.arange(len(records)), [len(record.shown) for _, record in records])
         pairs = np.array([pair for _, record in records for pair in record.shown], dtype=np.int64).reshape(-1, 2)
-        people = np.array([effective_people(record.people, record.shown) for _, record in records], dtype=np.int64)
+        left = [effective_people(record.people, record.shown, self._aside) for _, record in records]
+        people = np.array(left, dtype=np.int64)
         node, count = pairs[:, 0], pairs[:, 1].astype(np.float64)
         inner = np.flatnonzero((self._leaf_of[node] < 0) & (node != 0)).tolist()
         leaf = self._leaf_of[node]
@@ -158,9 +170,9 @@ class Ledger:
     def share_of(self, group: int, first: int, last: int) -> Fraction:
         """w(A, G) / n(G), capped at 1, for the leaves [first, last)."""
         record = self._records[group]
-        found = weights(record.shown, self._hierarchy)
+        found = weights(record.shown, self._hierarchy, self._aside)
         weight = sum((w for leaf, w in found.items() if first <= leaf < last), Fraction(0))
-        return min(Fraction(1), Fraction(weight) / effective_people(record.people, record.shown))
+        return min(Fraction(1), Fraction(weight) / effective_people(record.people, record.shown, self._aside))
 
     def breach(self, exposures: Iterable[int], first: int, last: int) -> Fraction:
         """1 - Π (1 - w/n) over these groups for the leaves [first, last), exactly (G2 for one leaf, G4 for a set)."""

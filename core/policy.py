@@ -245,8 +245,6 @@ class _Checker:
         for at, label in enumerate(section.get("open", [])):
             if label in section.get("permanent", []):
                 self._wrong((*path, "open", at), f"{label!r} is also permanent")
-        if section.get("permanent"):
-            self._wrong((*path, "permanent"), "permanent values are not supported by this version of Shoal yet")
         if name is None or hierarchy is None:
             return None
         return Sensitive(name, hierarchy, codes["open"], codes["permanent"])

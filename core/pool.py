@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,19 @@ from core.policy import Policy
 from core.tree import Rows
 
 
+class Ties(NamedTuple):
+    """People of the pool who must be published together, by row; and values that must be "*" for it (DESIGN, G3)."""
+
+    members: list[list[int]]
+    covers: dict[int, set[int]]
+
+
+NO_TIES = Ties([], {})
+
+
 def _protected_share(people: People, policy: Policy) -> float:
-    shows = np.array([not policy.sensitive.open.issuperset(values) for values in people.sets.items], dtype=bool)
+    charged_to_nobody = policy.sensitive.open | policy.sensitive.permanent
+    shows = np.array([not charged_to_nobody.issuperset(values) for values in people.sets.items], dtype=bool)
     present = people.present()
     return float(shows[people.set[present]].mean()) if len(present) else 1.0
 
@@ -32,9 +44,11 @@ class Pool:
     exposed: Rows  # units, and the groups they were in, one exposure each
     exposed_to: Rows
     protected_share: float  # of everybody present, who shows a protected value
+    ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
+    covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: shown as "*"
 
     @classmethod
-    def of(cls, people: People, rows: Rows, policy: Policy) -> "Pool":
+    def of(cls, people: People, rows: Rows, policy: Policy, ties: Ties = NO_TIES) -> "Pool":
         codes = people.set[rows]
         sizes = np.array([len(values) for values in people.sets.items], dtype=np.int64)
         flat = np.array([leaf for values in people.sets.items for leaf in values], dtype=np.int64)
@@ -44,7 +58,8 @@ class Pool:
         at = np.arange(len(owner)) + np.repeat(begins - (ends - sizes[codes]), sizes[codes])
         leaf = flat[at]
         is_open = np.zeros(len(policy.sensitive.hierarchy.leaves), dtype=bool)
-        is_open[list(policy.sensitive.open)] = True
+        is_open[list(policy.sensitive.open | policy.sensitive.permanent)] = True
+        unit_of = {row: unit for unit, row in enumerate(rows.tolist())} if ties.members else {}
         exposed, exposed_to = people.exposures(rows)
         sets, guards = people.sets.items, people.guards.items
         return cls(
@@ -58,6 +73,8 @@ class Pool:
             exposed,
             exposed_to,
             _protected_share(people, policy),
+            [sorted(unit_of[row] for row in tie) for tie in ties.members],
+            {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
         )
 
     def __len__(self) -> int:

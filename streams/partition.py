@@ -11,17 +11,17 @@ so an id stays unsettled into it, until the release is applied and the partition
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from msgpack import UnpackException
 from msgpack import unpackb as _unpack
 
 from core.event import Reject
-from core.intake import STATUS_AFTER, Delta, Intake
+from core.intake import STATUS_AFTER, Delta, Intake, held_in
 from core.policy import Policy
 from streams.codec import JSON, MSGPACK, decode_event
-from streams.records import Mark, delta_of, pack, status_of
+from streams.records import Mark, delta_of, pack, person_of, status_of
 from streams.seal import PlainSeal, Seal
 from streams.store import FencedError, LostError, Store, people_keys
 
@@ -142,7 +142,7 @@ class Partition:
         async for chunk in store.scan(f"foreign:{applied}:{self.number}"):
             foreign += [store.seal.open(PERSON_KIND, field, value)[0] for field, value in chunk]
         for person in foreign:
-            self.intake.roster.pop(person, None)  # as unknown here as if never heard of
+            self.intake.forget(person)
         self.intake.unsettled = set()
         self.settled = applied
 
@@ -167,14 +167,18 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
         raise LostError
     applied = int(applied_raw)
     roster = await _read_roster(store, number)
+    permanent = policy.sensitive.permanent
+    held = await _read_held(store, number) if permanent else {}
     unsettled: set[str] = set()
     if applied < window - 1:
+        held.update(_held_after(before, permanent))
         roster.update((person, STATUS_AFTER[delta[0]]) for person, delta in before.items())
         unsettled = {person for person, delta in before.items() if delta[3] is not None}
     roster.update((person, STATUS_AFTER[delta[0]]) for person, delta in deltas.items())
     frozen = await store.redis.hmget(store.key("barrier"), ["release", f"mark:{number}"])
     barrier = int(frozen[1]) if frozen[0] is not None and int(frozen[0]) == window and frozen[1] is not None else None
-    intake = Intake(policy, roster, deltas)
+    held.update(_held_after(deltas, permanent))
+    intake = Intake(policy, roster, deltas, held=held)
     intake.unsettled = unsettled
     return Partition(number, token, offset, window, applied, barrier, intake)
 
@@ -202,6 +206,23 @@ async def _read_roster(store: Store, partition: int) -> dict[str, int]:
             person, raw = opened(PERSON_KIND, field, value)
             roster[person] = status_of(raw)
     return roster
+
+
+async def _read_held(store: Store, partition: int) -> dict[str, tuple[int, ...]]:
+    """Who holds which permanent values."""
+    held: dict[str, tuple[int, ...]] = {}
+    async for found in store.hashes(people_keys(partition)):
+        for field, value in found.items():
+            person, raw = store.seal.open(PERSON_KIND, field, value)
+            if values := person_of(raw).held:
+                held[person] = values
+    return held
+
+
+def _held_after(deltas: Mapping[str, Delta], permanent: frozenset[int]) -> dict[str, tuple[int, ...]]:
+    """Who holds which permanent values after a window, as far as it says."""
+    found = ((person, held_in(delta[2], permanent)) for person, delta in deltas.items()) if permanent else ()
+    return {person: values for person, values in found if values}
 
 
 def _offset(record: Record) -> int:

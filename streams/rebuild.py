@@ -195,7 +195,7 @@ class _Replayed:
         for number, intake in enumerate(self._intakes):
             intake.cut()
             for person in foreign.get(number, ()):
-                intake.roster.pop(person, None)
+                intake.forget(person)
 
 
 class _Events:

@@ -124,7 +124,7 @@ class _Run:
         self._is_new = saved is None
         self._state = saved.state if saved else State.empty(job.policy, secret)
         self._folder = ReleaseFolder(job.out, [attribute.name for attribute in job.policy.attributes])
-        self._intake = Intake(job.policy, self._state.people.roster())
+        self._intake = Intake(job.policy, self._state.people.roster(), held=self._state.people.holdings())
         self._rejects: IO[bytes]
         self._outcome = outcome
         self._outcome.last_release = self._state.meta.release

@@ -1,0 +1,47 @@
+"""Step 4 of a release: roles, cohorts and cliques brought up to date, and what they ask of the groups."""
+
+import math
+from collections.abc import Callable
+
+from core.cohort.clique import Cohorts
+from core.cohort.everyone import EveryoneKnown
+from core.cohort.registration import Registration
+from core.cohort.roles import Roles
+from core.cohort.ties import Tying, busy
+from core.people import People
+from core.policy import Policy
+from core.pool import Ties
+from core.tree import Rows, Tree
+
+
+def clique_size(policy: Policy) -> int:
+    """How many people a clique needs, which is how many cohorts a permanent value has: l, rounded up."""
+    return math.ceil(policy.l)
+
+
+class CohortUpdate:
+    """One release's update of a draft's cohorts, in place."""
+
+    def __init__(self, cohorts: Cohorts, people: People, tree: Tree, policy: Policy) -> None:
+        self._cohorts, self._people, self._tree, self._policy = cohorts, people, tree, policy
+
+    def update(self, registration: Registration, touched: Rows, break_groups: Callable[[set[int]], None]) -> Ties:
+        """Update the roles, have groups broken whose people they changed, and say which of the pool are tied.
+
+        `touched` are the people of the window: of those who do not exist any more, they are the new ones.
+        """
+        before = self._cohorts.copy()
+        is_busy = busy(self._cohorts, self._people)
+        newly_extinct = touched[registration.extinct[touched]]
+        participation = self._policy.participation
+        for value in sorted(self._policy.sensitive.permanent):
+            known = (value, self._cohorts, self._people, self._tree, registration, is_busy)
+            roles = EveryoneKnown(*known, 0) if participation == "all" else Roles(*known, participation)
+            roles.update(clique_size(self._policy), newly_extinct)
+        tying = Tying(self._cohorts, before, self._people, registration, is_busy)
+        if participation == "all":
+            tying.show_once()
+        break_groups(tying.broken())
+        while isinstance(ties := tying.in_pool(self._policy), int):
+            break_groups({int(self._people.group[ties])})
+        return ties
