@@ -11,15 +11,15 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from core.intake import Delta
 from core.plan import Plan
 from core.policy import Policy
-from core.state import State
+from core.state import Clique, State
 from streams.faults import crash_point
 from streams.partition import PERSON_KIND, read_window
-from streams.records import Mark, group_of, make_packer, node_of, person_of
+from streams.records import Mark, clique_of, group_of, make_packer, node_of, person_of
 from streams.seal import PlainSeal, Seal
 from streams.store import SHARDS, TRIGGERS, LostError, Store, TableMeta, people_keys, shard_of
 from streams.thread import in_thread
@@ -27,6 +27,7 @@ from streams.thread import in_thread
 _CHUNK = 1_000
 _AT_ONCE = 8
 OUTBOX = "outbox"
+CLIQUE_KIND: Final = b"clique"
 
 
 class DisturbedError(Exception):
@@ -160,6 +161,7 @@ def chunks_of(
     chunks += _chunked(groups)
     nodes = (part for node, record in made.change.nodes.items() for part in (str(node).encode(), pack(tuple(record))))
     chunks += _chunked({"tree": list(nodes)})
+    chunks += _chunked({"cliques": list(clique_entries(made.change.cliques.items(), seal, pack))})
     outbox = [part for number, record in enumerate(made.release.records) for part in (str(number).encode(), record)]
     for name, value in headers:
         outbox += (b"header:" + name.encode(), value)
@@ -201,6 +203,7 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
     ]
     raw_groups = [found async for found in store.hashes(f"groups:{shard}" for shard in range(SHARDS))]
     raw_nodes = [pair async for chunk in store.scan("tree") for pair in chunk]
+    raw_cliques = [pair async for chunk in store.scan("cliques") for pair in chunk]
     seal = store.seal
     is_plain = type(seal) is PlainSeal
 
@@ -213,9 +216,20 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
 
         groups = ((int(field), group_of(value)) for found in raw_groups for field, value in found.items())
         nodes = ((int(field), node_of(value)) for field, value in raw_nodes)
-        return State.load(policy, key, meta.sealed, people(), groups, nodes)  # type: ignore[arg-type]
+        cliques = ((int(field), clique_of(seal.open(CLIQUE_KIND, field, value)[1])) for field, value in raw_cliques)
+        return State.load(policy, key, meta.sealed, people(), groups, nodes, cliques)  # type: ignore[arg-type]
 
     return await in_thread(build)
+
+
+def clique_entries(
+    cliques: Iterable[tuple[int, Clique]], seal: Seal, pack: Callable[[object], bytes]
+) -> Iterator[bytes]:
+    """Field and value of these cliques, by turns."""
+    for number, clique in cliques:
+        field = str(number).encode()
+        yield field
+        yield seal.close(CLIQUE_KIND, field, "", pack(tuple(clique)))
 
 
 def _people_entries(made: Plan, seal: Seal, pack: Callable[[object], bytes]) -> dict[str, list[bytes]]:
@@ -240,4 +254,4 @@ def _chunked(by_key: Mapping[str, list[bytes]]) -> Iterator[Chunk]:
             yield Chunk(key, entries[start : start + 2 * _CHUNK])
 
 
-__all__ = ["Barrier", "Chunk", "DisturbedError", "Redo", "chunks_of", "foreign_ids", "load_state"]
+__all__ = ["Barrier", "Chunk", "DisturbedError", "Redo", "chunks_of", "clique_entries", "foreign_ids", "load_state"]

@@ -236,7 +236,8 @@ class _Run:
             for person, group, cell in planned.release.members
         )
         write_synced(self._job.audit / f"{name}.members.jsonl", "".join(members).encode(), 0o600)
-        write_synced(self._job.audit / f"{name}.cohorts.json", b"{}\n", 0o600)  # there are no permanent values yet
+        cohorts = dumps(planned.release.cohorts, ensure_ascii=False) + "\n"
+        write_synced(self._job.audit / f"{name}.cohorts.json", cohorts.encode(), 0o600)
 
     def _save(self) -> None:
         if self._file is None:

@@ -1,4 +1,4 @@
-"""People who come, go, return, move, fall ill for good and cease to exist: random events, and the truth they come to."""
+"""People who come, go, return, move, fall ill for good and cease to exist: random events, and the truth of them."""
 
 import random
 from collections.abc import Iterator
@@ -8,7 +8,6 @@ from core.intake import Intake
 from core.plan import Plan, Window, plan
 from core.policy import Policy
 from core.state import State
-from tests.oracle import Table
 from tests.series import ZIPS
 
 
@@ -127,14 +126,9 @@ class Series:
     def restart(self, order: random.Random) -> None:
         """The state from its records, read back in any order."""
         state = self.state
-        parts = [
-            list(part())
-            for part in (state.people_records, state.group_records, state.node_records, state.clique_records)
-        ]
-        for part in parts:
-            order.shuffle(part)
-        self.state = State.load(self.policy, self.key, state.meta, *parts)
+        people, groups = list(state.people_records()), list(state.group_records())
+        nodes, cliques = list(state.node_records()), list(state.clique_records())
+        for part in (people, groups, nodes, cliques):
+            order.shuffle(part)  # type: ignore[arg-type]
+        self.state = State.load(self.policy, self.key, state.meta, people, groups, nodes, cliques)
         self.intake = Intake(self.policy, self.state.people.roster(), held=self.state.people.holdings())
-
-
-__all__ = ["Population", "Series", "Table"]
