@@ -18,6 +18,8 @@ from core.policy import Policy
 from core.pool import Pool
 from core.strategy import hard_minimum, required_ratio
 
+FEW = 4  # values of which it is quicker to ask one by one what somebody has paid
+
 Raised = Mapping[int, Mapping[int, int]]  # unit -> leaf -> the node it is shown as
 
 
@@ -118,16 +120,25 @@ class Claims:
     def largest_breach(self, members: list[int], raised: Raised) -> float:
         """The largest breach(o, s) of the unguarded people of a group once it is charged."""
         group = self.standing(members, raised)
-        found = group.weights.items()
-        shares = [(leaf, min(1.0, float(w) / group.people)) for leaf, w in found if leaf not in self._open]
-        largest = 0.0
-        for unit in members if shares else ():
-            if self._pool.guards[unit] is None:
-                accounts = self._accounts_of(unit)
-                for leaf, share in shares:
-                    survival = accounts.get(leaf, UNTOUCHED).survival
-                    largest = max(largest, 1.0 - survival * (1.0 - share))
-        return min(largest, float(self._bound))
+        share = np.zeros(len(self._hierarchy.leaves))
+        for leaf, weight in group.weights.items():
+            if leaf not in self._open:
+                share[leaf] = min(1.0, float(weight) / group.people)
+        unguarded = [unit for unit in members if self._pool.guards[unit] is None]
+        if not unguarded:
+            return 0.0
+        exposures = [self._pool.exposures(unit) for unit in unguarded]
+        payer = np.repeat(np.arange(len(unguarded)), [len(groups) for groups in exposures])
+        exposed_to = np.array([group for groups in exposures for group in groups], dtype=np.int64)
+        at, leaf_of, paid = self._ledger.explode(exposed_to)
+        here = np.flatnonzero(share[leaf_of] > 0)
+        once, entry = np.unique(at[here] * len(share) + leaf_of[here], return_inverse=True)  # one exposure, one leaf
+        kept = 1.0 - np.minimum(1.0, np.bincount(entry, paid[here], minlength=len(once)))
+        account, which = np.unique(payer[once // len(share)] * len(share) + once % len(share), return_inverse=True)
+        survival = np.ones(len(account))
+        np.multiply.at(survival, which, kept)
+        breach = 1.0 - survival * (1.0 - share[account % len(share)])
+        return min(max(float(share.max()), float(breach.max(initial=0.0))), float(self._bound))
 
     # -- parts --------------------------------------------------------------------------------------------------
 
@@ -171,10 +182,17 @@ class Claims:
         return None
 
     def _breaks_account(self, unit: int, protected: Mapping[int, Weight], people: int, is_planned: bool) -> int | None:
-        accounts = self._accounts_of(unit)
-        for leaf in protected.keys() & accounts.keys():
-            exposures, run = self._pool.exposures(unit), (leaf, leaf + 1)
-            if self._is_over(accounts[leaf], exposures, run, protected[leaf], people, self._bound, is_planned):
+        if not protected:
+            return None
+        exposures, known = self._pool.exposures(unit), self._accounts.get(unit)
+        if known is None and len(protected) > FEW:
+            known = self._accounts_of(unit)
+        for leaf in protected if known is None else protected.keys() & known.keys():
+            account = self._ledger.account(exposures, leaf) if known is None else known[leaf]
+            run = leaf, leaf + 1
+            if account.exposures and self._is_over(
+                account, exposures, run, protected[leaf], people, self._bound, is_planned
+            ):
                 return leaf
         return None
 

@@ -158,6 +158,16 @@ class Ledger:
                 found[leaf] = Account(survival * (1.0 - min(1.0, share)), times + 1)
         return found
 
+    def account(self, exposures: Iterable[int], leaf: int) -> Account:
+        """The same for one protected value: quicker where a person was exposed to many."""
+        survival, times = 1.0, 0
+        for group in exposures:
+            here = slice(self._start[group], self._start[group + 1])
+            shares = self._share[here][self._leaf[here] == leaf]
+            if shares.size:
+                survival, times = survival * (1.0 - min(1.0, sum(shares.tolist()))), times + 1
+        return Account(survival, times)
+
     def account_of(self, exposures: Iterable[int], first: int, last: int) -> Account:
         """Survival and exposures for the set of leaves [first, last), open ones included (G4)."""
         survival, times = 1.0, 0

@@ -164,13 +164,18 @@ class _Draft:
             self._cohorts.changed_since(self._state.cohorts),
             After(self._state, number - 1, people, self._tree, self._ledger, self._tails, self._cohorts),
         )
-        release = Release(number, tuple(records), manifest, members, self._listed_cohorts(members))
+        release = Release(number, tuple(records), manifest, members, self._listed_cohorts())
         return Plan(release, change, tuple(sorted(folded.misrouted)))
 
-    def _listed_cohorts(self, members: Members) -> dict[str, list[list[str]]]:
-        sensitive = self._policy.sensitive
+    def _listed_cohorts(self) -> dict[str, list[list[str]]]:
+        sensitive, people = self._policy.sensitive, self._people
         labels = {leaf: sensitive.hierarchy.leaves[leaf] for leaf in sensitive.permanent}
-        return cohorts_of(self._cohorts, labels, set(members.ids) if labels else set(), clique_size(self._policy))
+
+        def is_published(owner: str) -> bool:
+            row = people.row(owner)
+            return row is not None and bool(people.group[row] != NOBODY)
+
+        return cohorts_of(self._cohorts, labels, is_published, clique_size(self._policy))
 
     # -- parts --------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,11 @@
 
 Before the careful sweep each tie, in the tree's order, takes the first of these that keeps every promise:
 
-1. it joins a group near by, as dealt, with room for all of it;
-2. it seeds a group and takes in neighbours nobody has grouped yet, until everyone in it is content: with what the
+1. it is a group by itself, where its people have nothing to be protected but the permanent value;
+2. it joins a group near by, as dealt, with room for all of it;
+3. it seeds a group and takes in neighbours nobody has grouped yet, until everyone in it is content: with what the
    strategy asks for, or else with what the promise cannot do without;
-3. its own transient values are suppressed, and it is a group by itself.
+4. its own transient values are suppressed, and it is a group by itself.
 
 So a tie always finds a group. The value of a whole clique is shown as it is, whatever becomes of the others.
 """
@@ -55,13 +56,15 @@ class _Binding:
 
     def run(self) -> None:
         for tie in sorted(self._pool.ties):
+            if not any(self._claims.target(unit).alone for unit in tie) and self._seed(tie, is_planned=True):
+                continue
             if not (self._join(tie) or self._seed(tie, is_planned=True) or self._seed(tie, is_planned=False)):
                 self._suppress(tie)
         new = self._groups - len(self._bound.dealt.breach)
         self._bound.dealt.breach = np.concatenate([self._bound.dealt.breach, np.zeros(new)])
 
     def _join(self, tie: list[int]) -> bool:
-        """Step 1. Everyone is to be content after each newcomer, which is more than needed and quick to see."""
+        """Step 2. Everyone is to be content after each newcomer, which is more than needed and quick to see."""
         starred = {unit: self._claims.target(unit).starred for unit in tie}
         for group in self._near(tie[0]):
             members = self._members_of(group)
@@ -80,7 +83,7 @@ class _Binding:
         return False
 
     def _seed(self, tie: list[int], *, is_planned: bool) -> bool:
-        """Step 2."""
+        """Steps 1 and 3."""
         everyone = list(tie)
         starred = {unit: dict(self._claims.target(unit).starred) for unit in tie}
         shown = {leaf for unit in tie for leaf in self._claims.target(unit).shown}
@@ -101,7 +104,7 @@ class _Binding:
         return True
 
     def _suppress(self, tie: list[int]) -> None:
-        """Step 3. What is open stays, unless somebody's guard covers it."""
+        """Step 4. What is open stays, unless somebody's guard covers it."""
         target, covers = self._claims.target, self._pool.covers
         raised = {unit: {**dict.fromkeys(target(unit).hidden, 0), **covers.get(unit, {})} for unit in tie}
         if self._claims.wrong(tie, raised) is not None:

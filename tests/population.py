@@ -129,6 +129,6 @@ class Series:
         people, groups = list(state.people_records()), list(state.group_records())
         nodes, cliques = list(state.node_records()), list(state.clique_records())
         for part in (people, groups, nodes, cliques):
-            order.shuffle(part)  # type: ignore[arg-type]
+            order.shuffle(part)
         self.state = State.load(self.policy, self.key, state.meta, people, groups, nodes, cliques)
         self.intake = Intake(self.policy, self.state.people.roster(), held=self.state.people.holdings())

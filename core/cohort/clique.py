@@ -10,7 +10,7 @@ Owners are ids, not rows: nothing here depends on the order in which people are 
 of creation and never removed; one that went extinct stays as a record that nobody looks at.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 NOBODY_OWNS: Final = ""  # an instance that waits for a buddy: its decoy became a holder
@@ -100,7 +100,7 @@ class Cohorts:
 
 
 def cohorts_of(
-    cohorts: Cohorts, labels: Mapping[int, str], published: Set[str], size: int
+    cohorts: Cohorts, labels: Mapping[int, str], is_published: Callable[[str], bool], size: int
 ) -> dict[str, list[list[str]]]:
     """Each permanent value's cohorts as lists of their published owners, the holders' first (CONTRACT, `cohorts.json`).
 
@@ -109,12 +109,12 @@ def cohorts_of(
     found: dict[str, list[list[str]]] = {label: [[] for _ in range(size)] for _, label in sorted(labels.items())}
     for _, clique in cohorts.living():
         lists = found[labels[clique.value]]
-        if clique.holder in published:
+        if is_published(clique.holder):
             lists[0].append(clique.holder)
         if len(clique.owners) == size:
-            decoys = [(place, owner) for place, owner in enumerate(clique.owners) if place and owner in published]
+            decoys = [(place, owner) for place, owner in enumerate(clique.owners) if place and is_published(owner)]
         else:
-            decoys = list(enumerate([owner for owner in clique.owners[1:] if owner in published][: size - 1], start=1))
+            decoys = list(enumerate([owner for owner in clique.owners[1:] if is_published(owner)][: size - 1], start=1))
         for place, owner in decoys:
             lists[place].append(owner)
     return found

@@ -22,7 +22,8 @@ class Containers:
     def allocate(self, row: int) -> int:
         """Bu's allocateContainer: the smallest node around somebody with K+1 present and K+1 absent buddies.
 
-        The K-buddy condition; where nothing meets it, the root. The owner is not their own buddy: they must have been taken from the clean ones before.
+        The K-buddy condition; where nothing meets it, the root. An owner is not their own buddy: they must have been
+        taken from the clean ones before.
         """
         node = int(self._leaf[row])
         while node and (self._present[node] < self._enough or self._absent[node] < self._enough):

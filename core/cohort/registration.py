@@ -57,6 +57,24 @@ class Registration:
         """One of these people, by the keyed draw."""
         return int(rows[np.argmin(self.draw[rows])])
 
-    def in_tree_order(self, rows: Rows) -> Rows:
-        leaf = self._people.leaf[rows]
-        return rows[np.lexsort((self.draw[rows], leaf, self._tree.depth_first(leaf)))]
+    def line(self, among: Mask) -> "Line":
+        return Line(np.flatnonzero(among & self.present), self._people.leaf, self._tree, self.draw)
+
+
+class Line:
+    """People in the tree's order, of whom the nearest to somebody can be picked."""
+
+    def __init__(self, rows: Rows, leaf: Rows, tree: Tree, draw: NDArray[np.uint64]) -> None:
+        self._tree, self._leaf = tree, leaf
+        self._rows = rows[np.lexsort((draw[rows], leaf[rows], tree.depth_first(leaf[rows])))]
+        self._paths = tree.depth_first(leaf[self._rows])
+
+    def nearest(self, to: int, is_wanted: Mask) -> int | None:
+        """The wanted person of the line nearest to somebody; None if nobody is wanted."""
+        found = np.flatnonzero(is_wanted[self._rows])
+        if not found.size:
+            return None
+        here = int(np.searchsorted(self._paths, self._tree.depth_first(self._leaf[[to]])[0]))
+        after = int(np.searchsorted(found, here))
+        nearest = min(found[max(0, after - 1) : after + 1].tolist(), key=lambda place: abs(place - here))
+        return int(self._rows[nearest])

@@ -14,7 +14,7 @@ import numpy as np
 
 from core.cohort.clique import COVERED, DORMANT, EXTINCT, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
 from core.cohort.container import Containers
-from core.cohort.registration import Mask, Registration
+from core.cohort.registration import Line, Mask, Registration
 from core.people import NOBODY, People
 from core.tree import Rows, Tree
 
@@ -38,6 +38,8 @@ class Roles:
         owned = [self._row(owner) for _, clique in cohorts.living(value) for owner in clique.owners if owner]
         self._is_clean: Mask = ~self._holds
         self._is_clean[owned] = False
+        self._in_pool: Line | None = None
+        self._everyone: Line | None = None
 
     def update(self, size: int, newly_extinct: Rows) -> None:
         """Bring every clique of the value up to date, and make one for every new holder; `size` is that of a clique."""
@@ -110,12 +112,15 @@ class Roles:
 
     def holder_present(self, clique: Clique) -> Clique:
         """The reverse of case A1, and case A2: every instance gets an owner who is published with the holder."""
+        is_whole = True
         for place in range(1, len(clique.owners)):
-            if clique.nodes[place] == NOWHERE:
-                clique = self.enter_decoy(clique, place, self._row(clique.holder))
-            elif not self._fits(clique, place, is_active=True):
-                clique = self.decoy_absent(clique, place)
-        is_whole = all(self._fits(clique, place, is_active=True) for place in range(1, len(clique.owners)))
+            if not self._fits(clique, place, is_active=True):
+                before = clique
+                if clique.nodes[place] == NOWHERE:
+                    clique = self.enter_decoy(clique, place, self._row(clique.holder))
+                else:
+                    clique = self.decoy_absent(clique, place)
+                is_whole = is_whole and clique is not before
         return clique._replace(mode=WHOLE if is_whole else COVERED)
 
     def decoy_absent(self, clique: Clique, place: int) -> Clique:
@@ -183,28 +188,24 @@ class Roles:
 
     def _nearest_clean(self, holder: int, *, is_idle: bool = False) -> int | None:
         """The clean person nearest to a holder, in the order of `enter_decoy`; `is_idle`: nobody with another role."""
-        clean = self._is_clean[self._line]
-        idle, pooled = ~self._is_busy[self._line], self._people.group[self._line] == NOBODY
-        choices = (clean & idle & pooled, clean & idle) if is_idle else (clean & idle & pooled, clean & pooled, clean)
-        for wanted in choices:
-            found = np.flatnonzero(wanted)
-            if found.size:
-                here = int(self._place[holder])
-                after = int(np.searchsorted(found, here))
-                nearest = min(found[max(0, after - 1) : after + 1].tolist(), key=lambda place: abs(place - here))
-                return int(self._line[nearest])
+        is_clean, is_free = self._is_clean, self._is_clean & ~self._is_busy
+        choices = [(self._pool_line, is_free), (self._pool_line, is_clean), (self._whole_line, is_clean)]
+        if is_idle:
+            choices = [(self._pool_line, is_free), (self._whole_line, is_free)]
+        for line, is_wanted in choices:
+            if (found := line().nearest(holder, is_wanted)) is not None:
+                return found
         return None
 
-    @cached_property
-    def _line(self) -> Rows:
-        """Everyone present, in the tree's order."""
-        return self._registration.in_tree_order(np.flatnonzero(self._registration.present))
+    def _pool_line(self) -> Line:
+        if self._in_pool is None:
+            self._in_pool = self._registration.line(self._people.group == NOBODY)
+        return self._in_pool
 
-    @cached_property
-    def _place(self) -> Rows:
-        place = np.zeros(len(self._people), dtype=np.int64)
-        place[self._line] = np.arange(len(self._line))
-        return place
+    def _whole_line(self) -> Line:
+        if self._everyone is None:
+            self._everyone = self._registration.line(self._registration.present)
+        return self._everyone
 
     @cached_property
     def _containers(self) -> Containers:
