@@ -16,7 +16,8 @@ class Population:
 
     def __init__(self, rng: random.Random, values: tuple[str, ...], permanent: tuple[str, ...]) -> None:
         self._rng, self._values, self._permanent = rng, values, permanent
-        self.table: dict[str, tuple[dict[str, Any], frozenset[str]]] = {}
+        self.table: dict[str, tuple[dict[str, Any], frozenset[str], Any]] = {}
+        self._guards: dict[str, Any] = {}
         self.absent: dict[str, dict[str, Any]] = {}
         self.dead: set[str] = set()
         self.held: dict[str, frozenset[str]] = {}
@@ -62,13 +63,17 @@ class Population:
         if person is None:
             self._count += 1
             person = f"p{self._count}"
-        self.absent.pop(person, None)
-        said, qid = self._draw(0.1), self._qid() if self._rng.random() < 0.2 or person not in self.table else {}
+        was = self.absent.pop(person, None)
+        qid = self._qid() if was is None or self._rng.random() < 0.2 else was
+        said, wish = self._draw(0.1), {}
+        if self._rng.random() < 0.1:
+            self._guards[person] = guard = self._rng.choice(["", ("*", None), ("hiv", 0.25), ("gout", None)])
+            wish = {"guard": guard and {"node": guard[0], **({} if guard[1] is None else {"bound": guard[1]})}}
         self._put(person, qid, said)
-        return {"op": "insert", "id": person, "qid": qid, "sensitive": sorted(said)}
+        return {"op": "insert", "id": person, "qid": qid, "sensitive": sorted(said), **wish}
 
     def _change(self, kind: str, person: str, ill: float) -> dict[str, Any]:
-        qid, values = self.table[person]
+        qid, values, _ = self.table[person]
         if kind == "d":
             del self.table[person]
             self.absent[person] = qid
@@ -84,7 +89,7 @@ class Population:
         values = said | self.held.get(person, frozenset())
         if values & set(self._permanent):
             self.held[person] = values & set(self._permanent)
-        self.table[person] = (qid, values)
+        self.table[person] = (qid, values, self._guards.get(person))
 
     def _draw(self, ill: float) -> frozenset[str]:
         values = {self._rng.choice(self._values)}
