@@ -164,18 +164,10 @@ class _Draft:
             self._cohorts.changed_since(self._state.cohorts),
             After(self._state, number - 1, people, self._tree, self._ledger, self._tails, self._cohorts),
         )
-        release = Release(number, tuple(records), manifest, members, self._listed_cohorts())
+        labels = {leaf: policy.sensitive.hierarchy.leaves[leaf] for leaf in policy.sensitive.permanent}
+        cohorts = cohorts_of(self._cohorts, labels, clique_size(policy))
+        release = Release(number, tuple(records), manifest, members, cohorts)
         return Plan(release, change, tuple(sorted(folded.misrouted)))
-
-    def _listed_cohorts(self) -> dict[str, list[list[str]]]:
-        sensitive, people = self._policy.sensitive, self._people
-        labels = {leaf: sensitive.hierarchy.leaves[leaf] for leaf in sensitive.permanent}
-
-        def is_published(owner: str) -> bool:
-            row = people.row(owner)
-            return row is not None and bool(people.group[row] != NOBODY)
-
-        return cohorts_of(self._cohorts, labels, is_published, clique_size(self._policy))
 
     # -- parts --------------------------------------------------------------------------------------------------
 

@@ -32,48 +32,58 @@ class ScarcityJudge:
         cohorts: Mapping[str, Sequence[Sequence[str]]],
         held: Mapping[str, frozenset[str]],
         registered: Iterable[str],
+        hidden: Iterable[Iterable[str]],
     ) -> list[str]:
-        """Everything wrong with the next release; `held` is what everyone holds, present or not."""
+        """Everything wrong with the next release.
+
+        `held` is what everyone holds, present or not; `hidden` the owners of each clique whose value is not shown.
+        """
         self.number += 1
         self.registered |= set(registered)
         shows = {group["group"]: group["sensitive"] for group in map(json.loads, records)}
         where = {person: group for person, group, _ in members}
-        wrong = self._cohorts(shows, where, cohorts, held)
+        wrong = self._cohorts(shows, where, cohorts, held) + self._covers(shows, where, hidden)
         if self.is_everyone_known:
             wrong += self._alibis(shows, where, held)
         return [f"release {self.number}: {sentence}" for sentence in wrong]
 
     def _cohorts(self, shows: Any, where: Any, cohorts: Any, held: Any) -> list[str]:
         wrong = []
-        needed: dict[str, int] = defaultdict(int)  # "*" that a group must show
         if set(cohorts) != self.permanent:
             wrong.append("a permanent value has no cohorts, or something else has")
         for value, lists in cohorts.items():
             owners = [owner for cohort in lists for owner in cohort]
             if len(lists) != self.l:
                 wrong.append("there are not l cohorts")
-            if len(set(owners)) != len(owners) and not self.is_everyone_known:
+            if len(set(owners)) != len(owners):
                 wrong.append("one person owns two instances of a value")
             if not set(owners) <= where.keys():
                 wrong.append("an owner is listed who is not published")
             holders = {person for person in where if value in held.get(person, ())}
-            if set(lists[0]) != holders:
-                wrong.append("the first cohort is not the published holders")
-            if holders & {owner for cohort in lists[1:] for owner in cohort} and not self.is_everyone_known:
-                wrong.append("a holder is somebody's decoy for the same value")
+            if not set(lists[0]) <= holders or holders & {owner for cohort in lists[1:] for owner in cohort}:
+                wrong.append("the first cohort and no other is of holders")
             for group, shown in shows.items():
-                counts = [sum(where.get(owner) == group for owner in cohort) for cohort in lists]
                 times = shown.get(value, 0)
                 self.shown += times
                 if self.is_everyone_known and times > 1:
                     wrong.append("a group shows a permanent value twice")
-                if any(count < times for count in counts):
-                    wrong.append("a group shows a permanent value more often than a cohort has owners in it")
-                needed[group] += max(count - times for count in counts)
-        for group, stars in needed.items():
-            self.suppressed += stars
-            if stars > shows[group].get("*", 0):
-                wrong.append("an owner is in a group with neither the value nor a * for them")
+                if any(sum(where.get(owner) == group for owner in cohort) != times for cohort in lists):
+                    wrong.append("a group's owners of a cohort are not as many as the value is shown")
+        return wrong
+
+    def _covers(self, shows: Any, where: Any, hidden: Iterable[Iterable[str]]) -> list[str]:
+        """The published people of a clique whose value is not shown are together, under a "*" of its own."""
+        wrong = []
+        needed: dict[str, int] = defaultdict(int)
+        for owners in hidden:
+            groups = {where[owner] for owner in owners if owner in where}
+            if len(groups) > 1:
+                wrong.append("a clique is torn apart")
+            for group in groups:
+                needed[group] += 1
+        self.suppressed += sum(needed.values())
+        if any(stars > shows[group].get("*", 0) for group, stars in needed.items()):
+            wrong.append("a clique has neither its value nor a * of its own")
         return wrong
 
     def _alibis(self, shows: Any, where: Any, held: Any) -> list[str]:

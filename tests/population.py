@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from core.cohort.clique import WHOLE
 from core.intake import Intake
 from core.plan import Plan, Window, plan
 from core.policy import Policy
@@ -137,3 +138,8 @@ class Series:
             order.shuffle(part)
         self.state = State.load(self.policy, self.key, state.meta, people, groups, nodes, cliques)
         self.intake = Intake(self.policy, self.state.people.roster(), held=self.state.people.holdings())
+
+
+def hidden_in(series: Series) -> list[tuple[str, ...]]:
+    """The owners of each clique whose value the last release does not show."""
+    return [clique.owners for _, clique in series.state.cohorts.living() if clique.mode != WHOLE]

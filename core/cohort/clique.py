@@ -10,7 +10,7 @@ Owners are ids, not rows: nothing here depends on the order in which people are 
 of creation and never removed; one that went extinct stays as a record that nobody looks at.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 NOBODY_OWNS: Final = ""  # an instance that waits for a buddy: its decoy became a holder
@@ -99,22 +99,15 @@ class Cohorts:
                     seen.add((clique.value, owner))
 
 
-def cohorts_of(
-    cohorts: Cohorts, labels: Mapping[int, str], is_published: Callable[[str], bool], size: int
-) -> dict[str, list[list[str]]]:
+def cohorts_of(cohorts: Cohorts, labels: Mapping[int, str], size: int) -> dict[str, list[list[str]]]:
     """Each permanent value's cohorts as lists of their published owners, the holders' first (CONTRACT, `cohorts.json`).
 
-    `size` is how many cohorts there are: of a clique with spares, so many are listed.
+    Of whole cliques, that is: where a value is hidden behind "*" there is nothing to be balanced. `size` is how many
+    cohorts there are: of a clique with spares, so many are listed.
     """
     found: dict[str, list[list[str]]] = {label: [[] for _ in range(size)] for _, label in sorted(labels.items())}
     for _, clique in cohorts.living():
-        lists = found[labels[clique.value]]
-        if is_published(clique.holder):
-            lists[0].append(clique.holder)
-        if len(clique.owners) == size:
-            decoys = [(place, owner) for place, owner in enumerate(clique.owners) if place and is_published(owner)]
-        else:
-            decoys = list(enumerate([owner for owner in clique.owners[1:] if is_published(owner)][: size - 1], start=1))
-        for place, owner in decoys:
-            lists[place].append(owner)
+        if clique.mode == WHOLE:
+            for cohort, owner in zip(found[labels[clique.value]], clique.owners, strict=False):
+                cohort.append(owner)
     return found

@@ -241,7 +241,13 @@ def test_cohorts_are_listed_with_published_owners_only_and_holders_first() -> No
 def test_of_a_clique_with_spares_so_many_are_listed_as_there_are_cohorts() -> None:
     cohorts = Cohorts()
     cohorts.add(Clique(0, ("h", "a", "b", "c"), (0,) * 4, (1,) * 4, WHOLE))
-    assert cohorts_of(cohorts, {0: "hiv"}, lambda owner: owner != "a", 3) == {"hiv": [["h"], ["b"], ["c"]]}
+    assert cohorts_of(cohorts, {0: "hiv"}, 3) == {"hiv": [["h"], ["a"], ["b"]]}
+
+
+def test_where_a_value_is_a_star_nobody_is_listed() -> None:
+    cohorts = Cohorts()
+    cohorts.add(Clique(0, ("h", "a"), (0, 0), (1, 1), COVERED))
+    assert cohorts_of(cohorts, {0: "hiv"}, 2) == {"hiv": [[], []]}
 
 
 @pytest.mark.parametrize(
