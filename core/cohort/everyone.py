@@ -17,13 +17,19 @@ class EveryoneKnown(Roles):
 
     def update(self, size: int, newly_extinct: Rows) -> None:  # noqa: ARG002
         """Bring every clique up to date; `size` people make one whole."""
-        for number, clique in self._cohorts.living(self._value):
-            self._cohorts.cliques[number] = self._update_one(clique, size)
         for row in self.new_holders():
             self._is_busy[row] = True
             self._is_clean[row] = False
-            clique = Clique(self._value, tuple(self._people.ids(np.array([row]))), (0,), (0,), COVERED)
-            self._cohorts.add(self._update_one(clique, size))
+            self._cohorts.add(Clique(self._value, tuple(self._people.ids(np.array([row]))), (0,), (0,), COVERED))
+        for number, clique in self._cohorts.living(self._value):
+            self._cohorts.cliques[number] = self._update_one(clique, size)
+
+    def add_spares(self, size: int) -> None:
+        """As many more people for every new clique, once all values' holders have their decoys."""
+        for number, clique in self._cohorts.living(self._value):
+            if clique.created[0] == self._registration.number:  # shown for the first time: nobody is excluded yet
+                company = self._recruited([*clique.owners[1:]], clique.holder, 2 * size - 1)
+                self._cohorts.cliques[number] = self._with_company(clique, company, clique.created[0], WHOLE)
 
     def _update_one(self, clique: Clique, size: int) -> Clique:
         if all(self._is_extinct(owner) for owner in clique.owners):
@@ -31,27 +37,24 @@ class EveryoneKnown(Roles):
         if not self._is_present(clique.holder):
             is_seen = any(self._is_present(owner) for owner in clique.owners)
             return clique._replace(mode=COVERED if is_seen else DORMANT)
-        if not clique.created[0]:
-            clique = self._recruit(clique, size)
         there = [owner for owner in clique.owners[1:] if self._is_present(owner) and not self._holds[self._row(owner)]]
+        if not clique.created[0]:
+            there = self._recruited(there, clique.holder, size - 1)
         if len(there) < size - 1:
             return clique._replace(mode=COVERED)
         return self._with_company(clique, there, clique.created[0] or self._registration.number, WHOLE)
 
-    def _recruit(self, clique: Clique, size: int) -> Clique:
-        """Decoys and as many spares again, for a clique whose value was never shown: nobody is excluded from it yet."""
-        holder = self._row(clique.holder)
-        company = [self._row(owner) for owner in clique.owners[1:] if self._is_present(owner)]
-        while len(company) < 2 * size - 1:
-            decoy = self._nearest_clean(holder, is_idle=True)
+    def _recruited(self, company: list[str], holder: str, count: int) -> list[str]:
+        """These people and others nearest to the holder, so many in all if there are so many without a role."""
+        rows: list[int] = []
+        while len(company) + len(rows) < count:
+            decoy = self._nearest_clean(self._row(holder), is_idle=True)
             if decoy is None:
                 break
             self._is_clean[decoy] = False
             self._is_busy[decoy] = True
-            company.append(decoy)
-        if len(company) < size - 1:
-            company = []
-        return self._with_company(clique, self._people.ids(np.array(company, dtype=np.int64)), 0, clique.mode)
+            rows.append(decoy)
+        return [*company, *self._people.ids(np.array(rows, dtype=np.int64))]
 
     def _with_company(self, clique: Clique, company: list[str], created: int, mode: int) -> Clique:
         """The clique of these people; whoever else was in it is clean again, unless they hold the value."""

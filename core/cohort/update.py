@@ -33,11 +33,18 @@ class CohortUpdate:
         before = self._cohorts.copy()
         is_busy = busy(self._cohorts, self._people)
         newly_extinct = touched[registration.extinct[touched]]
-        participation = self._policy.participation
-        for value in sorted(self._policy.sensitive.permanent):
-            known = (value, self._cohorts, self._people, self._tree, registration, is_busy)
-            roles = EveryoneKnown(*known, 0) if participation == "all" else Roles(*known, participation)
-            roles.update(clique_size(self._policy), newly_extinct)
+        participation, size = self._policy.participation, clique_size(self._policy)
+        known = self._cohorts, self._people, self._tree, registration, is_busy
+        values = sorted(self._policy.sensitive.permanent)
+        if participation == "all":
+            everyone = [EveryoneKnown(value, *known, 0) for value in values]
+            for roles in everyone:
+                roles.update(size, newly_extinct)
+            for roles in everyone:
+                roles.add_spares(size)
+        else:
+            for value in values:
+                Roles(value, *known, participation).update(size, newly_extinct)
         tying = Tying(self._cohorts, before, self._people, registration, is_busy)
         if participation == "all":
             tying.show_once()
