@@ -83,23 +83,24 @@ class _Binding:
         return False
 
     def _seed(self, tie: list[int], *, is_planned: bool) -> bool:
-        """Steps 1 and 3."""
+        """Steps 1 and 3. Whether everyone is content is asked at sizes further and further apart."""
         everyone = list(tie)
         starred = {unit: dict(self._claims.target(unit).starred) for unit in tie}
-        shown = {leaf for unit in tie for leaf in self._claims.target(unit).shown}
-        enough = self._claims.target_base
-        company = self._company(tie[0])
+        shown = {leaf for unit in tie for leaf in self._claims.target(unit).hidden}
+        base = self._claims.target_base
+        company, least = self._company(tie[0]), len(tie) + base - 1
         while self._claims.wrong(everyone, starred, is_planned) is not None:
-            if len(everyone) > COMPANY * enough + len(tie):
-                return False
-            for unit in company:
+            before = len(everyone)
+            for unit in company if before <= COMPANY * base + len(tie) else ():
                 claim = self._claims.target(unit)
                 if shown.isdisjoint(claim.hidden) and not claim.starred:
                     everyone.append(unit)
                     shown.update(claim.hidden)
-                    break
-            else:
+                    if len(everyone) >= least:
+                        break
+            if len(everyone) == before:
                 return False
+            least = len(everyone) * 1.1
         self._keep(everyone)
         return True
 
