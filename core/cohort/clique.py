@@ -25,6 +25,8 @@ EXTINCT: Final = 3  # all have ceased to exist
 class Clique(NamedTuple):
     """A clique as it is stored. Owners, nodes and the releases at which the instances were made: the holder's first.
 
+    `cells` are those that each owner's row stood in when the value was last shown, NOWHERE before. Everyone knows where
+    people live, so only somebody of that cell could have been the owner then: it is the container that counts.
     With `participation: all` there are no containers (all nodes are the root) and no buddies: owners are the holder,
     decoys and spares, and whoever is lost is not replaced.
     """
@@ -34,6 +36,7 @@ class Clique(NamedTuple):
     nodes: tuple[int, ...]
     created: tuple[int, ...]
     mode: int
+    cells: tuple[int, ...] = ()
 
     @property
     def holder(self) -> str:
@@ -44,7 +47,8 @@ class Clique(NamedTuple):
 
     def with_instance(self, place: int, owner: str, node: int, created: int) -> "Clique":
         owners, nodes = _put(self.owners, place, owner), _put(self.nodes, place, node)
-        return self._replace(owners=owners, nodes=nodes, created=_put(self.created, place, created))
+        cells = _put(self.cells, place, NOWHERE)
+        return self._replace(owners=owners, nodes=nodes, created=_put(self.created, place, created), cells=cells)
 
 
 def _put(items: tuple, place: int, item: object) -> tuple:  # type: ignore[type-arg]
@@ -91,6 +95,7 @@ class Cohorts:
         seen: set[tuple[int, str]] = set()
         for _, clique in self.living():
             assert len(clique.owners) == len(clique.nodes) == len(clique.created)
+            assert len(clique.cells) in (0, len(clique.owners))
             assert clique.holder != NOBODY_OWNS
             for owner, node in zip(clique.owners, clique.nodes, strict=True):
                 assert owner == NOBODY_OWNS or node != NOWHERE

@@ -33,8 +33,8 @@ class Registration:
         codes = [code for code, values in enumerate(self._people.sets.items) if value in values]
         return np.isin(self._people.held, codes)
 
-    def is_inside(self, node: int, row: int) -> bool:
-        return bool(self._tree.is_inside(node, self._people.columns, np.array([row]))[0])
+    def are_inside(self, node: int, rows: Rows) -> Mask:
+        return self._tree.is_inside(node, self._people.columns, rows)
 
     def moved_after(self, row: int, created: int) -> bool:
         """Whether somebody's quasi-identifiers changed, or they were registered, after a release."""

@@ -2,8 +2,9 @@
 
 A clique is *active* while its holder is published. Then every instance of it wants a published owner; while it is not,
 an owner who is not published. Whoever does not fit hands their instance over to a buddy, somebody clean who could have
-been its owner all along, because they have been registered inside its container since it was made. Against somebody who
-knows of K people whether they are there, one buddy is as good as none unless there are K+1 of them (Bu, section 3.5).
+been its owner all along: registered inside its container since it was made, and living in the very cell that the
+owner's rows were shown in, because everyone can look up where people live. Against somebody who knows of K people
+whether they are there, one buddy is as good as none unless there are K+1 of them (Bu, section 3.5).
 
 Cost: one look at every clique, and O(people) numpy work for each instance that changes hands.
 """
@@ -66,7 +67,8 @@ class Roles:
     def introduce_holder(self, row: int, size: int) -> Clique:
         """Case M1: a new holder's instance in the first cohort; decoys for the others follow, by case M2."""
         self._is_busy[row] = True
-        empty = Clique(self._value, (NOBODY_OWNS,) * size, (NOWHERE,) * size, (0,) * size, COVERED)
+        nowhere = (NOWHERE,) * size
+        empty = Clique(self._value, (NOBODY_OWNS,) * size, nowhere, (0,) * size, COVERED, nowhere)
         clique = self._enter(empty, 0, row)
         for place in range(1, size):
             clique = self.enter_decoy(clique, place, row)
@@ -82,16 +84,21 @@ class Roles:
         return clique if decoy is None else self._enter(clique, place, decoy)
 
     def decoy_becomes_holder(self, clique: Clique) -> Clique:
-        """Case M3: their instance waits for a buddy (case M4). Their own clique is made as any new holder's is."""
+        """Case M3: a buddy takes over (case M4), or the instance waits for one.
+
+        Their own clique is made as any new holder's is.
+        """
         for place, owner in enumerate(clique.owners):
             if place and owner and self._holds[self._row(owner)]:
-                clique = clique.with_owner(place, NOBODY_OWNS)
+                clique = self.buddy_takes_over(clique, place, is_present=self._is_present(clique.holder))
+                if clique.owners[place] == owner:
+                    clique = clique.with_owner(place, NOBODY_OWNS)
         return clique
 
     def buddy_takes_over(self, clique: Clique, place: int, *, is_present: bool) -> Clique:
         """Case M4: a buddy becomes the owner of an instance; unchanged where the K-buddy condition does not hold."""
         where = self._registration.present if is_present else self._registration.absent
-        found = self._registration.buddies(self._is_clean & where, clique.nodes[place], clique.created[place])
+        found = self._buddies(self._is_clean & where, clique, place)
         if len(found) < self._participation + 1:
             return clique
         if is_present:
@@ -140,7 +147,7 @@ class Roles:
                 continue
             among = np.zeros(len(self._people), dtype=bool)
             among[newly_extinct] = True
-            found = self._registration.buddies(among & self._is_clean, clique.nodes[place], clique.created[place])
+            found = self._buddies(among & self._is_clean, clique, place)
             if found.size:
                 clique = self._hand(clique, place, self._registration.drawn(found))
         owners = [owner for owner, node in zip(clique.owners, clique.nodes, strict=True) if node != NOWHERE]
@@ -156,7 +163,24 @@ class Roles:
             return clique
         return clique.with_instance(0, clique.holder, self._containers.allocate(holder), self._registration.number)
 
+    def note_cells(self) -> None:
+        """Remember where whole cliques are shown: from now on only people of these cells could be their owners."""
+        for number, clique in self._cohorts.living(self._value):
+            if clique.mode == WHOLE:
+                rows = [self._row(owner) for owner in clique.owners]
+                self._cohorts.cliques[number] = clique._replace(cells=tuple(self._people.leaf[rows].tolist()))
+
     # -- parts --------------------------------------------------------------------------------------------------
+
+    def _buddies(self, among: Mask, clique: Clique, place: int) -> Rows:
+        """Those who have been registered in the container since it was made, and live where the owner does or did."""
+        found = self._registration.buddies(among, clique.nodes[place], clique.created[place])
+        if clique.cells[place] == NOWHERE:
+            return found  # the value was never shown with it
+        owner, cell = clique.owners[place], clique.cells[place]
+        if owner and not self._registration.moved_after(self._row(owner), clique.created[place]):
+            cell = int(self._people.leaf[self._row(owner)])  # the same, or a part of it since it was split
+        return found[self._registration.are_inside(cell, found)]
 
     def _fits(self, clique: Clique, place: int, *, is_active: bool) -> bool:
         """Whether an instance's owner is where the clique's state wants them."""
@@ -166,8 +190,10 @@ class Roles:
     def _has_left(self, clique: Clique, place: int) -> bool:
         """Whether an owner is outside their container; only those who moved after it was made can be."""
         row = self._row(clique.owners[place])
-        is_moved = self._registration.moved_after(row, clique.created[place])
-        return is_moved and not self._registration.is_inside(clique.nodes[place], row)
+        if not self._registration.moved_after(row, clique.created[place]):
+            return False
+        smallest = clique.nodes[place] if clique.cells[place] == NOWHERE else clique.cells[place]
+        return not bool(self._registration.are_inside(smallest, np.array([row]))[0])
 
     def _enter(self, clique: Clique, place: int, row: int) -> Clique:
         if self._is_clean[row]:

@@ -47,6 +47,8 @@ class Tying:
         found: set[int] = set()
         for number, clique in self._cohorts.changed_since(self._before).items():
             old = self._before.cliques.get(number)
+            if old is not None and (old.owners, old.mode) == (clique.owners, clique.mode):
+                continue  # only its containers changed
             owners = {*clique.owners, *(old.owners if old else ())}
             found.update(int(group[row]) for owner in owners if (row := self._published(owner)) is not None)
         for _, members in self._united:

@@ -38,13 +38,15 @@ class CohortUpdate:
         values = sorted(self._policy.sensitive.permanent)
         if participation == "all":
             everyone = [EveryoneKnown(value, *known, 0) for value in values]
-            for roles in everyone:
-                roles.update(size, newly_extinct)
-            for roles in everyone:
-                roles.add_spares(size)
+            for known_to_all in everyone:
+                known_to_all.update(size, newly_extinct)
+            for known_to_all in everyone:
+                known_to_all.add_spares(size)
         else:
             for value in values:
-                Roles(value, *known, participation).update(size, newly_extinct)
+                roles = Roles(value, *known, participation)
+                roles.update(size, newly_extinct)
+                roles.note_cells()
         tying = Tying(self._cohorts, before, self._people, registration, is_busy)
         if participation == "all":
             tying.show_once()

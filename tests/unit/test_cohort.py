@@ -184,16 +184,31 @@ def test_a_holder_who_leaves_their_container_gets_another() -> None:
     assert after.nodes[0] != before.nodes[0]
 
 
-def test_a_decoy_who_leaves_their_container_hands_over() -> None:
+def _two_towns() -> _Clinic:
+    """Four people of 10 and four of 80, as many of each who are absent, and h, who is 10."""
     clinic = _Clinic()
-    crowd = [_insert(f"p{number}", age=age) for number, age in enumerate((10, 11, 12, 13, 80, 81, 82, 83))]
-    absent = [_register(f"a{number}", age=age) for number, age in enumerate((10, 12, 80, 82))]
-    clinic.release(*absent, *crowd, _insert("h", "hiv", age=11))
+    crowd = [_insert(f"p{number}", age=10 if number < 4 else 80) for number in range(8)]
+    absent = [_register(f"a{number}", age=10 if number < 4 else 80) for number in range(8)]
+    clinic.release(*absent, *crowd, _insert("h", "hiv", age=10))
+    return clinic
+
+
+def test_a_decoy_who_leaves_their_container_hands_over() -> None:
+    clinic = _two_towns()
     before = clinic.only
     assert before.nodes[1] != 0, "the tree has cells small enough"
-    clinic.release({"op": "update", "id": _decoy(clinic), "qid": {"age": 83}})
+    clinic.release({"op": "update", "id": _decoy(clinic), "qid": {"age": 80}})
     assert clinic.only.owners[1] != before.owners[1]
-    assert (clinic.only.nodes, clinic.only.created, clinic.only.mode) == (before.nodes, before.created, WHOLE)
+    assert clinic.only._replace(owners=before.owners) == before
+
+
+def test_a_buddy_lives_in_the_cell_that_was_shown() -> None:
+    clinic = _two_towns()
+    for number in range(3):
+        clinic.release(_delete(_decoy(clinic)))
+        assert _decoy(clinic) in {"p0", "p1", "p2", "p3"}, number
+    clinic.release(_delete(_decoy(clinic)))
+    assert clinic.only.mode == COVERED, "there are others in the table, but none of them lives there"
 
 
 @pytest.mark.parametrize(("participation", "mode"), [(0, WHOLE), (1, WHOLE), (2, COVERED)])
@@ -216,9 +231,11 @@ def test_a_container_is_no_smaller_than_the_k_buddy_condition() -> None:
 def test_a_group_with_an_untouched_clique_is_carried() -> None:
     clinic = _clinic()
     group = clinic.group_of("h")
-    clinic.release(_insert("new", age=90))
+    clinic.release(_insert("new"))
     assert clinic.group_of("h") == group
     assert clinic.made.change.cliques == {}
+    clinic.release(_insert("far", age=90))
+    assert clinic.group_of("h") == group, "the tree was split, which changes no role"
 
 
 def test_cliques_that_share_a_person_are_published_together() -> None:
