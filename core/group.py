@@ -95,6 +95,7 @@ class _Sweep:
         self._standings: dict[int, Standing] = {}
         self._raised = bound.raised
         self._touched = bound.touched  # groups formed or joined here, or by ties
+        self._closed = bound.closed
 
     def run(self, spare: dict[int, int]) -> Formation:
         stuck = np.flatnonzero(self._group == ALONE).tolist()
@@ -299,7 +300,7 @@ class _Sweep:
             for other in (unit - distance, unit + distance):
                 if 0 <= other < len(self._group):
                     group = int(self._group[other])
-                    if group != ALONE and group not in seen:
+                    if group != ALONE and group not in seen and group not in self._closed:
                         seen.add(group)
                         yield group
                         if len(seen) == most:

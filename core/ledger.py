@@ -129,6 +129,10 @@ class Ledger:
         sizes[numbers] = np.bincount(groups, minlength=len(records))
         self._start = np.concatenate([self._start, self._start[-1] + np.cumsum(sizes)])
 
+    def node_of(self, leaf: int) -> int:
+        """The node of the hierarchy that a value is shown as when it is shown as itself."""
+        return self._hierarchy.leaf_node[leaf]
+
     def record(self, group: int) -> GroupRecord:
         return self._records[group]
 

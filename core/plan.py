@@ -105,7 +105,7 @@ class _Draft:
     def update_cohorts(self, folded: Folded) -> None:
         """Step 4: bring roles and cohorts up to date, and tie each clique of the pool into one unit."""
         if self._policy.sensitive.permanent:
-            release = CohortUpdate(self._cohorts, self._people, self._tree, self._policy)
+            release = CohortUpdate(self._cohorts, self._people, self._tree, self._ledger, self._policy)
             registration = Registration(self._people, self._tree, self._is_closed, self._state.keyed, self._number)
             self._ties = release.update(registration, np.array(folded.touched, dtype=np.int64), self._break)
 

@@ -1,7 +1,9 @@
 """The pool: the people who need a group in this release, in the order of the sweep, as columns."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +16,14 @@ from core.tree import Rows
 
 
 class Ties(NamedTuple):
-    """People of the pool who must be published together, by row; and values that must be "*" for it (DESIGN, G3)."""
+    """People of the pool who must be published together, by row; and values that must be "*" for it (DESIGN, G3).
+
+    `shunned` are, by the place of a tie, those who must not be in its group.
+    """
 
     members: list[list[int]]
     covers: dict[int, set[int]]
+    shunned: Mapping[int, NDArray[np.bool_]] = MappingProxyType({})
 
 
 NO_TIES = Ties([], {})
@@ -46,6 +52,7 @@ class Pool:
     protected_share: float  # of everybody present, who shows a protected value
     ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
     covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: shown as "*"
+    shunned: dict[int, NDArray[np.bool_]] = field(default_factory=dict, repr=False)  # tie -> units not to be with it
 
     @classmethod
     def of(cls, people: People, rows: Rows, policy: Policy, ties: Ties = NO_TIES) -> "Pool":
@@ -75,6 +82,7 @@ class Pool:
             _protected_share(people, policy),
             [sorted(unit_of[row] for row in tie) for tie in ties.members],
             {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
+            {tie: is_shunned[rows] for tie, is_shunned in ties.shunned.items()},
         )
 
     def __len__(self) -> int:

@@ -33,11 +33,12 @@ class Bound:
     dealt: Spread
     raised: dict[int, dict[int, int]]
     touched: set[int]
+    closed: set[int]  # groups that nobody else may join
 
 
 def bind(pool: Pool, claims: Claims, dealt: Spread) -> Bound:
     """Put every tie into a group. `dealt` is changed in place."""
-    bound = Bound(dealt, {}, set())
+    bound = Bound(dealt, {}, set(), set())
     if pool.ties:
         _Binding(pool, claims, bound).run()
     return bound
@@ -52,22 +53,32 @@ class _Binding:
         self._members: dict[int, list[int]] = {}
         self._is_tied = np.zeros(len(pool), dtype=bool)
         self._is_tied[[unit for tie in pool.ties for unit in tie]] = True
+        self._is_shunned = np.zeros(len(pool), dtype=bool)  # by the tie being put into a group
         self._alone: Rows = np.flatnonzero((self._group == ALONE) & ~self._is_tied)
 
     def run(self) -> None:
-        for tie in sorted(self._pool.ties):
-            if not any(self._claims.target(unit).alone for unit in tie) and self._seed(tie, is_planned=True):
-                continue
-            if not (self._join(tie) or self._seed(tie, is_planned=True) or self._seed(tie, is_planned=False)):
-                self._suppress(tie)
+        nobody = np.zeros(len(self._pool), dtype=bool)
+        for tie, place in sorted((tie, place) for place, tie in enumerate(self._pool.ties)):
+            self._is_shunned = self._pool.shunned.get(place, nobody)
+            self._bind(tie)
+            if place in self._pool.shunned:
+                self._bound.closed.add(int(self._group[tie[0]]))
         new = self._groups - len(self._bound.dealt.breach)
         self._bound.dealt.breach = np.concatenate([self._bound.dealt.breach, np.zeros(new)])
+
+    def _bind(self, tie: list[int]) -> None:
+        if not any(self._claims.target(unit).alone for unit in tie) and self._seed(tie, is_planned=True):
+            return
+        if not (self._join(tie) or self._seed(tie, is_planned=True) or self._seed(tie, is_planned=False)):
+            self._suppress(tie)
 
     def _join(self, tie: list[int]) -> bool:
         """Step 2. Everyone is to be content after each newcomer, which is more than needed and quick to see."""
         starred = {unit: self._claims.target(unit).starred for unit in tie}
         for group in self._near(tie[0]):
             members = self._members_of(group)
+            if self._is_shunned[members].any():
+                continue
             everyone = list(members)
             standing = self._claims.standing(everyone, self._bound.raised)
             for unit in tie:
@@ -164,5 +175,5 @@ class _Binding:
                 nearest, left = int(alone[left]), left - 1
             else:
                 nearest, right = int(alone[right]), right + 1
-            if self._group[nearest] == ALONE:
+            if self._group[nearest] == ALONE and not self._is_shunned[nearest]:
                 yield nearest

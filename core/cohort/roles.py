@@ -33,7 +33,8 @@ class Roles:
         is_busy: Mask,
         participation: int,
     ) -> None:
-        self._value, self._cohorts, self._people, self._tree = value, cohorts, people, tree
+        self.value = value
+        self._cohorts, self._people, self._tree = cohorts, people, tree
         self._registration, self._is_busy, self._participation = registration, is_busy, participation
         self._holds = registration.holds(value)
         owned = [self._row(owner) for _, clique in cohorts.living(value) for owner in clique.owners if owner]
@@ -44,7 +45,7 @@ class Roles:
 
     def update(self, size: int, newly_extinct: Rows) -> None:
         """Bring every clique of the value up to date, and make one for every new holder; `size` is that of a clique."""
-        for number, before in self._cohorts.living(self._value):
+        for number, before in self._cohorts.living(self.value):
             clique = self.clique_extinction(before, newly_extinct)
             if clique.mode != EXTINCT:
                 clique = self.quasi_identifiers_changed(clique)
@@ -58,7 +59,7 @@ class Roles:
 
     def new_holders(self) -> list[int]:
         """Whoever is published with the value and has no clique, in an order that says nothing."""
-        known = {clique.holder for _, clique in self._cohorts.living(self._value)}
+        known = {clique.holder for _, clique in self._cohorts.living(self.value)}
         rows = np.flatnonzero(self._holds & self._registration.present)
         rows = rows[np.argsort(self._registration.draw[rows], kind="stable")]
         ids = self._people.ids(rows)
@@ -68,7 +69,7 @@ class Roles:
         """Case M1: a new holder's instance in the first cohort; decoys for the others follow, by case M2."""
         self._is_busy[row] = True
         nowhere = (NOWHERE,) * size
-        empty = Clique(self._value, (NOBODY_OWNS,) * size, nowhere, (0,) * size, COVERED, nowhere)
+        empty = Clique(self.value, (NOBODY_OWNS,) * size, nowhere, (0,) * size, COVERED, nowhere)
         clique = self._enter(empty, 0, row)
         for place in range(1, size):
             clique = self.enter_decoy(clique, place, row)
@@ -165,7 +166,7 @@ class Roles:
 
     def note_cells(self) -> None:
         """Remember where whole cliques are shown: from now on only people of these cells could be their owners."""
-        for number, clique in self._cohorts.living(self._value):
+        for number, clique in self._cohorts.living(self.value):
             if clique.mode == WHOLE:
                 rows = [self._row(owner) for owner in clique.owners]
                 self._cohorts.cliques[number] = clique._replace(cells=tuple(self._people.leaf[rows].tolist()))
@@ -212,12 +213,12 @@ class Roles:
         self._is_busy[buddy] = True
         return clique.with_owner(place, self._people.ids(np.array([buddy]))[0])
 
-    def _nearest_clean(self, holder: int, *, is_idle: bool = False) -> int | None:
-        """The clean person nearest to a holder, in the order of `enter_decoy`; `is_idle`: nobody with another role."""
+    def _nearest_clean(self, holder: int, among: Mask | None = None) -> int | None:
+        """The clean person nearest to a holder, in the order of `enter_decoy`; or only one of these."""
         is_clean, is_free = self._is_clean, self._is_clean & ~self._is_busy
         choices = [(self._pool_line, is_free), (self._pool_line, is_clean), (self._whole_line, is_clean)]
-        if is_idle:
-            choices = [(self._pool_line, is_free), (self._whole_line, is_free)]
+        if among is not None:
+            choices = [(self._pool_line, among), (self._whole_line, among)]
         for line, is_wanted in choices:
             if (found := line().nearest(holder, is_wanted)) is not None:
                 return found

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from core.cohort.clique import COVERED, WHOLE, Clique, Cohorts
+from core.cohort.everyone import EveryoneKnown
 from core.cohort.registration import Mask, Registration
 from core.people import NOBODY, People
 from core.policy import Policy
@@ -29,17 +30,30 @@ class Tying:
             if clique.mode in (WHOLE, COVERED)
         }
         self._united = list(self._unite())
+        self._shunned: dict[int, Mask] = {}  # by the place of a tie: who must not be in its group
 
-    def show_once(self) -> None:
-        """With `participation: all`: of a tie's cliques of one value the first is shown, the others are covered."""
-        for cliques, _ in self._united:
+    def show_once(self, roles: Mapping[int, EveryoneKnown]) -> None:
+        """With `participation: all`: of a tie's cliques of one value the first is shown, the others are covered.
+
+        So is one shown for the first time, if somebody of the tie was in a group that showed the value before.
+        """
+        for place, (cliques, rows) in enumerate(self._united):
             shown: set[int] = set()
             for number in cliques:
                 clique = self._cohorts.cliques[number]
-                if clique.mode == WHOLE and clique.value in shown:
+                if clique.mode != WHOLE:
+                    continue
+                is_first = clique.created[0] == self._registration.number
+                if clique.value in shown:
                     self._cohorts.cliques[number] = clique._replace(mode=COVERED)
-                elif clique.mode == WHOLE:
+                elif is_first and roles[clique.value].was_seen[rows].any():
+                    never = (0,) * len(clique.owners)
+                    self._cohorts.cliques[number] = clique._replace(mode=COVERED, created=never)
+                else:
                     shown.add(clique.value)
+                    if is_first:
+                        was_seen = roles[clique.value].was_seen
+                        self._shunned[place] = self._shunned[place] | was_seen if place in self._shunned else was_seen
 
     def broken(self) -> set[int]:
         """Groups to be broken: those that hold somebody whose role changed, or only a part of a tie."""
@@ -59,18 +73,22 @@ class Tying:
 
     def in_pool(self, policy: Policy) -> Ties | int:
         """The ties that need a group, or the row of somebody whose group must be broken first: they lend a "*"."""
-        members, covers, is_busy = [], dict[int, set[int]](), self._is_busy.copy()
-        for cliques, rows in self._united:
+        members: list[list[int]] = []
+        covers, is_busy = dict[int, set[int]](), self._is_busy.copy()
+        shunned: dict[int, Mask] = {}
+        for place, (cliques, rows) in enumerate(self._united):
             if self._people.group[rows[0]] != NOBODY:
                 continue
             tie = list(rows)
+            if place in self._shunned:
+                shunned[len(members)] = self._shunned[place]
             for number in cliques:
                 clique = self._cohorts.cliques[number]
                 if clique.mode != COVERED:
                     continue
                 found = self._cover(clique, self._rows[number], tie, covers, policy.sensitive.permanent)
                 if found is None:
-                    lender = self._lender(rows[0], is_busy)
+                    lender = self._lender(rows[0], is_busy | self._shunned.get(place, is_busy))
                     if lender is None:  # nobody in the table has a value to spare: all of the tie's become "*"
                         for row in tie:
                             covers.setdefault(row, set()).update(self._values(row))
@@ -82,7 +100,7 @@ class Tying:
                     found = lender, self._values(lender)[0]
                 covers.setdefault(found[0], set()).add(found[1])
             members.append(tie)
-        return Ties(members, covers)
+        return Ties(members, covers, shunned)
 
     # -- parts --------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from core.cohort.everyone import EveryoneKnown
 from core.cohort.registration import Registration
 from core.cohort.roles import Roles
 from core.cohort.ties import Tying, busy
+from core.ledger import Ledger
 from core.people import People
 from core.policy import Policy
 from core.pool import Ties
@@ -22,8 +23,9 @@ def clique_size(policy: Policy) -> int:
 class CohortUpdate:
     """One release's update of a draft's cohorts, in place."""
 
-    def __init__(self, cohorts: Cohorts, people: People, tree: Tree, policy: Policy) -> None:
+    def __init__(self, cohorts: Cohorts, people: People, tree: Tree, ledger: Ledger, policy: Policy) -> None:
         self._cohorts, self._people, self._tree, self._policy = cohorts, people, tree, policy
+        self._ledger = ledger
 
     def update(self, registration: Registration, touched: Rows, break_groups: Callable[[set[int]], None]) -> Ties:
         """Update the roles, have groups broken whose people they changed, and say which of the pool are tied.
@@ -36,8 +38,9 @@ class CohortUpdate:
         participation, size = self._policy.participation, clique_size(self._policy)
         known = self._cohorts, self._people, self._tree, registration, is_busy
         values = sorted(self._policy.sensitive.permanent)
+        everyone: list[EveryoneKnown] = []
         if participation == "all":
-            everyone = [EveryoneKnown(value, *known, 0) for value in values]
+            everyone = [EveryoneKnown(value, self._ledger, *known) for value in values]
             for known_to_all in everyone:
                 known_to_all.update(size, newly_extinct)
             for known_to_all in everyone:
@@ -49,7 +52,7 @@ class CohortUpdate:
                 roles.note_cells()
         tying = Tying(self._cohorts, before, self._people, registration, is_busy)
         if participation == "all":
-            tying.show_once()
+            tying.show_once({roles.value: roles for roles in everyone})
         break_groups(tying.broken())
         while isinstance(ties := tying.in_pool(self._policy), int):
             break_groups({int(self._people.group[ties])})
