@@ -24,7 +24,7 @@ class Registration:
         self.present: Mask = (people.status == PRESENT) & ~is_closed[people.leaf]
         self.absent: Mask = people.status == ABSENT
         self.extinct: Mask = people.status == DEREGISTERED_STATUS
-        gone = np.flatnonzero(self.absent)
+        gone = np.flatnonzero(people.status != PRESENT)  # nobody else has routed those
         people.leaf[gone] = tree.route(people.columns, gone, people.leaf[gone])
         self.draw = keyed.draw(people.tag, number, "roles")
 
