@@ -1,0 +1,122 @@
+"""Holder sets, counted one by one: whoever knows who is in which group, and counts what fits (Bu, Definition 5).
+
+A world says, for each release, which of its people hold a permanent value s. It fits if nobody who is published loses s
+again, and if every group has at least as many holders as it shows s, and at most as many as it shows s and "*". A group
+that is carried over says it is unchanged, so it allows what it allowed when it was formed. Anyone may become a holder
+between two releases, seen or unseen.
+
+Worlds are kept as holder set -> number of series that lead to it, separately for people who were never, by way of
+others, in one group that shows s or "*": what is true of some then says nothing about the rest. Where there are more
+than `LIMIT` sets, counting stops for these people, for good.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+from typing import NamedTuple
+
+LIMIT = 4_000
+
+Sets = dict[frozenset[str], int]
+
+
+class Drawn(NamedTuple):
+    """A group formed in this release: its people, and how often it shows s and "*"."""
+
+    people: Sequence[str]
+    shown: int
+    stars: int
+
+
+@dataclass
+class Component:
+    """People whose holding s depends on one another. `sets` is None where there were too many to count."""
+
+    people: set[str]
+    sets: Sets | None = field(repr=False)
+    is_starred: bool = False  # a group of theirs has ever shown "*"
+
+    def risks(self) -> Mapping[str, Fraction]:
+        """For each person the share of worlds in which they hold s; nothing if they were not counted."""
+        if not self.sets:
+            return {}
+        holding: dict[str, int] = dict.fromkeys(self.people, 0)
+        for holders, count in self.sets.items():
+            for person in holders:
+                holding[person] += count
+        total = sum(self.sets.values())
+        return {person: Fraction(count, total) for person, count in holding.items()}
+
+
+class HolderSets:
+    """Counts the worlds of one permanent value, release by release."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._of: dict[str, Component] = {}
+
+    def see(self, formed: Iterable[Drawn]) -> list[Component]:
+        """Takes the groups formed in a release; returns the components about which they say something new."""
+        drawn = list(formed)
+        touched: dict[int, Component] = {}
+        for group in drawn:
+            if not group.shown and not group.stars:
+                for person in group.people:
+                    component = self._of.get(person)
+                    if component is not None:
+                        self._exclude(component, person)
+                        touched[id(component)] = component
+        for group in drawn:
+            if group.shown or group.stars:
+                component = self._join(group)
+                self._constrain(component, group)
+                touched[id(component)] = component
+        return [component for component in touched.values() if component.people and self._is_current(component)]
+
+    @property
+    def components(self) -> list[Component]:
+        return list({id(component): component for component in self._of.values()}.values())
+
+    def _is_current(self, component: Component) -> bool:
+        return self._of[next(iter(component.people))] is component
+
+    @staticmethod
+    def _exclude(component: Component, person: str) -> None:
+        """Somebody is in a group without s and "*", so they do not hold s yet."""
+        if component.sets is not None:
+            component.sets = {holders: n for holders, n in component.sets.items() if person not in holders}
+
+    def _join(self, group: Drawn) -> Component:
+        """One component of everyone in the group and all whom they depend on."""
+        parts = {id(self._of[person]): self._of[person] for person in group.people if person in self._of}
+        people = set(group.people).union(*(part.people for part in parts.values()))
+        sets: Sets | None = {frozenset(): 1}
+        for part in parts.values():
+            if sets is None or part.sets is None or len(sets) * len(part.sets) > self._limit:
+                sets = None
+            else:
+                sets = {a | b: n * m for a, n in sets.items() for b, m in part.sets.items()}
+        joined = Component(people, sets, group.stars > 0 or any(part.is_starred for part in parts.values()))
+        self._of.update(dict.fromkeys(people, joined))
+        return joined
+
+    def _constrain(self, component: Component, group: Drawn) -> None:
+        """Keeps the worlds that fit the group, each with every choice of new holders in it that does."""
+        if component.sets is None:
+            return
+        members, found = frozenset(group.people), defaultdict[frozenset[str], int](int)
+        for holders, count in component.sets.items():
+            there = holders & members
+            others = sorted(members - there)
+            least, most = max(0, group.shown - len(there)), group.shown + group.stars - len(there)
+            sizes = range(least, min(most, len(others)) + 1)
+            if len(found) + sum(comb(len(others), size) for size in sizes) > self._limit:
+                component.sets = None
+                return
+            for size in sizes:
+                for fresh in combinations(others, size):
+                    found[holders.union(fresh)] += count
+        component.sets = dict(found)
