@@ -1,16 +1,17 @@
 """Holder sets, counted one by one: whoever knows who is in which group, and counts what fits (Bu, Definition 5).
 
-A world says, for each release, which of its people hold a permanent value s. It fits if nobody who is published loses s
-again, and if every group has at least as many holders as it shows s, and at most as many as it shows s and "*". A group
-that is carried over says it is unchanged, so it allows what it allowed when it was formed. Anyone may become a holder
-between two releases, seen or unseen.
+A holder set fits if there is a way for its people to have come to hold a permanent value s, one after the other, so
+that nobody who is published loses s again, and that every group has at least as many holders as it shows s, and at most
+as many as it shows s and "*". A group that is carried over says it is unchanged, so it allows what it allowed when it
+was formed. Anyone may become a holder between two releases, seen or unseen. Of the sets that fit, the smallest count: a
+new holder is a rare event, and nobody believes in more of them than it takes (docs/permanent-audit.md has the other
+counts).
 
-Worlds are kept as holder set -> number of series that lead to it, separately for people who were never, by way of
-others, in one group that shows s or "*": what is true of some then says nothing about the rest. Where there are more
-than `LIMIT` sets, counting stops for these people, for good.
+Sets are kept separately for people who were never, by way of others, in one group that shows s or "*": what is true of
+some then says nothing about the rest. Where there are more than `LIMIT` sets, counting stops for these people, for
+good.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,7 +21,7 @@ from typing import NamedTuple
 
 LIMIT = 4_000
 
-Sets = dict[frozenset[str], int]
+Sets = set[frozenset[str]]
 
 
 class Drawn(NamedTuple):
@@ -39,16 +40,17 @@ class Component:
     sets: Sets | None = field(repr=False)
     is_starred: bool = False  # a group of theirs has ever shown "*"
 
-    def risks(self) -> Mapping[str, Fraction]:
-        """For each person the share of worlds in which they hold s; nothing if they were not counted."""
+    def risks(self, is_fewest: bool = True) -> Mapping[str, Fraction]:
+        """For each person the share of sets, the smallest or all, that they are in; nothing if sets were not counted."""
         if not self.sets:
             return {}
-        holding: dict[str, int] = dict.fromkeys(self.people, 0)
-        for holders, count in self.sets.items():
+        fewest = min(map(len, self.sets))
+        sets = [holders for holders in self.sets if not is_fewest or len(holders) == fewest]
+        holding = dict.fromkeys(self.people, 0)
+        for holders in sets:
             for person in holders:
-                holding[person] += count
-        total = sum(self.sets.values())
-        return {person: Fraction(count, total) for person, count in holding.items()}
+                holding[person] += 1
+        return {person: Fraction(count, len(sets)) for person, count in holding.items()}
 
 
 class HolderSets:
@@ -87,28 +89,29 @@ class HolderSets:
     def _exclude(component: Component, person: str) -> None:
         """Somebody is in a group without s and "*", so they do not hold s yet."""
         if component.sets is not None:
-            component.sets = {holders: n for holders, n in component.sets.items() if person not in holders}
+            component.sets = {holders for holders in component.sets if person not in holders}
 
     def _join(self, group: Drawn) -> Component:
         """One component of everyone in the group and all whom they depend on."""
         parts = {id(self._of[person]): self._of[person] for person in group.people if person in self._of}
         people = set(group.people).union(*(part.people for part in parts.values()))
-        sets: Sets | None = {frozenset(): 1}
+        sets: Sets | None = {frozenset()}
         for part in parts.values():
             if sets is None or part.sets is None or len(sets) * len(part.sets) > self._limit:
                 sets = None
             else:
-                sets = {a | b: n * m for a, n in sets.items() for b, m in part.sets.items()}
+                sets = {a | b for a in sets for b in part.sets}
         joined = Component(people, sets, group.stars > 0 or any(part.is_starred for part in parts.values()))
         self._of.update(dict.fromkeys(people, joined))
         return joined
 
     def _constrain(self, component: Component, group: Drawn) -> None:
-        """Keeps the worlds that fit the group, each with every choice of new holders in it that does."""
+        """Keeps the sets that fit the group, each with every choice of new holders in it that does."""
         if component.sets is None:
             return
-        members, found = frozenset(group.people), defaultdict[frozenset[str], int](int)
-        for holders, count in component.sets.items():
+        members = frozenset(group.people)
+        found: Sets = set()
+        for holders in component.sets:
             there = holders & members
             others = sorted(members - there)
             least, most = max(0, group.shown - len(there)), group.shown + group.stars - len(there)
@@ -116,7 +119,5 @@ class HolderSets:
             if len(found) + sum(comb(len(others), size) for size in sizes) > self._limit:
                 component.sets = None
                 return
-            for size in sizes:
-                for fresh in combinations(others, size):
-                    found[holders.union(fresh)] += count
-        component.sets = dict(found)
+            found.update(holders.union(fresh) for size in sizes for fresh in combinations(others, size))
+        component.sets = found

@@ -37,7 +37,7 @@ class Absent:
     def __init__(self, secrets: Secrets) -> None:
         self._people = [person for person in secrets.registered if person not in secrets.places]
         qids = [secrets.registered[person] for person in self._people]
-        self._qids: NDArray[np.float64] = np.array(qids, dtype=np.float64).reshape(len(qids), -1)
+        self._qids: NDArray[np.float64] = np.array(qids, dtype=np.float64)
         self._known: dict[Region, list[str]] = {}
 
     def inside(self, region: Region) -> list[str]:

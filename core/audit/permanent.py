@@ -25,7 +25,7 @@ from core.policy import Policy
 
 NO_VALUES = "cohorts are listed, and the policy has no permanent values"
 EXCLUDED = "somebody who knows the participation of K people can exclude all but fewer than l as a holder"
-OVER = "in more than 1/l of the holder sets that fit everything published somebody holds a permanent value"
+OVER = "somebody is in more than 1/l of the smallest holder sets that fit everything published"
 
 
 @dataclass(frozen=True)
