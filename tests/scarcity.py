@@ -5,7 +5,7 @@ followed to the letter. With a number, decoys are replaced as Bu does, by anyone
 publishes may be spoiled on the way out, which makes an engine that is known to be wrong.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Literal
@@ -65,7 +65,9 @@ class Clinic:
     away: float = 0.2
     death: float = 0.0
     illness: float = 0.08
-    is_strict: bool = True  # under `all`: a new clique's first group has nobody who was ever in one that showed the value
+    is_strict: bool = (
+        True  # under `all`: a new clique's first group has nobody who was ever in one that showed the value
+    )
     bystanders: int = 0  # registered, and never there
     desk: ByHand = field(init=False)
 
@@ -169,7 +171,9 @@ class Clinic:
             draft.batches.append(Batch([holder], [], [holder]))
         self.rng.shuffle(free)
         self._share_out(draft, free)
-        draft.batches = [b for b in draft.batches if len(b.people) >= self.l or not b.shown + b.stars]  # others: withheld
+        draft.batches = [
+            b for b in draft.batches if len(b.people) >= self.l or not b.shown + b.stars
+        ]  # others: withheld
         self.shown.update(holder for batch in draft.batches for holder in batch.shown)
         self.candidates.update(person for batch in draft.batches if batch.shown for person in batch.people)
         return draft
@@ -218,6 +222,3 @@ def batch_of(draft: Draft, person: str) -> Batch:
 def histories(policy: Policy, count: int, **more: Any) -> Iterator[Clinic]:
     for seed in range(count):
         yield Clinic(policy, seed, **more)
-
-
-__all__: Sequence[str] = ("HIV", "Batch", "Clinic", "Draft", "batch_of", "histories", "scarce_policy")

@@ -41,7 +41,7 @@ class Component:
     is_starred: bool = False  # a group of theirs has ever shown "*"
 
     def risks(self, is_fewest: bool = True) -> Mapping[str, Fraction]:
-        """For each person the share of sets, the smallest or all, that they are in; nothing if sets were not counted."""
+        """For each person the share of sets, the smallest or all, that they are in; nothing if there are no sets."""
         if not self.sets:
             return {}
         fewest = min(map(len, self.sets))

@@ -31,7 +31,6 @@ class Suppressions:
     def __init__(self, policy: Policy) -> None:
         self._mates = cohort_count(policy) - 1
         self._is_all = policy.participation == "all"
-        self._last_decoy_of: dict[int, frozenset[str]] = {}
         self.found: list[Suppressed] = []
 
     def see(self, release: Published, scarce: Sequence[Scarce], secrets: Secrets, alibis: Alibis) -> None:
@@ -53,7 +52,9 @@ class Suppressions:
         clean = len(set(secrets.people[group]) - value.holders[group] - owners)
         start = "it was never shown, and "
         if clean < self._mates:
-            return f"{start}of the {_people(self._mates)} needed to hide them only {clean} clean ones are in the group"
+            needed = "1 clean person is" if self._mates == 1 else f"{self._mates} clean people are"
+            found = "is 1" if clean == 1 else f"are {clean}"
+            return f"{start}{needed} needed in the group to hide them, of whom there {found}"
         if self._is_all and value.shown.get(group):
             return f"{start}another holder's is shown in the same group, which may show it once"
         return f"{start}no decoys were found for them; {_people(clean)} in the group would be clean now"

@@ -4,7 +4,6 @@ import ast
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
