@@ -1,9 +1,10 @@
 """Alibis: A(h) is everyone of whom "this person holds s, h does not" fits everything published (DESIGN, section 5).
 
-For somebody who knows who is in which group. From the first release that shows s for h: c leaves A(h) if h's group
-shows s and c is not in it, or if c's group, without h, has no "*" to spare; one "*" covers one holder. h itself is in
-A(h): at least ℓ people who cannot be excluded are h and ℓ−1 others. Under `participation: all` |A(h)| ≥ ℓ is promised,
-and of each clique, as the cohorts list it, what is to be shown when it is whole and when it is not.
+For somebody who knows who is in which group. From the first release that shows s for h: c leaves A(h) if s is shown for
+h and c is not in h's group, or holds s too and both are shown; or if s is not shown for h, and c, who does not hold s,
+is in another group than h that has no "*" to spare; one "*" covers one holder. h itself is in A(h): at least ℓ people
+who cannot be excluded are h and ℓ−1 others. Under `participation: all` |A(h)| ≥ ℓ is promised, and of each clique, as
+the cohorts list it, what is to be shown when it is whole and when it is not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,11 +87,11 @@ class Alibis:
         claims: dict[str, list[tuple[bool, int, Key]]] = {}  # by group: who asks for a "*"
         for (leaf, holder), alibi in waiting:
             home = secrets.places[holder][0] if holder in secrets.places else None
-            if home in values[leaf].shown:  # h's group shows s, if only for another holder
-                alibi.left &= set(secrets.people[str(home)])
             groups: dict[str, bool] = {}
             for person in alibi.left - {holder}:
-                if person in secrets.places and (group := secrets.places[person][0]) != home:
+                if person not in secrets.places or leaf in secrets.held.get(person, ()):
+                    continue  # away as well, or holding s anyway: what is shown of them is what would be
+                if (group := secrets.places[person][0]) != home:
                     groups[group] = groups.get(group, False) or person in alibi.clique
             for group, has_mate in groups.items():
                 claims.setdefault(group, []).append((not has_mate, len(alibi.left), (leaf, holder)))
@@ -104,7 +105,7 @@ class Alibis:
             for at, (is_by_chance, _, key) in enumerate(sorted(asking)):
                 if at < stars:
                     continue
-                self.of[key].left -= there
+                self.of[key].left -= there - values[key[0]].holders.get(group, frozenset())
                 if self._is_all and not is_by_chance:
                     findings.say(Promise.G3, SHARED_STAR if stars > 0 else UNCOVERED, number, group)
 

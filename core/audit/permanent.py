@@ -87,7 +87,13 @@ class Permanent:
         found = []
         for exclusion in self._exclusions:
             counts = exclusion.fewest.values()
-            known = f"of {exclusion.known} people" if exclusion.known else "of nobody"
+            known = (
+                "of nobody"
+                if not exclusion.known
+                else "of 1 person"
+                if exclusion.known == 1
+                else f"of {exclusion.known} people"
+            )
             found.append(Attack(known, sum(c < self.least for c in counts), min(counts, default=None)))
         alibis = self.alibis.of
         fewest = min((alibi.fewest for alibi in alibis.values()), default=None)
