@@ -32,7 +32,7 @@ class Drawn(NamedTuple):
     stars: int
 
 
-@dataclass
+@dataclass(eq=False)
 class Component:
     """People whose holding s depends on one another. `sets` is None where there were too many to count."""
 
@@ -63,26 +63,27 @@ class HolderSets:
     def see(self, formed: Iterable[Drawn]) -> list[Component]:
         """Takes the groups formed in a release; returns the components about which they say something new."""
         drawn = list(formed)
-        touched: dict[int, Component] = {}
+        touched: dict[Component, None] = {}
         for group in drawn:
             if not group.shown and not group.stars:
                 for person in group.people:
                     component = self._of.get(person)
                     if component is not None:
                         self._exclude(component, person)
-                        touched[id(component)] = component
+                        touched[component] = None
         for group in drawn:
             if group.shown or group.stars:
                 component = self._join(group)
                 self._constrain(component, group)
-                touched[id(component)] = component
-        return [component for component in touched.values() if component.people and self._is_current(component)]
+                touched[component] = None
+        return [component for component in touched if self._is_current(component)]
 
     @property
     def components(self) -> list[Component]:
-        return list({id(component): component for component in self._of.values()}.values())
+        return list(dict.fromkeys(self._of.values()))
 
     def _is_current(self, component: Component) -> bool:
+        """Whether it was not joined to others since."""
         return self._of[next(iter(component.people))] is component
 
     @staticmethod
@@ -93,15 +94,15 @@ class HolderSets:
 
     def _join(self, group: Drawn) -> Component:
         """One component of everyone in the group and all whom they depend on."""
-        parts = {id(self._of[person]): self._of[person] for person in group.people if person in self._of}
-        people = set(group.people).union(*(part.people for part in parts.values()))
+        parts = dict.fromkeys(self._of[person] for person in group.people if person in self._of)
+        people = set(group.people).union(*(part.people for part in parts))
         sets: Sets | None = {frozenset()}
-        for part in parts.values():
+        for part in parts:
             if sets is None or part.sets is None or len(sets) * len(part.sets) > self._limit:
                 sets = None
             else:
                 sets = {a | b for a in sets for b in part.sets}
-        joined = Component(people, sets, group.stars > 0 or any(part.is_starred for part in parts.values()))
+        joined = Component(people, sets, group.stars > 0 or any(part.is_starred for part in parts))
         self._of.update(dict.fromkeys(people, joined))
         return joined
 
