@@ -39,11 +39,10 @@ class Suppressions:
             for group, person in value.hidden():
                 if release.groups[group].formed == release.number:
                     alibi = alibis.of.get((value.leaf, person))
-                    why = (
-                        self._before(value, group, secrets)
-                        if alibi is None
-                        else self._since(value, group, secrets, alibi)
-                    )
+                    if alibi is None:
+                        why = self._before(value, group, secrets)
+                    else:
+                        why = self._since(value, (group, person), secrets, alibi)
                     self.found.append(Suppressed(release.number, group, person, why))
 
     def _before(self, value: Scarce, group: str, secrets: Secrets) -> str:
@@ -59,8 +58,9 @@ class Suppressions:
             return f"{start}another holder's is shown in the same group, which may show it once"
         return f"{start}no decoys were found for them; {_people(clean)} in the group would be clean now"
 
-    def _since(self, value: Scarce, group: str, secrets: Secrets, alibi: Alibi) -> str:
+    def _since(self, value: Scarce, place: tuple[str, str], secrets: Secrets, alibi: Alibi) -> str:
         """Of somebody who was shown with others before."""
+        group, holder = place
         mates = alibi.clique - value.holders.get(group, frozenset())
         fates: Counter[str] = Counter()
         for mate in mates:
@@ -72,11 +72,15 @@ class Suppressions:
                 fates["holding it too by now"] += 1
             elif mate not in secrets.places:
                 fates["withheld"] += 1
+            elif secrets.since.get(mate, 0) > alibi.last_shown:
+                fates["moved"] += 1
             elif secrets.places[mate][0] != group:
                 fates["in another group"] += 1
         start = f"of the {_people(len(mates))} they were last shown with, in release {alibi.last_shown}, "
+        if secrets.since.get(holder, 0) > alibi.last_shown:
+            start = f"they moved, and {start}"
         if not fates:
-            return f"{start}all are in the group, so the audit sees no need for it"
+            return f"{start}all are in the group; the audit sees no need for it"
         return start + ", ".join(f"{count} {_be(count, fate)}" for fate, count in sorted(fates.items()))
 
 
@@ -85,6 +89,6 @@ def _people(count: int) -> str:
 
 
 def _be(count: int, fate: str) -> str:
-    if fate.startswith("ceased"):
+    if fate in ("ceased to exist", "moved"):
         return fate
     return f"{'is' if count == 1 else 'are'} {fate}"

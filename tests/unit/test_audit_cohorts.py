@@ -237,7 +237,16 @@ def test_each_suppression_is_explained_by_what_became_of_the_people_around_it() 
     desk.show(("h1 c1 x", "h1"), ("h2 a2 b2 c2 y", "h2"), cohorts=((), (), ()))
     first, again, needless = explained(desk)
     assert first == again == "of the 2 people they were last shown with, in release 1, 1 is absent, 1 ceased to exist"
-    assert needless.endswith("in release 2, all are in the group, so the audit sees no need for it")
+    assert needless.endswith("in release 2, all are in the group; the audit sees no need for it")
+
+
+def test_who_moved_is_named_as_the_reason() -> None:
+    desk = ward()
+    good_first(desk)
+    for person in ("h1", "a1", "b1"):
+        desk.tell({"op": "update", "id": person, "qid": {"age": 90}})
+    desk.show(("h1 c1 x", "h1"), ("a1 b1 y", "a1"), ("h2 a2 b2 c2", ""), cohorts=(("h2",), ("a2",), ("b2",)))
+    assert explained(desk) == ["they moved, and of the 2 people they were last shown with, in release 1, 2 moved"]
 
 
 def test_a_value_that_was_never_shown_is_explained_by_who_could_have_hidden_it() -> None:
