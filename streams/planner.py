@@ -63,7 +63,7 @@ class Planner(Service):
         self._servers, self._partitions = settings.kafka_servers, partitions
         self._topics = Topics(policy.table)
         self._owns = asyncio.Event()
-        self._incoming: asyncio.Queue[Trigger] = asyncio.Queue()
+        self._incoming: asyncio.Queue[Trigger | None] = asyncio.Queue()  # None: look for yourself
         self._handled = asyncio.Condition()
         self._next_trigger: int | None = None  # None outside a tenure
         self._state: State | None = None
@@ -80,10 +80,16 @@ class Planner(Service):
         return self._owns.is_set()
 
     def own(self, *, is_owner: bool) -> None:
-        """The triggers partition is, or is not, this worker's."""
+        """The triggers partition is, or is not, this worker's.
+
+        A worker that slept is told "it is yours" twice and never that it was not. Another one may have taken triggers
+        in between and been relieved before it was done with them, so the topic is looked at again.
+        """
         if is_owner and not self._owns.is_set():
             self._owns.set()
             self._log.info("planner.owned")
+        elif is_owner:
+            self._incoming.put_nowait(None)
         elif not is_owner and self._owns.is_set():
             self._owns.clear()
             self._log.info("planner.released")
@@ -205,8 +211,8 @@ class Planner(Service):
         await self._catch_up(redo, publisher, box)
         while True:
             trigger = await self._incoming.get()
-            if trigger.offset > self._next_trigger:
-                # Kafka's group is ahead of Redis, or there is a gap: the topic knows.
+            if trigger is None or trigger.offset > self._next_trigger:
+                # The partition was given again, Kafka's group is ahead of Redis, or there is a gap: the topic knows.
                 await self._catch_up(redo, publisher, box)
             elif trigger.offset == self._next_trigger:
                 await self._handle(redo, publisher, box, trigger)
