@@ -1,29 +1,33 @@
 """Growing the tree: strict Mondrian over many leaves at once, one level per round (Pei, section 4).
 
-Layout. The rows of all leaves under work stand in one array, leaf after leaf (a *segment* each), and beside it one code
-array per attribute: small non-negative integers that order like the values. One round sorts a single packed integer per
-row, `segment | code | position`, so that every segment comes out ordered by the attribute chosen for it; medians and
-cuts are then read off by binary search for all segments together. There is no Python loop over people, and none over
-leaves but for rounding the cuts of float attributes.
+Which cut. A cut rids every row of the part of the region on its other side. Its *gain* is what that takes off the
+release's NCP, summed over the rows; what it costs is that rows which are parted cannot be parted again, most when the
+sides are equal. The cut with the largest gain² / (rows on one side x rows on the other) is taken, over all attributes
+and places: the median where rows are spread evenly, the edge of the crowd where they are not. It is worked out with
+additions, products and quotients alone, which every machine rounds alike.
 
-Cost: per level O(rows x attributes) and one sort, so O(n log² n) for a first build. A later release works only on the
-leaves that received arrivals.
+Layout. The rows of all leaves under work stand in one array, leaf after leaf (a *segment* each), and beside it one line
+of codes per attribute (`core/scale.py`). Rows are counted, not sorted: each segment has, for each attribute, a block of
+bins, at most twice as many as it has rows or 32; cuts are tried between bins in which there are rows, for all segments
+and attributes together. Where no cut between bins leaves enough rows on both sides, one may still be inside the bin in
+which the middle row falls, and the search goes on there. There is no Python loop over people, and none over leaves but
+for rounding the cuts of float attributes.
+
+Cost: O(rows x attributes) per level. A later release works only on the leaves that received arrivals.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.policy import Attribute
-from core.region import domain, roundest_between
+from core.region import roundest_between
+from core.scale import Codes, Scale, Siblings
 from core.tree import Column, Rows, Tree
 
-SMALL_SPAN = 1 << 20  # integer domains up to this size are coded by subtraction, larger ones by rank
 NO_CUT = -1
-FAR = np.iinfo(np.int64).max
+FEWEST_BITS, MOST_BITS = 5, 7  # of a bin's number
 
 
 def grow(
@@ -31,9 +35,8 @@ def grow(
 ) -> list[int]:
     """Split these leaves, given with their rows, while both sides keep `smallest` rows; returns the nodes split.
 
-    `leaf` is everybody's leaf and is kept up to date. Mondrian's choice: the attribute whose rows spread widest over
-    its domain, cut nearest to the median between two different values, so that equal quasi-identifiers never part
-    (strict). Categories are cut between siblings only.
+    `leaf` is everybody's leaf and is kept up to date. Equal quasi-identifiers never part (strict), categories are cut
+    between siblings only, and a cut in a float attribute is the roundest number between its neighbours.
     """
     kept = [(node, rows) for node, rows in leaves if len(rows) >= 2 * smallest]
     split: list[int] = []
@@ -52,169 +55,195 @@ def grow(
     return split
 
 
-class _Coded:
-    """One attribute of the rows under work, as codes that order like the values, and back."""
+class _Cuts(NamedTuple):
+    """For each of some segments the attribute it is cut in, the first code of the right side, and the rows left."""
 
-    def __init__(self, attribute: Attribute, values: Column) -> None:
-        self.attribute = attribute
-        low, high = domain(attribute)
-        self.width = float(high - low)
-        self._low = int(low)
-        self._is_ranked = attribute.kind == "float" or high - low > SMALL_SPAN
-        if self._is_ranked:
-            self._ranked, inverse = np.unique(values, return_inverse=True)
-            self.codes: Rows = inverse.astype(np.int64)
-            self.span = len(self._ranked)
-        else:
-            self.codes = values - self._low
-            self.span = int(high - low)
-
-    def values(self, codes: Rows) -> NDArray[Any]:
-        return self._ranked[codes] if self._is_ranked else codes + self._low
-
-    def spread(self, starts: Rows) -> NDArray[np.float64]:
-        """How much of the domain the rows of each segment span; -1 where they are all equal."""
-        lowest, highest = np.minimum.reduceat(self.codes, starts), np.maximum.reduceat(self.codes, starts)
-        spans = (self.values(highest) - self.values(lowest)) / self.width
-        return np.where(lowest == highest, -1.0, spans)
-
-
-@dataclass
-class _Sorted:
-    """Some segments, each sorted by the attribute it is to be cut in."""
-
-    segments: Rows  # which ones, as positions in the level
-    begins: Rows
-    sizes: Rows
-    keys: Rows  # position among these segments << shift | code
-    codes: Rows
+    segments: Rows
+    attributes: Rows
+    codes: Codes
+    left: Rows
 
 
 class _Level:
-    """The leaves of one level that may still be cut, with their rows, and the cuts found so far."""
+    """The leaves of one level that may still be cut, with their rows and the runs of codes their regions cover."""
 
     def __init__(
         self, tree: Tree, columns: Sequence[Column], leaves: Rows, sizes: Rows, rows: Rows, smallest: int
     ) -> None:
-        self._tree, self._smallest = tree, smallest
-        self._coded = [_Coded(a, column[rows]) for a, column in zip(tree.attributes, columns, strict=True)]
-        self._shift = max(1, max(column.span for column in self._coded).bit_length())
-        self._rows = rows
-        self._start(leaves, sizes)
+        self._tree, self._smallest, self._rows = tree, smallest, rows
+        self._scales = [Scale(a, column[rows]) for a, column in zip(tree.attributes, columns, strict=True)]
+        self._codes = np.stack([scale.codes for scale in self._scales])
+        bounds = [tree.bounds(position, leaves) for position in range(len(self._scales))]
+        low, high = (
+            np.stack([scale.edges(side[end]) for scale, side in zip(self._scales, bounds, strict=True)])
+            for end in (0, 1)
+        )
+        self._categories = [at for at, scale in enumerate(self._scales) if scale.attribute.hierarchy is not None]
+        self._siblings = Siblings([h for scale in self._scales if (h := scale.attribute.hierarchy) is not None])
+        self._places = np.concatenate([scale.places for scale in self._scales])
+        lengths = np.array([len(scale.places) for scale in self._scales])
+        self._places_at = np.cumsum(lengths) - lengths
+        self._alone = np.array([scale.alone for scale in self._scales])
+        self._start(leaves, sizes, low, high, np.zeros_like(low), np.full(len(leaves), NO_CUT))
 
-    def _start(self, leaves: Rows, sizes: Rows) -> None:
-        self.leaves, self._sizes = leaves, sizes
+    def _start(self, leaves: Rows, sizes: Rows, low: Codes, high: Codes, table: Rows, parted: Rows) -> None:
+        """Go on with these leaves; `parted` is the attribute in which each came about."""
+        self.leaves, self._sizes, self._low, self._high, self._table = leaves, sizes, low, high, table
         self._starts = np.cumsum(sizes) - sizes
-        self._attribute = np.full(len(leaves), NO_CUT, dtype=np.int64)
-        self._left = np.zeros(len(leaves), dtype=np.int64)
-        self._whole = np.zeros(len(leaves), dtype=np.int64)
-        self._real = np.zeros(len(leaves), dtype=np.float64)
-        self._order = np.arange(len(self._rows))
+        for category, position in enumerate(self._categories):
+            is_new = np.flatnonzero((parted == position) | (parted == NO_CUT))
+            if is_new.size:
+                runs = low[position, is_new], high[position, is_new]
+                table[position, is_new] = self._siblings.table(category, *runs)
 
     def split(self, leaf: Rows) -> Rows:
         """Cut every leaf that can be cut and go on to the children; returns the leaves cut."""
-        spreads = np.stack([column.spread(self._starts) for column in self._coded])
-        for choice in np.argsort(-spreads, axis=0, kind="stable"):
-            is_open = (self._attribute == NO_CUT) & (spreads[choice, np.arange(len(choice))] > 0)
-            wanted = np.flatnonzero(is_open)
-            if not wanted.size:
-                break
-            self._cut(wanted, choice[wanted])
-        return self._descend(leaf)
+        found: list[_Cuts] = []
+        waiting, codes = np.arange(len(self.leaves)), self._codes
+        first, last = self._steps(self._low, self._table), self._steps(self._high - 1, self._table)
+        while waiting.size:
+            sizes = self._sizes[waiting]
+            steps = self._steps(codes, np.repeat(self._table[:, waiting], sizes, axis=1))
+            if found:
+                np.clip(steps, np.repeat(first, sizes, axis=1), np.repeat(last, sizes, axis=1), out=steps)
+            bins = _Bins(steps, first, last, sizes, self._smallest)
+            found.append(self._best(bins, waiting))
+            is_uncut = np.ones(len(self.leaves), dtype=bool)
+            is_uncut[found[-1].segments] = False
+            going_on = np.flatnonzero(is_uncut[waiting] & bins.is_coarse)
+            first, last = bins.narrowed(going_on)
+            waiting = waiting[going_on]
+            codes = self._codes[:, _ranges(self._starts[waiting], self._sizes[waiting])]
+        cuts = found[0] if len(found) == 1 else _Cuts(*(np.concatenate(part) for part in zip(*found, strict=True)))
+        return self._descend(leaf, cuts)
 
-    def _cut(self, segments: Rows, attributes: Rows) -> None:
-        """Look for a cut of these segments, each in the attribute it chose."""
-        sizes = self._sizes[segments]
-        begins = np.cumsum(sizes) - sizes
-        within = np.repeat(np.arange(len(segments)), sizes)
-        at = np.arange(len(within)) + np.repeat(self._starts[segments] - begins, sizes)
-        codes = np.empty(len(at), dtype=np.int64)
-        present = np.unique(attributes).tolist()
-        for position in present:
-            here = slice(None) if len(present) == 1 else (attributes == position)[within]
-            codes[here] = self._coded[position].codes[at[here]]
-        keys, sorting = _sort((within << self._shift) | codes)
-        ordered = _Sorted(segments, begins, sizes, keys, codes[sorting])
-        for position in present:
-            self._choose(position, np.flatnonzero(attributes == position), ordered)
-        is_cut = (self._attribute[segments] != NO_CUT)[within]
-        self._order[at[is_cut]] = at[sorting[is_cut]]
+    def _steps(self, codes: Codes, table: Rows) -> Codes:
+        """Codes as steps, one line per attribute."""
+        if not self._categories:
+            return codes
+        steps = codes.copy()
+        steps[self._categories] = self._siblings.steps(codes[self._categories] + table[self._categories])
+        return steps
 
-    def _choose(self, position: int, here: Rows, ordered: _Sorted) -> None:
-        """Of the places where these segments may be cut, take the one nearest to the middle that leaves enough rows."""
-        column = self._coded[position]
-        if column.attribute.kind == "category":
-            chosen, left, cut = self._between_siblings(position, here, ordered)
-            self._keep(ordered.segments[chosen], position, left, cut)
-            return
-        begins, sizes = ordered.begins[here], ordered.sizes[here]
-        median = ordered.keys[begins + sizes // 2]
-        sides = [np.searchsorted(ordered.keys, median, side=side) - begins for side in ("left", "right")]
-        distance = np.stack([self._distance(left, sizes) for left in sides])
-        for nearest in np.argsort(distance, axis=0, kind="stable"):
-            best = np.choose(nearest, sides)
-            can = (self._attribute[ordered.segments[here]] == NO_CUT) & (np.choose(nearest, distance) < FAR)
-            chosen, left = here[can], best[can]
-            below = column.values(ordered.codes[ordered.begins[chosen] + left - 1])
-            above = column.values(ordered.codes[ordered.begins[chosen] + left])
-            if column.attribute.kind == "int":
-                self._keep(ordered.segments[chosen], position, left, (below + above) // 2 + 1)
-                continue
-            rounded = [roundest_between(*pair) for pair in zip(below.tolist(), above.tolist(), strict=True)]
-            is_cut = np.array([cut is not None for cut in rounded], dtype=bool)
-            cuts = np.array([cut for cut in rounded if cut is not None], dtype=np.float64)
-            self._keep(ordered.segments[chosen[is_cut]], position, left[is_cut], cuts)
+    def _best(self, bins: "_Bins", segments: Rows) -> _Cuts:
+        """Of the places where these segments may be cut, the one of each that gains most for what it costs."""
+        block, step, left = bins.between()
+        within, attributes = np.divmod(block, len(self._scales))
+        owner = segments[within]
+        codes = step
+        for position in self._categories:
+            here = np.flatnonzero(attributes == position)
+            codes[here] = self._siblings.codes(self._table[position, owner[here]], step[here])
+        right = self._sizes[owner] - left
+        low, high = self._low[attributes, owner], self._high[attributes, owner]
+        at = self._places_at[attributes]
+        place = self._places[at + codes]
+        gain = left * (self._places[at + high] - place) + right * (place - self._places[at + low])
+        gain += self._alone[attributes] * (left * (codes - low == 1) + right * (high - codes == 1))
+        worth = gain * gain / (left * right)
+        begins = np.flatnonzero(np.diff(owner, prepend=NO_CUT))
+        if not begins.size:
+            return _Cuts(owner, attributes, codes, left)
+        best = np.maximum.reduceat(worth, begins)
+        taken = np.flatnonzero(worth == np.repeat(best, np.diff(begins, append=len(owner))))
+        taken = taken[np.diff(owner[taken], prepend=NO_CUT) != 0]  # the first of those that are equally good
+        return _Cuts(owner[taken], attributes[taken], codes[taken], left[taken])
 
-    def _between_siblings(self, position: int, here: Rows, ordered: _Sorted) -> tuple[Rows, Rows, Rows]:
-        """All segments' permitted cuts stand in one ragged array, segment after segment; the best of each is taken."""
-        hierarchy = self._coded[position].attribute.hierarchy
-        assert hierarchy is not None
-        lows, highs = self._tree.bounds(position, self.leaves[ordered.segments[here]])
-        base = len(hierarchy.leaves) + 1
-        runs, which = np.unique(lows * base + highs, return_inverse=True)
-        cuts = [hierarchy.cuts(*divmod(run, base)) for run in runs.tolist()]
-        lengths = np.array([len(places) for places in cuts], dtype=np.int64)
-        can = lengths[which] > 0
-        here, which = here[can], which[can]
-        if not here.size:
-            return here, here, here
-        counts = lengths[which]
-        flat = np.array([place for places in cuts for place in places], dtype=np.int64)
-        allowed = flat[_ranges((np.cumsum(lengths) - lengths)[which], counts)]
-        owner = np.repeat(np.arange(len(here)), counts)
-        left = np.searchsorted(ordered.keys, (here[owner] << self._shift) | allowed) - ordered.begins[here][owner]
-        distance = self._distance(left, ordered.sizes[here][owner])
-        best = np.minimum.reduceat(distance, np.cumsum(counts) - counts)
-        at = np.flatnonzero((distance == best[owner]) & (distance < FAR))
-        at = at[np.r_[True, owner[at[1:]] != owner[at[:-1]]]] if at.size else at
-        return here[owner[at]], left[at], allowed[at]
+    # -- cutting ------------------------------------------------------------------------------------------------
 
-    def _distance(self, left: Rows, sizes: Rows) -> Rows:
-        """How far a cut is from the middle; out of reach where a side would be too small."""
-        is_small = (left < self._smallest) | (left > sizes - self._smallest)
-        return np.where(is_small, FAR, np.abs(2 * left - sizes))
-
-    def _keep(self, segments: Rows, position: int, left: Rows, cuts: NDArray[Any]) -> None:
-        self._attribute[segments], self._left[segments] = position, left
-        (self._real if self._coded[position].attribute.kind == "float" else self._whole)[segments] = cuts
-
-    def _descend(self, leaf: Rows) -> Rows:
+    def _descend(self, leaf: Rows, cuts: _Cuts) -> Rows:
         """Turn the cuts into nodes, tell everybody their new leaf, and keep the children that may be cut again."""
-        cut = np.flatnonzero(self._attribute != NO_CUT)
-        split = self.leaves[cut]
-        first = self._tree.put_many(split, self._attribute[cut], self._whole[cut], self._real[cut])
-        leaves = first + np.arange(2 * len(cut))
-        sizes = np.stack([self._left[cut], self._sizes[cut] - self._left[cut]], axis=1).ravel()
-        begins = np.stack([self._starts[cut], self._starts[cut] + self._left[cut]], axis=1).ravel()
-        order = self._order[_ranges(begins, sizes)]
-        leaf[self._rows[order]] = np.repeat(leaves, sizes)
-        going_on = sizes >= 2 * self._smallest
-        order = self._order[_ranges(begins[going_on], sizes[going_on])]
-        self._rows = self._rows[order]
-        for column in self._coded:
-            column.codes = column.codes[order]
-        self._start(leaves[going_on], sizes[going_on])
+        segments, attributes, codes, left = cuts
+        sizes, split = self._sizes[segments], self.leaves[segments]
+        at = _ranges(self._starts[segments], sizes)
+        chosen = self._codes[np.repeat(attributes, sizes), at]
+        is_right = chosen >= np.repeat(codes, sizes)
+        children = self._tree.put_many(split, attributes, *self._values(cuts, chosen, is_right)) + np.arange(
+            2 * len(split)
+        ).reshape(-1, 2)
+        order, parts = [], []
+        for side, rows, counts in ((0, at[~is_right], left), (1, at[is_right], sizes - left)):
+            leaf[self._rows[rows]] = np.repeat(children[:, side], counts)
+            kept = counts >= 2 * self._smallest
+            order.append(rows[np.repeat(kept, counts)])
+            low, high = self._low[:, segments[kept]], self._high[:, segments[kept]]
+            (low if side else high)[attributes[kept], np.arange(low.shape[1])] = codes[kept]
+            parts.append((children[kept, side], counts[kept], low, high, self._table[:, segments[kept]], attributes[kept]))
+        keep = np.concatenate(order)
+        self._rows, self._codes = self._rows[keep], self._codes[:, keep]
+        self._start(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
         return split
+
+    def _values(self, cuts: _Cuts, chosen: Codes, is_right: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.float64]]:
+        """The cuts as values, whole and real; `chosen` are the codes of the rows in the attribute they are cut in."""
+        whole, real = cuts.codes.copy(), np.zeros(len(cuts.codes))
+        begins = np.cumsum(self._sizes[cuts.segments]) - self._sizes[cuts.segments]
+        for position in np.unique(cuts.attributes).tolist():
+            scale, here = self._scales[position], np.flatnonzero(cuts.attributes == position)
+            if not scale.is_ranked:
+                whole[here] += int(scale.attribute.low)
+                continue
+            below = np.maximum.reduceat(np.where(is_right, NO_CUT, chosen), begins)[here]
+            above = np.minimum.reduceat(np.where(is_right, chosen, scale.span), begins)[here]
+            (real if scale.attribute.kind == "float" else whole)[here] = scale.cuts(below, above)
+        return whole, real
+
+
+class _Bins:
+    """The rows of some segments, counted: for each segment and attribute a block of bins, each of 2**shift steps.
+
+    `first` and `last` bound the steps of a block.
+    """
+
+    def __init__(self, steps: Codes, first: Codes, last: Codes, sizes: Rows, smallest: int) -> None:
+        self._first, self._last, self._smallest = first, last, smallest
+        attributes = len(first)
+        bits = np.clip(_bit_length(sizes), FEWEST_BITS, MOST_BITS)
+        self._shift = np.maximum(0, _bit_length(last - first) - bits)
+        lengths = (((last - first) >> self._shift) + 1).T.ravel()
+        self._begins = np.cumsum(lengths) - lengths
+        begins = self._begins.reshape(-1, attributes).T
+        self.is_coarse = self._shift.any(axis=0)
+        if self.is_coarse.any():
+            bins = steps - np.repeat(first, sizes, axis=1)
+            bins >>= np.repeat(self._shift, sizes, axis=1)
+            bins += np.repeat(begins, sizes, axis=1)
+        else:
+            bins = steps + np.repeat(begins - first, sizes, axis=1)
+        counts = np.bincount(bins.ravel(), minlength=int(lengths.sum()))
+        self._filled = np.flatnonzero(counts)
+        self._block = np.repeat(np.arange(len(lengths)), lengths)[self._filled]
+        rows = np.repeat(sizes, attributes)
+        passed = np.cumsum(rows) - rows
+        self._left = np.cumsum(counts[self._filled]) - passed[self._block]
+        self._right = rows[self._block] - self._left
+
+    def between(self) -> tuple[Rows, Codes, Rows]:
+        """The places between two bins with enough rows to either side: block, first step of the right, rows left.
+
+        Where bins between them are empty, the place is in the middle of those.
+        """
+        can = np.flatnonzero((self._left >= self._smallest) & (self._right >= self._smallest))
+        block = self._block[can]
+        first, shift = self._first.T.ravel()[block], self._shift.T.ravel()[block]
+        below, above = self._filled[can] + 1 - self._begins[block], self._filled[can + 1] - self._begins[block]
+        return block, first + (((below + above) << shift) - 1) // 2 + 1, self._left[can]
+
+    def narrowed(self, segments: Rows) -> tuple[Codes, Codes]:
+        """The first and last steps in which these segments may yet be cut: the bin in which the middle row falls.
+
+        For segments that cannot be cut between bins; a block of single steps has no such place.
+        """
+        opens = np.flatnonzero(np.diff(self._block, prepend=NO_CUT))
+        under = np.add.reduceat(self._left < self._smallest, opens)
+        middle = (self._filled[opens + under] - self._begins).reshape(-1, len(self._first)).T[:, segments]
+        first, shift = self._first[:, segments], self._shift[:, segments]
+        start = first + (middle << shift)
+        return start, np.minimum(self._last[:, segments], start + (1 << shift) - 1)
+
+
+def _bit_length(numbers: Rows) -> Rows:
+    return np.frexp(numbers)[1].astype(np.int64)
 
 
 def _ranges(begins: Rows, sizes: Rows) -> Rows:
@@ -222,13 +251,3 @@ def _ranges(begins: Rows, sizes: Rows) -> Rows:
     offsets = np.cumsum(sizes) - sizes
     positions: Rows = np.arange(int(sizes.sum())) + np.repeat(begins - offsets, sizes)
     return positions
-
-
-def _sort(keys: Rows) -> tuple[Rows, Rows]:
-    """Sorted keys and where each came from; packed into one integer with its position where that fits 63 bits."""
-    bits = max(1, len(keys).bit_length())
-    if int(keys.max()).bit_length() + bits <= 63:
-        packed = np.sort((keys << bits) | np.arange(len(keys)))
-        return packed >> bits, packed & ((1 << bits) - 1)
-    sorting = np.argsort(keys, kind="stable")
-    return keys[sorting], sorting
