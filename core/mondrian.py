@@ -17,17 +17,16 @@ Cost: O(rows x attributes) per level. A later release works only on the leaves t
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.region import roundest_between
-from core.scale import Codes, Scale, Siblings
+from core.scale import Codes, Scale, Steps
 from core.tree import Column, Rows, Tree
 
 NO_CUT = -1
-FEWEST_BITS, MOST_BITS = 5, 7  # of a bin's number
+FEWEST_BINS = 32
 
 
 def grow(
@@ -56,190 +55,215 @@ def grow(
 
 
 class _Cuts(NamedTuple):
-    """For each of some segments the attribute it is cut in, the first code of the right side, and the rows left."""
+    """For each of some segments the attribute it is cut in, the first step of the right side, and the rows left."""
 
     segments: Rows
     attributes: Rows
-    codes: Codes
+    steps: Codes
     left: Rows
 
 
 class _Level:
-    """The leaves of one level that may still be cut, with their rows and the runs of codes their regions cover."""
+    """The leaves of one level that may still be cut, with their rows and the runs of steps their regions cover."""
 
     def __init__(
         self, tree: Tree, columns: Sequence[Column], leaves: Rows, sizes: Rows, rows: Rows, smallest: int
     ) -> None:
-        self._tree, self._smallest, self._rows = tree, smallest, rows
+        self._tree, self._columns, self._smallest, self._rows = tree, columns, smallest, rows
         self._scales = [Scale(a, column[rows]) for a, column in zip(tree.attributes, columns, strict=True)]
-        self._codes = np.stack([scale.codes for scale in self._scales])
-        bounds = [tree.bounds(position, leaves) for position in range(len(self._scales))]
-        low, high = (
-            np.stack([scale.edges(side[end]) for scale, side in zip(self._scales, bounds, strict=True)])
-            for end in (0, 1)
-        )
-        self._categories = [at for at, scale in enumerate(self._scales) if scale.attribute.hierarchy is not None]
-        self._siblings = Siblings([h for scale in self._scales if (h := scale.attribute.hierarchy) is not None])
-        self._places = np.concatenate([scale.places for scale in self._scales])
-        lengths = np.array([len(scale.places) for scale in self._scales])
-        self._places_at = np.cumsum(lengths) - lengths
+        self._tables = Steps(self._scales)
         self._alone = np.array([scale.alone for scale in self._scales])
-        self._start(leaves, sizes, low, high, np.zeros_like(low), np.full(len(leaves), NO_CUT))
+        self._steps = np.stack([scale.codes for scale in self._scales])
+        self.leaves, self._sizes = leaves, sizes
+        shape = len(self._scales), len(leaves)
+        self._table, self._first, self._last = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+        for position, scale in enumerate(self._scales):
+            low, high = (scale.edges(side) for side in tree.bounds(position, leaves))
+            self._set_runs(position, np.arange(len(leaves)), low, high)
 
-    def _start(self, leaves: Rows, sizes: Rows, low: Codes, high: Codes, table: Rows, parted: Rows) -> None:
-        """Go on with these leaves; `parted` is the attribute in which each came about."""
-        self.leaves, self._sizes, self._low, self._high, self._table = leaves, sizes, low, high, table
-        self._starts = np.cumsum(sizes) - sizes
-        for category, position in enumerate(self._categories):
-            is_new = np.flatnonzero((parted == position) | (parted == NO_CUT))
-            if is_new.size:
-                runs = low[position, is_new], high[position, is_new]
-                table[position, is_new] = self._siblings.table(category, *runs)
+    def _set_runs(self, position: int, segments: Rows, low: Codes, high: Codes) -> None:
+        """Note which codes of one attribute these segments cover, and bring a category's rows to the steps there."""
+        runs = self._tables.runs(position, low, high)
+        for known, new in zip((self._table, self._first, self._last), runs, strict=True):
+            known[position, segments] = new
+        if self._scales[position].attribute.kind == "category":
+            sizes = self._sizes[segments]
+            at = _ranges((np.cumsum(self._sizes) - self._sizes)[segments], sizes)
+            codes = self._columns[position][self._rows[at]]
+            self._steps[position, at] = self._tables.steps[np.repeat(runs[0], sizes) + codes]
 
     def split(self, leaf: Rows) -> Rows:
         """Cut every leaf that can be cut and go on to the children; returns the leaves cut."""
         found: list[_Cuts] = []
-        waiting, codes = np.arange(len(self.leaves)), self._codes
-        first, last = self._steps(self._low, self._table), self._steps(self._high - 1, self._table)
+        waiting = np.arange(len(self.leaves))
+        steps, first, last = self._steps, self._first, self._last
         while waiting.size:
-            sizes = self._sizes[waiting]
-            steps = self._steps(codes, np.repeat(self._table[:, waiting], sizes, axis=1))
-            if found:
-                np.clip(steps, np.repeat(first, sizes, axis=1), np.repeat(last, sizes, axis=1), out=steps)
-            bins = _Bins(steps, first, last, sizes, self._smallest)
+            bins = _Bins(steps, first, last, self._sizes[waiting], self._smallest)
             found.append(self._best(bins, waiting))
-            is_uncut = np.ones(len(self.leaves), dtype=bool)
-            is_uncut[found[-1].segments] = False
-            going_on = np.flatnonzero(is_uncut[waiting] & bins.is_coarse)
-            first, last = bins.narrowed(going_on)
-            waiting = waiting[going_on]
-            codes = self._codes[:, _ranges(self._starts[waiting], self._sizes[waiting])]
-        cuts = found[0] if len(found) == 1 else _Cuts(*(np.concatenate(part) for part in zip(*found, strict=True)))
-        return self._descend(leaf, cuts)
-
-    def _steps(self, codes: Codes, table: Rows) -> Codes:
-        """Codes as steps, one line per attribute."""
-        if not self._categories:
-            return codes
-        steps = codes.copy()
-        steps[self._categories] = self._siblings.steps(codes[self._categories] + table[self._categories])
-        return steps
+            is_open = np.ones(len(self.leaves), dtype=bool)
+            is_open[found[-1].segments] = False
+            coarse = np.flatnonzero(is_open[waiting] & bins.is_coarse)
+            if not coarse.size:
+                break
+            first, last = bins.narrowed(coarse)
+            waiting = waiting[coarse]
+            sizes = self._sizes[waiting]
+            steps = self._steps[:, _ranges((np.cumsum(self._sizes) - self._sizes)[waiting], sizes)]
+            np.clip(steps, np.repeat(first, sizes, axis=1), np.repeat(last, sizes, axis=1), out=steps)
+        return self._descend(leaf, _Cuts(*(np.concatenate(part) for part in zip(*found, strict=True))))
 
     def _best(self, bins: "_Bins", segments: Rows) -> _Cuts:
         """Of the places where these segments may be cut, the one of each that gains most for what it costs."""
-        block, step, left = bins.between()
-        within, attributes = np.divmod(block, len(self._scales))
+        within, attributes, steps, left = bins.between()
         owner = segments[within]
-        codes = step
-        for position in self._categories:
-            here = np.flatnonzero(attributes == position)
-            codes[here] = self._siblings.codes(self._table[position, owner[here]], step[here])
         right = self._sizes[owner] - left
-        low, high = self._low[attributes, owner], self._high[attributes, owner]
-        at = self._places_at[attributes]
-        place = self._places[at + codes]
-        gain = left * (self._places[at + high] - place) + right * (place - self._places[at + low])
-        gain += self._alone[attributes] * (left * (codes - low == 1) + right * (high - codes == 1))
+        table = self._table[attributes, owner]
+        place = self._tables.places[table + steps]
+        cut_left = place - self._tables.places[table + self._first[attributes, owner]]
+        cut_right = self._tables.places[table + self._last[attributes, owner] + 1] - place
+        alone = self._alone[attributes]
+        gain = left * (cut_right + alone * (cut_left < 1.5 * alone)) + right * (
+            cut_left + alone * (cut_right < 1.5 * alone)
+        )
         worth = gain * gain / (left * right)
         begins = np.flatnonzero(np.diff(owner, prepend=NO_CUT))
-        if not begins.size:
-            return _Cuts(owner, attributes, codes, left)
-        best = np.maximum.reduceat(worth, begins)
-        taken = np.flatnonzero(worth == np.repeat(best, np.diff(begins, append=len(owner))))
-        taken = taken[np.diff(owner[taken], prepend=NO_CUT) != 0]  # the first of those that are equally good
-        return _Cuts(owner[taken], attributes[taken], codes[taken], left[taken])
+        if begins.size:
+            best = np.maximum.reduceat(worth, begins)
+            taken = np.flatnonzero(worth == np.repeat(best, np.diff(begins, append=len(owner))))
+            begins = taken[np.diff(owner[taken], prepend=NO_CUT) != 0]  # the first of those that are equally good
+        return _Cuts(owner[begins], attributes[begins], steps[begins], left[begins])
 
     # -- cutting ------------------------------------------------------------------------------------------------
 
     def _descend(self, leaf: Rows, cuts: _Cuts) -> Rows:
         """Turn the cuts into nodes, tell everybody their new leaf, and keep the children that may be cut again."""
-        segments, attributes, codes, left = cuts
+        segments, attributes, steps, left = cuts
         sizes, split = self._sizes[segments], self.leaves[segments]
-        at = _ranges(self._starts[segments], sizes)
-        chosen = self._codes[np.repeat(attributes, sizes), at]
-        is_right = chosen >= np.repeat(codes, sizes)
-        children = self._tree.put_many(split, attributes, *self._values(cuts, chosen, is_right)) + np.arange(
-            2 * len(split)
-        ).reshape(-1, 2)
+        at = _ranges((np.cumsum(self._sizes) - self._sizes)[segments], sizes)
+        chosen = self._steps.ravel()[np.repeat(attributes * self._steps.shape[1], sizes) + at]
+        is_right = chosen >= np.repeat(steps, sizes)
+        number = self._tree.put_many(split, attributes, *self._values(cuts, chosen, is_right))
+        children = number + np.arange(2 * len(split)).reshape(-1, 2)
         order, parts = [], []
         for side, rows, counts in ((0, at[~is_right], left), (1, at[is_right], sizes - left)):
             leaf[self._rows[rows]] = np.repeat(children[:, side], counts)
-            kept = counts >= 2 * self._smallest
-            order.append(rows[np.repeat(kept, counts)])
-            low, high = self._low[:, segments[kept]], self._high[:, segments[kept]]
-            (low if side else high)[attributes[kept], np.arange(low.shape[1])] = codes[kept]
-            parts.append((children[kept, side], counts[kept], low, high, self._table[:, segments[kept]], attributes[kept]))
+            kept = np.flatnonzero(counts >= 2 * self._smallest)
+            of = segments[kept]
+            first, last = self._first[:, of], self._last[:, of]
+            place = attributes[kept], np.arange(len(of))
+            (first if side else last)[place] = steps[kept] - (1 - side)
+            order.append(rows[np.repeat(counts >= 2 * self._smallest, counts)])
+            parts.append((children[kept, side], counts[kept], self._table[:, of], first, last, attributes[kept]))
         keep = np.concatenate(order)
-        self._rows, self._codes = self._rows[keep], self._codes[:, keep]
-        self._start(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+        self._rows, self._steps = self._rows[keep], np.take(self._steps, keep, axis=1)
+        self.leaves, self._sizes, self._table, self._first, self._last, parted = (
+            np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)
+        )
+        self._unfold(parted)
         return split
 
+    def _unfold(self, parted: Rows) -> None:
+        """Where one step is left of the category in which a leaf came about, go on among the children below it."""
+        everyone = np.arange(len(parted))
+        table, first, last = (line[parted, everyone] for line in (self._table, self._first, self._last))
+        low, high = self._tables.codes[table + first], self._tables.codes[table + last + 1]
+        is_folded = (first == last) & (high - low > 1)
+        for position in np.unique(parted[is_folded]).tolist():
+            if self._scales[position].attribute.kind == "category":
+                here = np.flatnonzero(is_folded & (parted == position))
+                self._set_runs(position, here, low[here], high[here])
+
     def _values(self, cuts: _Cuts, chosen: Codes, is_right: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.float64]]:
-        """The cuts as values, whole and real; `chosen` are the codes of the rows in the attribute they are cut in."""
-        whole, real = cuts.codes.copy(), np.zeros(len(cuts.codes))
-        begins = np.cumsum(self._sizes[cuts.segments]) - self._sizes[cuts.segments]
-        for position in np.unique(cuts.attributes).tolist():
-            scale, here = self._scales[position], np.flatnonzero(cuts.attributes == position)
+        """The cuts as values, whole and real; `chosen` are the steps of the rows in the attribute they are cut in."""
+        whole = self._tables.codes[self._table[cuts.attributes, cuts.segments] + cuts.steps]
+        real = np.zeros(len(whole))
+        for position, scale in enumerate(self._scales):
+            here = np.flatnonzero(cuts.attributes == position)
             if not scale.is_ranked:
                 whole[here] += int(scale.attribute.low)
-                continue
-            below = np.maximum.reduceat(np.where(is_right, NO_CUT, chosen), begins)[here]
-            above = np.minimum.reduceat(np.where(is_right, chosen, scale.span), begins)[here]
-            (real if scale.attribute.kind == "float" else whole)[here] = scale.cuts(below, above)
+            elif here.size:
+                begins = np.cumsum(self._sizes[cuts.segments]) - self._sizes[cuts.segments]
+                below = np.maximum.reduceat(np.where(is_right, NO_CUT, chosen), begins)[here]
+                above = np.minimum.reduceat(np.where(is_right, chosen, len(is_right)), begins)[here]
+                (real if scale.attribute.kind == "float" else whole)[here] = scale.cuts(below, above)
         return whole, real
 
 
 class _Bins:
     """The rows of some segments, counted: for each segment and attribute a block of bins, each of 2**shift steps.
 
-    `first` and `last` bound the steps of a block.
+    `first` and `last` bound the steps of a block. Blocks of one attribute are equally long, and a segment's blocks
+    stand one after the other, attribute by attribute.
     """
 
     def __init__(self, steps: Codes, first: Codes, last: Codes, sizes: Rows, smallest: int) -> None:
-        self._first, self._last, self._smallest = first, last, smallest
-        attributes = len(first)
-        bits = np.clip(_bit_length(sizes), FEWEST_BITS, MOST_BITS)
-        self._shift = np.maximum(0, _bit_length(last - first) - bits)
-        lengths = (((last - first) >> self._shift) + 1).T.ravel()
-        self._begins = np.cumsum(lengths) - lengths
-        begins = self._begins.reshape(-1, attributes).T
+        self._last, self._smallest, self._sizes = last, smallest, sizes
+        attributes, segments = first.shape
+        rows = steps.shape[1] // segments
+        most = max(FEWEST_BINS, rows)
+        spans = last - first
+        self._shift = np.maximum(0, _bit_length(spans) - most.bit_length() + 1)
+        self._start = first.copy()
+        lengths = np.zeros(attributes, dtype=np.int64)
+        for position in range(attributes):
+            lowest = first[position].min()
+            length = last[position].max() - lowest + 1
+            if length <= 4 * most:  # count step by step, all segments from the same one on
+                self._start[position], self._shift[position] = lowest, 0
+            else:
+                length = (spans[position] >> self._shift[position]).max() + 1
+            lengths[position] = length
+        self._begins, self._length = np.cumsum(lengths) - lengths, int(lengths.sum())
+        self._position = np.repeat(np.arange(attributes), lengths)
         self.is_coarse = self._shift.any(axis=0)
-        if self.is_coarse.any():
-            bins = steps - np.repeat(first, sizes, axis=1)
-            bins >>= np.repeat(self._shift, sizes, axis=1)
-            bins += np.repeat(begins, sizes, axis=1)
-        else:
-            bins = steps + np.repeat(begins - first, sizes, axis=1)
-        counts = np.bincount(bins.ravel(), minlength=int(lengths.sum()))
+        bins = np.empty(steps.shape, dtype=np.int64)
+        block = np.repeat(self._length * np.arange(segments), sizes)
+        for position in range(attributes):
+            line, start, shift = bins[position], self._start[position], self._shift[position]
+            if length_is_common := bool((start == start[0]).all()):
+                np.subtract(steps[position], start[0] - self._begins[position], out=line)
+            else:
+                np.subtract(steps[position], np.repeat(start, sizes), out=line)
+            if shift.any():
+                line >>= np.repeat(shift, sizes)
+            if not length_is_common:
+                line += self._begins[position]
+            line += block
+        counts = np.bincount(bins.ravel(), minlength=segments * self._length)
         self._filled = np.flatnonzero(counts)
-        self._block = np.repeat(np.arange(len(lengths)), lengths)[self._filled]
-        rows = np.repeat(sizes, attributes)
-        passed = np.cumsum(rows) - rows
-        self._left = np.cumsum(counts[self._filled]) - passed[self._block]
-        self._right = rows[self._block] - self._left
+        self._segment = self._filled // self._length
+        self._bin = self._filled - self._segment * self._length
+        self._attribute = self._position[self._bin]
+        passed = np.cumsum(sizes) - sizes
+        rows_of = sizes[self._segment]
+        self._left = np.cumsum(counts[self._filled]) - (
+            attributes * passed[self._segment] + self._attribute * rows_of
+        )
+        self._right = rows_of - self._left
 
-    def between(self) -> tuple[Rows, Codes, Rows]:
-        """The places between two bins with enough rows to either side: block, first step of the right, rows left.
+    def between(self) -> tuple[Rows, Rows, Codes, Rows]:
+        """The places with enough rows to either side: segment, attribute, first step of the right, rows left.
 
-        Where bins between them are empty, the place is in the middle of those.
+        Where bins are empty there, the place is in the middle of those.
         """
         can = np.flatnonzero((self._left >= self._smallest) & (self._right >= self._smallest))
-        block = self._block[can]
-        first, shift = self._first.T.ravel()[block], self._shift.T.ravel()[block]
-        below, above = self._filled[can] + 1 - self._begins[block], self._filled[can + 1] - self._begins[block]
-        return block, first + (((below + above) << shift) - 1) // 2 + 1, self._left[can]
+        segment, attribute = self._segment[can], self._attribute[can]
+        start, shift = self._start[attribute, segment], self._shift[attribute, segment]
+        begin = self._begins[attribute]
+        below, above = self._bin[can] + 1 - begin, self._bin[can + 1] - begin
+        return segment, attribute, start + (((below + above) << shift) - 1) // 2 + 1, self._left[can]
 
     def narrowed(self, segments: Rows) -> tuple[Codes, Codes]:
         """The first and last steps in which these segments may yet be cut: the bin in which the middle row falls.
 
         For segments that cannot be cut between bins; a block of single steps has no such place.
         """
-        opens = np.flatnonzero(np.diff(self._block, prepend=NO_CUT))
+        opens = np.flatnonzero(np.diff(self._segment * len(self._begins) + self._attribute, prepend=NO_CUT))
         under = np.add.reduceat(self._left < self._smallest, opens)
-        middle = (self._filled[opens + under] - self._begins).reshape(-1, len(self._first)).T[:, segments]
-        first, shift = self._first[:, segments], self._shift[:, segments]
-        start = first + (middle << shift)
-        return start, np.minimum(self._last[:, segments], start + (1 << shift) - 1)
+        middle = self._bin[opens + under].reshape(-1, len(self._begins)).T[:, segments] - self._begins[:, None]
+        shift = self._shift[:, segments]
+        first = self._start[:, segments] + (middle << shift)
+        return first, np.minimum(self._last[:, segments], first + (1 << shift) - 1)
 
 
 def _bit_length(numbers: Rows) -> Rows:

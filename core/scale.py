@@ -66,34 +66,45 @@ class Scale:
         return np.where(is_end, self.span, np.searchsorted(self._lowest, bounds)).astype(np.int64)
 
 
-class Siblings:
-    """The steps of several categories, as tables laid end to end: one per category and depth, an entry per leaf."""
+class Steps:
+    """The steps of all attributes, in tables laid end to end: one per number, one per depth of a category's hierarchy.
 
-    def __init__(self, hierarchies: Sequence[Hierarchy]) -> None:
-        self._parting = [_parting_depths(hierarchy) for hierarchy in hierarchies]
-        tables = [
-            [np.cumsum(parting <= depth) for depth in range(int(parting.max()) + 1)] for parting in self._parting
-        ]
-        flat = [steps for table in tables for steps in table]
-        self._steps = np.concatenate(flat) if flat else np.zeros(0, dtype=np.int64)
-        self._codes = np.concatenate([np.searchsorted(steps, 1 + np.arange(len(steps))) for steps in flat] or [[]])
-        lengths = np.array([len(table) * len(table[0]) for table in tables])
-        self._starts = (np.cumsum(lengths) - lengths).tolist()
+    In the table that begins at `t`, step s begins with code `codes[t + s]`, has `places[t + s]` of the domain to its
+    left, and code c lies in step `steps[t + c]`.
+    """
 
-    def table(self, category: int, low: Codes, high: Codes) -> Codes:
-        """Where the table for each run [low, high) of this category begins. O(leaves in the runs)."""
-        parting = self._parting[category]
-        ends = np.stack([np.minimum(low + 1, high), high], axis=1).ravel()
-        depth = np.minimum.reduceat(np.append(parting, 0), ends)[::2]
-        return np.asarray(self._starts[category] + np.where(high - low > 1, depth, 0) * len(parting), dtype=np.int64)
+    def __init__(self, scales: Sequence[Scale]) -> None:
+        self._scales = scales
+        self._parting = [h and _parting_depths(h) for h in (scale.attribute.hierarchy for scale in scales)]
+        self._begins: list[int] = []
+        codes: list[Codes] = []
+        steps: list[Codes] = []
+        places: list[NDArray[np.float64]] = []
+        for scale, parting in zip(scales, self._parting, strict=True):
+            self._begins.append(sum(map(len, codes)))
+            everywhere = np.arange(scale.span + 1)
+            for depth in range(1 if parting is None else int(parting.max()) + 1):
+                is_start = np.ones(scale.span + 1, dtype=bool)
+                if parting is not None:
+                    is_start[:-1] = parting <= depth
+                starts = everywhere[is_start]
+                codes.append(np.append(starts, np.full(len(everywhere) - len(starts), scale.span)))
+                steps.append(np.cumsum(is_start) - 1)
+                places.append(scale.places[codes[-1]])
+        self.codes, self.steps, self.places = np.concatenate(codes), np.concatenate(steps), np.concatenate(places)
 
-    def steps(self, at: Codes) -> Codes:
-        """The steps at these places: where a table begins, plus a leaf code."""
-        return self._steps[at]
+    def runs(self, position: int, low: Codes, high: Codes) -> tuple[Codes, Codes, Codes]:
+        """For runs [low, high) of codes of one attribute: where their table begins, their first and their last step.
 
-    def codes(self, table: Codes, steps: Codes) -> Codes:
-        """The first leaf code of each step."""
-        return self._codes[table + steps - 1]
+        O(leaves in the runs) for a category.
+        """
+        table = np.full(len(low), self._begins[position])
+        parting = self._parting[position]
+        if parting is not None:
+            ends = np.stack([np.minimum(low + 1, high), high], axis=1).ravel()
+            depth = np.minimum.reduceat(np.append(parting, 0), ends)[::2]
+            table += np.where(high - low > 1, depth, 0) * (len(parting) + 1)
+        return table, self.steps[table + low], self.steps[table + high - 1]
 
 
 def _parting_depths(hierarchy: Hierarchy) -> Codes:
