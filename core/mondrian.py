@@ -205,30 +205,23 @@ class _Bins:
         self._shift = np.maximum(0, _bit_length(spans) - most.bit_length() + 1)
         self._start = first.copy()
         lengths = np.zeros(attributes, dtype=np.int64)
-        for position in range(attributes):
+        bins = np.empty(steps.shape, dtype=np.int64)
+        for position, line in enumerate(bins):
             lowest = first[position].min()
             length = last[position].max() - lowest + 1
-            if length <= 4 * most:  # count step by step, all segments from the same one on
+            if length <= 4 * most:  # count step by step, from the same step on in all segments
                 self._start[position], self._shift[position] = lowest, 0
+                np.subtract(steps[position], lowest, out=line)
             else:
                 length = (spans[position] >> self._shift[position]).max() + 1
+                np.subtract(steps[position], np.repeat(first[position], sizes), out=line)
+                line >>= np.repeat(self._shift[position], sizes)
             lengths[position] = length
         self._begins, self._length = np.cumsum(lengths) - lengths, int(lengths.sum())
         self._position = np.repeat(np.arange(attributes), lengths)
         self.is_coarse = self._shift.any(axis=0)
-        bins = np.empty(steps.shape, dtype=np.int64)
-        block = np.repeat(self._length * np.arange(segments), sizes)
-        for position in range(attributes):
-            line, start, shift = bins[position], self._start[position], self._shift[position]
-            if length_is_common := bool((start == start[0]).all()):
-                np.subtract(steps[position], start[0] - self._begins[position], out=line)
-            else:
-                np.subtract(steps[position], np.repeat(start, sizes), out=line)
-            if shift.any():
-                line >>= np.repeat(shift, sizes)
-            if not length_is_common:
-                line += self._begins[position]
-            line += block
+        bins += self._begins[:, None]
+        bins += np.repeat(self._length * np.arange(segments), sizes)
         counts = np.bincount(bins.ravel(), minlength=segments * self._length)
         self._filled = np.flatnonzero(counts)
         self._segment = self._filled // self._length
