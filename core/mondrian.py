@@ -184,7 +184,7 @@ class _Level:
             elif here.size:
                 begins = np.cumsum(self._sizes[cuts.segments]) - self._sizes[cuts.segments]
                 below = np.maximum.reduceat(np.where(is_right, NO_CUT, chosen), begins)[here]
-                above = np.minimum.reduceat(np.where(is_right, chosen, len(is_right)), begins)[here]
+                above = np.minimum.reduceat(np.where(is_right, chosen, scale.span), begins)[here]
                 (real if scale.attribute.kind == "float" else whole)[here] = scale.cuts(below, above)
         return whole, real
 

@@ -1,6 +1,8 @@
-"""The anonymization tree: strict, sized, and cut exactly where a plain recursive Mondrian would cut."""
+"""The anonymization tree: strict, sized, and cut where it takes most off NCP."""
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -43,58 +45,78 @@ def _grown(rows: list[Row], smallest: int) -> tuple[Tree, Rows]:
     return tree, leaf
 
 
-def _naive(rows: list[tuple[int, Row]], low: list[int], high: list[int], smallest: int) -> Iterator[list[int]]:
-    """Mondrian as one would write it on a blackboard: the rows of each leaf."""
-    size = len(rows)
-    spread = []
-    for position, attribute in enumerate(ATTRIBUTES):
-        values = [row[position] for _, row in rows]
-        width = attribute.high - attribute.low + (attribute.kind != "float")
-        spread.append((-(max(values) - min(values)) / width, position))
-    for wide, position in sorted(spread):
-        if wide == 0 or size < 2 * smallest:
-            continue
-        attribute, values = ATTRIBUTES[position], sorted(row[position] for _, row in rows)
-        places: list[tuple[float, int]]
-        if attribute.hierarchy is not None:
-            places = [
-                (cut, sum(v < cut for v in values)) for cut in attribute.hierarchy.cuts(low[position], high[position])
-            ]
-        elif attribute.kind == "int":
-            places = [(values[i], i) for i in range(1, size) if values[i - 1] < values[i]]
-        else:
-            between = (
-                (roundest_between(values[i - 1], values[i]), i) for i in range(1, size) if values[i - 1] < values[i]
-            )
-            places = [(cut, left) for cut, left in between if cut is not None]
-        able = [place for place in places if smallest <= place[1] <= size - smallest]
-        if attribute.hierarchy is None:  # only the two cuts beside the median's value: others leave one side smaller
-            middle = values[size // 2]
-            able = [p for p in able if values[p[1]] == middle or values[p[1] - 1] == middle]
-        if able:
-            cut, _ = min(able, key=lambda place: (abs(2 * place[1] - size), place[1]))
-            yield from _naive(
-                [r for r in rows if r[1][position] < cut],
-                low,
-                [*high[:position], int(cut), *high[position + 1 :]],
-                smallest,
-            )
-            yield from _naive(
-                [r for r in rows if r[1][position] >= cut],
-                [*low[:position], int(cut), *low[position + 1 :]],
-                high,
-                smallest,
-            )
+class _Blackboard:
+    """The tree's way to cut as one would write it on a blackboard: leaf by leaf, place by place."""
+
+    def __init__(self, rows: list[Row], smallest: int) -> None:
+        self._smallest = smallest
+        # A float's code is its rank; values with no number between them, where no cut can be, have the same.
+        self._weights: list[list[float]] = []
+        for weight in sorted({row[1] for row in rows}):
+            if self._weights and roundest_between(self._weights[-1][-1], weight) is None:
+                self._weights[-1].append(weight)
+            else:
+                self._weights.append([weight])
+        rank = {weight: code for code, alike in enumerate(self._weights) for weight in alike}
+        self._rows = [(age, rank[weight], sex, town) for age, weight, sex, town in rows]
+        self._ends = [100, len(self._weights), 2, 5]
+
+    def leaves(self) -> list[list[int]]:
+        return sorted(self._cut(list(range(len(self._rows))), [0] * 4, self._ends))
+
+    def _cut(self, rows: list[int], low: list[int], high: list[int]) -> Iterator[list[int]]:
+        best, chosen = 0.0, None
+        for position in range(4):
+            for cut in self._places(position, [self._rows[row][position] for row in rows], low, high):
+                left = [row for row in rows if self._rows[row][position] < cut]
+                if self._smallest <= len(left) <= len(rows) - self._smallest:
+                    worth = self._worth(position, cut, low[position], high[position], len(left), len(rows) - len(left))
+                    if worth > best:
+                        best, chosen = worth, (position, cut, left)
+        if chosen is None:
+            yield rows
             return
-    yield [index for index, _ in rows]
+        position, cut, left = chosen
+        yield from self._cut(left, low, [*high[:position], cut, *high[position + 1 :]])
+        right = [row for row in rows if row not in left]
+        yield from self._cut(right, [*low[:position], cut, *low[position + 1 :]], high)
+
+    def _places(self, position: int, codes: list[int], low: list[int], high: list[int]) -> Iterator[int]:
+        """Between every two neighbouring steps that hold rows, in the middle of the empty ones."""
+        hierarchy = ATTRIBUTES[position].hierarchy
+        starts: Sequence[int] = range(low[position], high[position])
+        if hierarchy is not None:
+            starts = [low[position], *hierarchy.cuts(low[position], high[position])]
+        held = sorted({bisect_right(starts, code) - 1 for code in codes})
+        for below, above in pairwise(held):
+            yield starts[(below + above) // 2 + 1]
+
+    def _worth(self, position: int, cut: int, low: int, high: int, left: int, right: int) -> float:
+        """The squared gain in NCP, over the product of the sides."""
+        alone = 1 / self._ends[position] if ATTRIBUTES[position].hierarchy is not None else 0.0
+        cut_left = self._place(position, cut) - self._place(position, low)
+        cut_right = self._place(position, high) - self._place(position, cut)
+        gain_left = cut_right + (alone if cut - low == 1 else 0.0)
+        gain_right = cut_left + (alone if high - cut == 1 else 0.0)
+        gain = left * gain_left + right * gain_right
+        return gain * gain / (left * right)
+
+    def _place(self, position: int, code: int) -> float:
+        """The share of the domain below a code."""
+        if position != 1:
+            return code / (99, 1, 2, 5)[position]
+        if code in (0, len(self._weights)):
+            return float(code > 0)
+        below, above = self._weights[code - 1][-1], self._weights[code][0]
+        return (below + (above - below) / 2) / 200
 
 
 @settings(max_examples=300, deadline=None)
 @given(rows=ROWS, smallest=st.integers(1, 6))
-def test_leaves_are_those_of_a_plain_recursive_mondrian(rows: list[Row], smallest: int) -> None:
+def test_leaves_are_those_found_on_a_blackboard(rows: list[Row], smallest: int) -> None:
     _, leaf = _grown(rows, smallest)
     found = sorted(np.flatnonzero(leaf == node).tolist() for node in np.unique(leaf))
-    assert found == sorted(_naive(list(enumerate(rows)), [0] * 4, [100, 200, 2, 5], smallest))
+    assert found == _Blackboard(rows, smallest).leaves()
 
 
 @settings(max_examples=100, deadline=None)
