@@ -27,6 +27,7 @@ from core.tree import Column, Rows, Tree
 
 NO_CUT = -1
 FEWEST_BINS = 32
+NEARLY = 0.9
 
 
 def grow(
@@ -129,7 +130,11 @@ class _Level:
         begins = np.flatnonzero(np.diff(owner, prepend=NO_CUT))
         if begins.size:
             best = np.maximum.reduceat(worth, begins)
-            taken = np.flatnonzero(worth == np.repeat(best, np.diff(begins, append=len(owner))))
+            good = np.flatnonzero(worth >= np.repeat(NEARLY * best, np.diff(begins, append=len(owner))))
+            opens = np.flatnonzero(np.diff(owner[good], prepend=NO_CUT))
+            uneven = np.abs(right - left)[good]
+            least = np.minimum.reduceat(uneven, opens)
+            taken = good[uneven == np.repeat(least, np.diff(opens, append=len(good)))]
             begins = taken[np.diff(owner[taken], prepend=NO_CUT) != 0]  # the first of those that are equally good
         return _Cuts(owner[begins], attributes[begins], steps[begins], left[begins])
 
