@@ -35,6 +35,7 @@ class Hierarchy:
     _children: tuple[tuple[int, ...], ...] = field(compare=False, repr=False)
     _cuts: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
     _fewest: dict[tuple[int, int], tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _parting: list[int] = field(default_factory=list, compare=False, repr=False)
 
     def children(self, node: int) -> tuple[int, ...]:
         return self._children[node]
@@ -61,6 +62,22 @@ class Hierarchy:
             known = tuple(self.first[child] for child in children if lo < self.first[child] < hi)
             self._cuts[lo, hi] = known
         return known
+
+    def parting_depths(self) -> list[int]:
+        """For each leaf code but the first, the depth of the lowest node above both it and the one before; 0 there.
+
+        Where the leaves of a run part highest is where the run may be cut. Worked out once.
+        """
+        if not self._parting:
+            depth = [0] * len(self.labels)
+            found = [0] * len(self.leaves)
+            for node, children in enumerate(self._children):
+                for child in children:
+                    depth[child] = depth[node] + 1
+                for child in children[1:]:
+                    found[self.first[child]] = depth[node]
+            self._parting.extend(found)
+        return self._parting
 
     def fewest_labels(self, lo: int, hi: int) -> tuple[str, ...]:
         """The fewest labels that say exactly [lo, hi), highest first, in the hierarchy's order."""

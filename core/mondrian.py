@@ -1,17 +1,18 @@
 """Growing the tree: strict Mondrian over many leaves at once, one level per round (Pei, section 4).
 
-Which cut. A cut rids every row of the part of the region on its other side. Its *gain* is what that takes off the
-release's NCP, summed over the rows; what it costs is that rows which are parted cannot be parted again, most when the
-sides are equal. The cut with the largest gain² / (rows on one side x rows on the other) is taken, over all attributes
-and places: the median where rows are spread evenly, the edge of the crowd where they are not. It is worked out with
-additions, products and quotients alone, which every machine rounds alike.
+Which cut. A cut rids every row of the part of the region on its other side; its *gain* is what that takes off the
+release's NCP, summed over the rows. It costs, too: rows that are parted cannot be parted again, and halves cost most.
+So a cut is worth gain² / (rows on its one side x rows on its other), over all attributes and places alike: the median
+where rows lie evenly, the edge of the crowd where they do not. Of those worth nearly as much as the best, the one that
+parts the rows most evenly is taken, because small cells are the first to fall under k when people leave. Only sums,
+products and quotients are used, which every machine rounds alike.
 
 Layout. The rows of all leaves under work stand in one array, leaf after leaf (a *segment* each), and beside it one line
-of codes per attribute (`core/scale.py`). Rows are counted, not sorted: each segment has, for each attribute, a block of
-bins, at most twice as many as it has rows or 32; cuts are tried between bins in which there are rows, for all segments
-and attributes together. Where no cut between bins leaves enough rows on both sides, one may still be inside the bin in
-which the middle row falls, and the search goes on there. There is no Python loop over people, and none over leaves but
-for rounding the cuts of float attributes.
+of steps per attribute (`core/scale.py`). Rows are counted, not sorted: each segment has, for each attribute, a block of
+bins, about as many as it has rows, and cuts are tried between the bins that hold rows, for all segments and attributes
+together. Where none of these leaves enough rows on both sides, one may still be inside the bin in which the middle row
+falls, and the search goes on there. There is no Python loop over people, and none over leaves but for rounding the cuts
+of float attributes.
 
 Cost: O(rows x attributes) per level. A later release works only on the leaves that received arrivals.
 """
@@ -26,8 +27,8 @@ from core.scale import Codes, Scale, Steps
 from core.tree import Column, Rows, Tree
 
 NO_CUT = -1
-FEWEST_BINS = 32
-NEARLY = 0.9
+NEARLY = 0.9  # as good
+FEWEST_BINS = 32  # of an attribute, however few rows a segment has
 
 
 def grow(
@@ -114,29 +115,24 @@ class _Level:
         return self._descend(leaf, _Cuts(*(np.concatenate(part) for part in zip(*found, strict=True))))
 
     def _best(self, bins: "_Bins", segments: Rows) -> _Cuts:
-        """Of the places where these segments may be cut, the one of each that gains most for what it costs."""
+        """Of the places where these segments may be cut, the best of each."""
         within, attributes, steps, left = bins.between()
+        table = self._table[attributes, segments[within]]
+        if self._tables.closed is not None:
+            able = np.flatnonzero(~self._tables.closed[table + steps])
+            within, attributes, steps, left, table = (part[able] for part in (within, attributes, steps, left, table))
         owner = segments[within]
         right = self._sizes[owner] - left
-        table = self._table[attributes, owner]
-        place = self._tables.places[table + steps]
-        cut_left = place - self._tables.places[table + self._first[attributes, owner]]
-        cut_right = self._tables.places[table + self._last[attributes, owner] + 1] - place
-        alone = self._alone[attributes]
-        gain = left * (cut_right + alone * (cut_left < 1.5 * alone)) + right * (
-            cut_left + alone * (cut_right < 1.5 * alone)
+        places, alone = self._tables.places, self._alone[attributes]
+        place = places[table + steps]
+        on_left = place - places[table + self._first[attributes, owner]]
+        on_right = places[table + self._last[attributes, owner] + 1] - place
+        gain = left * (on_right + alone * (on_left < 1.5 * alone)) + right * (
+            on_left + alone * (on_right < 1.5 * alone)
         )
         worth = gain * gain / (left * right)
-        begins = np.flatnonzero(np.diff(owner, prepend=NO_CUT))
-        if begins.size:
-            best = np.maximum.reduceat(worth, begins)
-            good = np.flatnonzero(worth >= np.repeat(NEARLY * best, np.diff(begins, append=len(owner))))
-            opens = np.flatnonzero(np.diff(owner[good], prepend=NO_CUT))
-            uneven = np.abs(right - left)[good]
-            least = np.minimum.reduceat(uneven, opens)
-            taken = good[uneven == np.repeat(least, np.diff(opens, append=len(good)))]
-            begins = taken[np.diff(owner[taken], prepend=NO_CUT) != 0]  # the first of those that are equally good
-        return _Cuts(owner[begins], attributes[begins], steps[begins], left[begins])
+        taken = _least(np.abs(right - left), owner, worth >= NEARLY * _most(worth, owner))
+        return _Cuts(owner[taken], attributes[taken], steps[taken], left[taken])
 
     # -- cutting ------------------------------------------------------------------------------------------------
 
@@ -190,7 +186,7 @@ class _Level:
                 begins = np.cumsum(self._sizes[cuts.segments]) - self._sizes[cuts.segments]
                 below = np.maximum.reduceat(np.where(is_right, NO_CUT, chosen), begins)[here]
                 above = np.minimum.reduceat(np.where(is_right, chosen, scale.span), begins)[here]
-                (real if scale.attribute.kind == "float" else whole)[here] = scale.cuts(below, above)
+                (real if scale.attribute.kind == "float" else whole)[here] = scale.between(below, above)
         return whole, real
 
 
@@ -234,9 +230,7 @@ class _Bins:
         self._attribute = self._position[self._bin]
         passed = np.cumsum(sizes) - sizes
         rows_of = sizes[self._segment]
-        self._left = np.cumsum(counts[self._filled]) - (
-            attributes * passed[self._segment] + self._attribute * rows_of
-        )
+        self._left = np.cumsum(counts[self._filled]) - (attributes * passed[self._segment] + self._attribute * rows_of)
         self._right = rows_of - self._left
 
     def between(self) -> tuple[Rows, Rows, Codes, Rows]:
@@ -262,6 +256,25 @@ class _Bins:
         shift = self._shift[:, segments]
         first = self._start[:, segments] + (middle << shift)
         return first, np.minimum(self._last[:, segments], first + (1 << shift) - 1)
+
+
+def _most(worth: NDArray[np.float64], owner: Rows) -> NDArray[np.float64]:
+    """For each place the worth of the best one of its owner; owners stand together."""
+    begins = np.flatnonzero(np.diff(owner, prepend=NO_CUT))
+    if not begins.size:
+        return worth
+    return np.repeat(np.maximum.reduceat(worth, begins), np.diff(begins, append=len(owner)))
+
+
+def _least(uneven: Rows, owner: Rows, is_good: NDArray[np.bool_]) -> Rows:
+    """For each owner the first of its good places that is least uneven."""
+    good = np.flatnonzero(is_good)
+    begins = np.flatnonzero(np.diff(owner[good], prepend=NO_CUT))
+    if not begins.size:
+        return good
+    least = np.repeat(np.minimum.reduceat(uneven[good], begins), np.diff(begins, append=len(good)))
+    taken = good[uneven[good] == least]
+    return taken[np.diff(owner[taken], prepend=NO_CUT) != 0]
 
 
 def _bit_length(numbers: Rows) -> Rows:
