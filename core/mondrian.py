@@ -11,8 +11,9 @@ Layout. The rows of all leaves under work stand in one array, leaf after leaf (a
 of steps per attribute (`core/scale.py`). Rows are counted, not sorted: each segment has, for each attribute, a block of
 bins, about as many as it has rows, and cuts are tried between the bins that hold rows, for all segments and attributes
 together. Where none of these leaves enough rows on both sides, one may still be inside the bin in which the middle row
-falls, and the search goes on there. There is no Python loop over people, and none over leaves but for rounding the cuts
-of float attributes.
+falls, and the search goes on there. How fine the bins are depends on all leaves at work: the same work always gives the
+same tree, but a leaf in other company may be cut a little to the side. There is no Python loop over people, and none
+over leaves but for rounding the cuts of float attributes.
 
 Cost: O(rows x attributes) per level. A later release works only on the leaves that received arrivals.
 """
@@ -89,10 +90,13 @@ class _Level:
         for known, new in zip((self._table, self._first, self._last), runs, strict=True):
             known[position, segments] = new
         if self._scales[position].attribute.kind == "category":
-            sizes = self._sizes[segments]
-            at = _ranges((np.cumsum(self._sizes) - self._sizes)[segments], sizes)
+            at = self._places_of(segments)
             codes = self._columns[position][self._rows[at]]
-            self._steps[position, at] = self._tables.steps[np.repeat(runs[0], sizes) + codes]
+            self._steps[position, at] = self._tables.steps[np.repeat(runs[0], self._sizes[segments]) + codes]
+
+    def _places_of(self, segments: Rows) -> Rows:
+        """Where the rows of these segments stand."""
+        return _ranges((np.cumsum(self._sizes) - self._sizes)[segments], self._sizes[segments])
 
     def split(self, leaf: Rows) -> Rows:
         """Cut every leaf that can be cut and go on to the children; returns the leaves cut."""
@@ -109,8 +113,7 @@ class _Level:
                 break
             first, last = bins.narrowed(coarse)
             waiting = waiting[coarse]
-            sizes = self._sizes[waiting]
-            steps = self._steps[:, _ranges((np.cumsum(self._sizes) - self._sizes)[waiting], sizes)]
+            sizes, steps = self._sizes[waiting], self._steps[:, self._places_of(waiting)]
             np.clip(steps, np.repeat(first, sizes, axis=1), np.repeat(last, sizes, axis=1), out=steps)
         return self._descend(leaf, _Cuts(*(np.concatenate(part) for part in zip(*found, strict=True))))
 
@@ -127,9 +130,9 @@ class _Level:
         place = places[table + steps]
         on_left = place - places[table + self._first[attributes, owner]]
         on_right = places[table + self._last[attributes, owner] + 1] - place
-        gain = left * (on_right + alone * (on_left < 1.5 * alone)) + right * (
-            on_left + alone * (on_right < 1.5 * alone)
-        )
+        # Rows to the left are rid of what is on the right; and a category that comes down to one leaf loses nothing.
+        gain = left * (on_right + alone * (on_left < 1.5 * alone))
+        gain += right * (on_left + alone * (on_right < 1.5 * alone))
         worth = gain * gain / (left * right)
         taken = _least(np.abs(right - left), owner, worth >= NEARLY * _most(worth, owner))
         return _Cuts(owner[taken], attributes[taken], steps[taken], left[taken])
@@ -140,7 +143,7 @@ class _Level:
         """Turn the cuts into nodes, tell everybody their new leaf, and keep the children that may be cut again."""
         segments, attributes, steps, left = cuts
         sizes, split = self._sizes[segments], self.leaves[segments]
-        at = _ranges((np.cumsum(self._sizes) - self._sizes)[segments], sizes)
+        at = self._places_of(segments)
         chosen = self._steps.ravel()[np.repeat(attributes * self._steps.shape[1], sizes) + at]
         is_right = chosen >= np.repeat(steps, sizes)
         number = self._tree.put_many(split, attributes, *self._values(cuts, chosen, is_right))
@@ -148,13 +151,15 @@ class _Level:
         order, parts = [], []
         for side, rows, counts in ((0, at[~is_right], left), (1, at[is_right], sizes - left)):
             leaf[self._rows[rows]] = np.repeat(children[:, side], counts)
-            kept = np.flatnonzero(counts >= 2 * self._smallest)
-            of = segments[kept]
-            first, last = self._first[:, of], self._last[:, of]
-            place = attributes[kept], np.arange(len(of))
-            (first if side else last)[place] = steps[kept] - (1 - side)
-            order.append(rows[np.repeat(counts >= 2 * self._smallest, counts)])
-            parts.append((children[kept, side], counts[kept], self._table[:, of], first, last, attributes[kept]))
+            kept = counts >= 2 * self._smallest
+            order.append(rows[np.repeat(kept, counts)])
+            table, first, last = (line[:, segments[kept]] for line in (self._table, self._first, self._last))
+            here = attributes[kept], np.arange(table.shape[1])
+            if side == 0:
+                last[here] = steps[kept] - 1
+            else:
+                first[here] = steps[kept]
+            parts.append((children[kept, side], counts[kept], table, first, last, attributes[kept]))
         keep = np.concatenate(order)
         self._rows, self._steps = self._rows[keep], np.take(self._steps, keep, axis=1)
         self.leaves, self._sizes, self._table, self._first, self._last, parted = (
@@ -198,19 +203,17 @@ class _Bins:
     """
 
     def __init__(self, steps: Codes, first: Codes, last: Codes, sizes: Rows, smallest: int) -> None:
-        self._last, self._smallest, self._sizes = last, smallest, sizes
+        self._last, self._smallest = last, smallest
         attributes, segments = first.shape
-        rows = steps.shape[1] // segments
-        most = max(FEWEST_BINS, rows)
-        spans = last - first
-        self._shift = np.maximum(0, _bit_length(spans) - most.bit_length() + 1)
+        rows, spans = steps.shape[1] // segments, last - first
+        self._shift = np.maximum(0, _bit_length(spans) + 1 - max(FEWEST_BINS, rows).bit_length())
         self._start = first.copy()
         lengths = np.zeros(attributes, dtype=np.int64)
         bins = np.empty(steps.shape, dtype=np.int64)
         for position, line in enumerate(bins):
             lowest = first[position].min()
             length = last[position].max() - lowest + 1
-            if length <= 4 * most:  # count step by step, from the same step on in all segments
+            if length <= max(FEWEST_BINS, 4 * rows):  # count step by step, from the same step on in all segments
                 self._start[position], self._shift[position] = lowest, 0
                 np.subtract(steps[position], lowest, out=line)
             else:
@@ -219,7 +222,6 @@ class _Bins:
                 line >>= np.repeat(self._shift[position], sizes)
             lengths[position] = length
         self._begins, self._length = np.cumsum(lengths) - lengths, int(lengths.sum())
-        self._position = np.repeat(np.arange(attributes), lengths)
         self.is_coarse = self._shift.any(axis=0)
         bins += self._begins[:, None]
         bins += np.repeat(self._length * np.arange(segments), sizes)
@@ -227,7 +229,7 @@ class _Bins:
         self._filled = np.flatnonzero(counts)
         self._segment = self._filled // self._length
         self._bin = self._filled - self._segment * self._length
-        self._attribute = self._position[self._bin]
+        self._attribute = np.repeat(np.arange(attributes), lengths)[self._bin]
         passed = np.cumsum(sizes) - sizes
         rows_of = sizes[self._segment]
         self._left = np.cumsum(counts[self._filled]) - (attributes * passed[self._segment] + self._attribute * rows_of)
@@ -274,7 +276,8 @@ def _least(uneven: Rows, owner: Rows, is_good: NDArray[np.bool_]) -> Rows:
         return good
     least = np.repeat(np.minimum.reduceat(uneven[good], begins), np.diff(begins, append=len(good)))
     taken = good[uneven[good] == least]
-    return taken[np.diff(owner[taken], prepend=NO_CUT) != 0]
+    first: Rows = taken[np.diff(owner[taken], prepend=NO_CUT) != 0]
+    return first
 
 
 def _bit_length(numbers: Rows) -> Rows:
