@@ -29,7 +29,7 @@ from core.tree import Column, Rows, Tree
 
 NO_CUT = -1
 NEARLY = 0.9  # as good
-FEWEST_BINS = 32  # of an attribute, however few rows a segment has
+FEWEST_BINS, MOST_BINS = 32, 128  # of an attribute in a segment
 
 
 def grow(
@@ -206,14 +206,15 @@ class _Bins:
         self._last, self._smallest = last, smallest
         attributes, segments = first.shape
         rows, spans = steps.shape[1] // segments, last - first
-        self._shift = np.maximum(0, _bit_length(spans) + 1 - max(FEWEST_BINS, rows).bit_length())
+        most = max(FEWEST_BINS, min(rows, MOST_BINS))
+        self._shift = np.maximum(0, _bit_length(spans) + 1 - most.bit_length())
         self._start = first.copy()
         lengths = np.zeros(attributes, dtype=np.int64)
         bins = np.empty(steps.shape, dtype=np.int64)
         for position, line in enumerate(bins):
             lowest = first[position].min()
             length = last[position].max() - lowest + 1
-            if length <= max(FEWEST_BINS, 4 * rows):  # count step by step, from the same step on in all segments
+            if length <= max(most, min(4 * rows, MOST_BINS)):  # count step by step, from the same step on in all segments
                 self._start[position], self._shift[position] = lowest, 0
                 np.subtract(steps[position], lowest, out=line)
             else:
