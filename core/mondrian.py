@@ -214,7 +214,7 @@ class _Bins:
         for position, line in enumerate(bins):
             lowest = first[position].min()
             length = last[position].max() - lowest + 1
-            if length <= max(most, min(4 * rows, MOST_BINS)):  # count step by step, from the same step on in all segments
+            if length <= max(most, min(4 * rows, MOST_BINS)):  # count single steps, from the same one on everywhere
                 self._start[position], self._shift[position] = lowest, 0
                 np.subtract(steps[position], lowest, out=line)
             else:
