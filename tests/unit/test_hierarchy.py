@@ -161,6 +161,8 @@ def test_whatever_is_cut_from_the_top_down_is_a_node_or_a_run_of_siblings(case: 
         cuts = hierarchy.cuts(lo, hi)
         assert (hi - lo > 1) == bool(cuts)
         assert all(lo < cut < hi for cut in cuts)
+        inside = hierarchy.parting_depths()[lo + 1 : hi]
+        assert cuts == tuple(lo + 1 + at for at, depth in enumerate(inside) if depth == min(inside))
         waiting |= {part for cut in cuts for part in ((lo, cut), (cut, hi))} - seen
 
 
