@@ -84,7 +84,9 @@ class _Blackboard:
         hierarchy = ATTRIBUTES[position].hierarchy
         starts: Sequence[int] = range(low[position], high[position])
         if hierarchy is not None:
-            starts = [low[position], *hierarchy.cuts(low[position], high[position])]
+            around = hierarchy.children(hierarchy.covering(low[position], high[position]))
+            inside = (hierarchy.first[child] for child in around)
+            starts = [low[position], *(first for first in inside if low[position] < first < high[position])]
         held = sorted({bisect_right(starts, code) - 1 for code in codes})
         for below, above in pairwise(held):
             cut = starts[(below + above) // 2 + 1]
