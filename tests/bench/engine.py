@@ -42,20 +42,17 @@ def measure(*, quick: bool = False) -> Figures:
 
 
 def tree_on_adult() -> Figures:
-    adult = load_adult()
-    return (
-        _beside(adult.policy, adult.points, K, runs=9)
-        | tree_losses(adult)
-        | {"by_years": tree_losses(load_adult_by_years())}
-    )
+    adult, by_years = load_adult(), load_adult_by_years()
+    found = _beside(adult.policy, adult.points, K, runs=9)
+    return found | tree_losses(adult) | {"by_years": tree_losses(by_years, by_years.by_appearance())}
 
 
-def tree_losses(adult: Adult) -> Figures:
-    """What the tree and a bare Mondrian lose; `steps` is another way of counting categories."""
+def tree_losses(adult: Adult, codes: Points | None = None) -> Figures:
+    """What the tree and a bare Mondrian on these codes lose; `steps` is another way of counting categories."""
     attributes, points = adult.policy.attributes, adult.points
     tree, leaf = _grown(adult.policy, points, K)
     cells, classes, rows = np.unique(leaf, return_inverse=True, return_counts=True)
-    level = by_level(adult.by_appearance(), K)
+    level = by_level(points if codes is None else codes, K)
     return {
         "ncp": ncp_of_rows(attributes, points, classes),
         "ncp_steps": ncp_of_rows(attributes, points, classes, steps=True),
