@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from core.claim import Claim, Claims, Standing
+from core.claim import ROUNDING, Claim, Claims, Means, Standing
 from core.ledger import Ledger
 from core.policy import Policy
 from core.pool import Pool
@@ -34,6 +34,7 @@ LEAST_AHEAD = 8  # how far that shrinks where one unit after the other finds nob
 NEIGHBOURS = 12  # groups a stuck unit tries to join as it is
 LIFTING = 3  # groups it tries to join with values raised
 REACH = 96  # units to each side among which it looks for them
+KEPT_IN_MIND = 256  # groups whose standing is remembered: it is as long as the list of values
 
 
 @dataclass
@@ -87,7 +88,7 @@ class _Sweep:
         order = np.argsort(group, kind="stable")
         self._order, self._bounds = order, np.searchsorted(group[order], np.arange(len(breach) + 1))
         self._members: dict[int, list[int]] = {}
-        self._standings: dict[int, Standing] = {}
+        self._looks: dict[int, tuple[Standing, Means]] = {}
         self._raised: dict[int, dict[int, int]] = {}
         self._touched: set[int] = set()  # groups formed or joined here
 
@@ -139,7 +140,7 @@ class _Sweep:
                 taken.append(here)
                 following[before] = here = following[here]
             is_large = is_hard or draft.people >= enough or not draft.required
-            if is_large and draft.required <= draft.people * (1 + 1e-12) and self._are_kept(draft.members):
+            if is_large and draft.required <= draft.people * (1 + ROUNDING) and self._are_kept(draft.members):
                 self._keep(draft.members)
                 head, ahead = following[head], LOOK_AHEAD
                 continue
@@ -210,7 +211,7 @@ class _Sweep:
         _, group, change = best
         self._raised.update(change)
         self._members_of(group).append(unit)
-        self._standings.pop(group, None)
+        self._looks.pop(group, None)
         self._group[unit] = group
         self._touched.add(group)
         return True
@@ -226,10 +227,12 @@ class _Sweep:
             return None
         if under or claim.starred:
             change[unit] = {**under, **claim.starred}
-        before = self._standing_of(group, members)
+        before, means = self._look_at(group)
         start = dict(change)
         after = self._claims.standing_with(before, unit, change)
-        while (wrong := self._claims.wrong_with(members, unit, before, after, is_planned=not is_raising)) is not None:
+        while (
+            wrong := self._claims.wrong_with(members, means, unit, before, after, is_planned=not is_raising)
+        ) is not None:
             leaf = self._offender(unit, wrong, change.get(unit, {})) if is_raising else None
             if leaf is None:
                 return None
@@ -238,11 +241,15 @@ class _Sweep:
             after = self._claims.standing(everyone, change)
         return change
 
-    def _standing_of(self, group: int, members: list[int]) -> Standing:
-        standing = self._standings.get(group)
-        if standing is None:
-            standing = self._standings[group] = self._claims.standing(members, self._raised)
-        return standing
+    def _look_at(self, group: int) -> tuple[Standing, Means]:
+        """How a group stands and what its people can afford; kept for the next neighbours, who will ask again."""
+        look = self._looks.get(group)
+        if look is None:
+            if len(self._looks) >= KEPT_IN_MIND:
+                self._looks.clear()
+            members = self._members_of(group)
+            look = self._looks[group] = self._claims.standing(members, self._raised), self._claims.means(members)
+        return look
 
     def _offender(self, unit: int, wrong: int, own: Mapping[int, int]) -> int | None:
         """The unit's own value that is to blame for an offending leaf, None if it is somebody else's."""
@@ -280,12 +287,10 @@ class _Sweep:
 
     def _has_no_room(self, group: int, unit: int) -> bool:
         """Whether a group already shows one of a unit's values too often for anybody: a quick no, before looking."""
-        standing = self._standing_of(group, self._members_of(group))
-        people, found = standing.people, standing.weights
-        protected = (leaf for leaf in self._claims.target(unit).shown if leaf not in self._policy.sensitive.open)
-        return any(
-            (found.get(leaf, 0) + 1) * self._claims.target_base > (people + 1) * (1 + 1e-12) for leaf in protected
-        )
+        standing, _ = self._look_at(group)
+        room = (standing.people + 1) * (1 + ROUNDING) / self._claims.target_base - 1
+        is_open = self._policy.sensitive.open
+        return any(standing.weights[leaf] > room for leaf in self._claims.target(unit).shown if leaf not in is_open)
 
     def _neighbours(self, unit: int, most: int) -> Iterator[int]:
         """The nearest groups in the tree's order, nearest first."""

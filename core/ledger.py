@@ -41,19 +41,20 @@ class Account(NamedTuple):
     exposures: int
 
 
-UNTOUCHED = Account(1.0, 0)
+def open_leaves(policy: Policy) -> NDArray[np.bool_]:
+    """By leaf, whether it is open: not protected, except for a person whose guard covers it."""
+    is_open = np.zeros(len(policy.sensitive.hierarchy.leaves), dtype=bool)
+    is_open[list(policy.sensitive.open)] = True
+    return is_open
 
 
-def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy) -> dict[int, Weight]:
-    """w(s, G) of every leaf s a group may show: 1 for the leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
-    found: dict[int, Weight] = {}
+def weight_of(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy, first: int, last: int) -> Fraction:
+    """w(A, G) of the leaves [first, last): 1 for a leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
+    found = Fraction(0)
     for node, count in shown:
-        if node == 0:
-            continue
-        first, last = hierarchy.first[node], hierarchy.last[node]
-        weight = count if last - first == 1 else Fraction(count, last - first)
-        for leaf in range(first, last):
-            found[leaf] = found.get(leaf, 0) + weight
+        low, high = hierarchy.first[node], hierarchy.last[node]
+        if node and low < last and first < high:
+            found += Fraction(count * (min(high, last) - max(low, first)), high - low)
     return found
 
 
@@ -67,9 +68,7 @@ class Ledger:
 
     def __init__(self, policy: Policy) -> None:
         self._hierarchy = policy.sensitive.hierarchy
-        self._open = policy.sensitive.open
-        self._is_open = np.zeros(len(self._hierarchy.leaves), dtype=bool)
-        self._is_open[list(self._open)] = True
+        self._is_open = open_leaves(policy)
         self._leaf_of = np.full(len(self._hierarchy.labels), -1, dtype=np.int64)
         self._leaf_of[list(self._hierarchy.leaf_node)] = np.arange(len(self._hierarchy.leaves))
         self._records: dict[int, GroupRecord] = {}
@@ -107,11 +106,12 @@ class Ledger:
             groups = np.concatenate([groups, np.full(len(under), groups[index])])
             count = np.concatenate([count, np.full(len(under), count[index] / len(under))])
             kept = np.concatenate([kept, ~self._is_open[under]])
-        leaf, groups, count = leaf[kept], groups[kept], count[kept]
-        order = np.argsort(groups, kind="stable")
-        share = np.minimum(1.0, count / people[groups]) if len(groups) else count
-        self._leaf = np.concatenate([self._leaf, leaf[order].astype(np.int32)])
-        self._share = np.concatenate([self._share, share[order]])
+        keys, where = np.unique(groups[kept] * len(self._is_open) + leaf[kept], return_inverse=True)
+        groups, leaf = np.divmod(keys, len(self._is_open))
+        count = np.bincount(where, weights=count[kept], minlength=len(keys))  # of all nodes above one leaf together
+        share = np.minimum(1.0, count / people[groups])
+        self._leaf = np.concatenate([self._leaf, leaf.astype(np.int32)])
+        self._share = np.concatenate([self._share, share])
         numbers = np.array([number for number, _ in records], dtype=np.int64) - first
         sizes = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
         sizes[numbers] = np.bincount(groups, minlength=len(records))
@@ -133,18 +133,16 @@ class Ledger:
         at = np.arange(len(positions)) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
         return positions, self._leaf[at], self._share[at]
 
-    def accounts(self, exposures: Iterable[int]) -> dict[int, Account]:
-        """Survival and number of exposures for each protected value a person was ever exposed to."""
-        found: dict[int, Account] = {}
-        for group in exposures:
-            begin, end = int(self._start[group]), int(self._start[group + 1])
-            shares: dict[int, float] = {}
-            for leaf, share in zip(self._leaf[begin:end].tolist(), self._share[begin:end].tolist(), strict=True):
-                shares[leaf] = shares.get(leaf, 0.0) + share
-            for leaf, share in shares.items():
-                survival, times = found.get(leaf, UNTOUCHED)
-                found[leaf] = Account(survival * (1.0 - min(1.0, share)), times + 1)
-        return found
+    def accounts(self, exposures: Sequence[int]) -> tuple[Rows, NDArray[np.float64], Rows]:
+        """The protected leaves a person was ever exposed to, ascending: leaf, survival, number of exposures."""
+        _, leaf, share = self.explode(np.array(exposures, dtype=np.int64))
+        order = np.argsort(leaf, kind="stable")
+        leaf = leaf[order].astype(np.int64)
+        starts = np.flatnonzero(np.r_[True, leaf[1:] != leaf[:-1]][: len(leaf)])
+        if not starts.size:
+            return starts, np.zeros(0), starts
+        survival = np.multiply.reduceat(1.0 - share[order], starts)
+        return leaf[starts], survival, np.diff(np.r_[starts, len(leaf)])
 
     def account_of(self, exposures: Iterable[int], first: int, last: int) -> Account:
         """Survival and exposures for the set of leaves [first, last), open ones included (G4)."""
@@ -158,9 +156,8 @@ class Ledger:
     def share_of(self, group: int, first: int, last: int) -> Fraction:
         """w(A, G) / n(G), capped at 1, for the leaves [first, last)."""
         record = self._records[group]
-        found = weights(record.shown, self._hierarchy)
-        weight = sum((w for leaf, w in found.items() if first <= leaf < last), Fraction(0))
-        return min(Fraction(1), Fraction(weight) / effective_people(record.people, record.shown))
+        weight = weight_of(record.shown, self._hierarchy, first, last)
+        return min(Fraction(1), weight / effective_people(record.people, record.shown))
 
     def breach(self, exposures: Iterable[int], first: int, last: int) -> Fraction:
         """1 - Π (1 - w/n) over these groups for the leaves [first, last), exactly (G2 for one leaf, G4 for a set)."""

@@ -153,7 +153,7 @@ def test_the_judge_accepts_this_engine_on_a_crowd_that_changes() -> None:
 
 
 def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.ledger.Ledger.accounts", lambda self, exposures: {})
+    monkeypatch.setattr("core.ledger.Ledger.accounts", lambda self, exposures: (np.zeros(0, dtype=np.int64),) * 3)
     assert "breach is over 1/l" in _verdicts(
         clinic_policy(k=4, l=3, strategy={"name": "adaptive", "releases": 1}), _churn(200, 5)
     )
