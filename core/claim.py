@@ -60,8 +60,7 @@ class Standing(NamedTuple):
         return max(1, self.left)
 
 
-@dataclass(slots=True)
-class Means:
+class Means(NamedTuple):
     """What people can afford together: by leaf, the smallest survival and the largest ratio of those without a guard."""
 
     survival: Floats
@@ -69,13 +68,14 @@ class Means:
     has_unguarded: bool
     guarded: list[int]
 
-    def join(self, other: "Means") -> None:
-        """Take more people in."""
-        if other.has_unguarded:
-            np.minimum(self.survival, other.survival, out=self.survival)
-            np.maximum(self.ratio, other.ratio, out=self.ratio)
-            self.has_unguarded = True
-        self.guarded.extend(other.guarded)
+    def joined_by(self, other: "Means") -> "Means":
+        """What they can afford with more people."""
+        guarded = [*self.guarded, *other.guarded]
+        if not (self.has_unguarded and other.has_unguarded):
+            either = other if other.has_unguarded else self
+            return Means(either.survival, either.ratio, either.has_unguarded, guarded)
+        survival, ratio = np.minimum(self.survival, other.survival), np.maximum(self.ratio, other.ratio)
+        return Means(survival, ratio, True, guarded)
 
 
 class _Paid(NamedTuple):
@@ -118,22 +118,34 @@ class Claims:
         """The same with one more person, where nobody else's values are raised for it."""
         return self._standing(before.left, before.shown, before.weights.copy(), [newcomer], raised)
 
+    def standing_lifted(self, group: Standing, node: int) -> Standing:
+        """The same with everything under a node shown as that node."""
+        first, last = self._hierarchy.first[node], self._hierarchy.last[node]
+        shown, weights = dict(group.shown), group.weights.copy()
+        beneath = [other for other in shown if node < other and first <= self._hierarchy.first[other] < last]
+        shown[node] = shown.get(node, 0) + sum(shown.pop(other) for other in beneath)
+        weights[first:last] = 0
+        while node > 0:  # what weighs on them now is the node itself, and whatever may be shown above it
+            weights[first:last] += shown.get(node, 0) / (self._hierarchy.last[node] - self._hierarchy.first[node])
+            node = self._hierarchy.parent[node]
+        return Standing(group.left, shown, weights)
+
     def means(self, units: Iterable[int]) -> Means:
         """What these people can afford together."""
-        leaves = len(self._is_open)
-        found = Means(np.ones(leaves), np.full(leaves, self.target_base), False, [])
+        leaves, guarded, has_unguarded = len(self._is_open), [], False
+        lowest, largest = np.ones(leaves), np.full(leaves, self.target_base)
         for unit in units:
             guard = self._pool.guards[unit]
             if guard is not None:
                 if guard.node != EMPTY:
-                    found.guarded.append(unit)
+                    guarded.append(unit)
                 continue
-            found.has_unguarded = True
+            has_unguarded = True
             if self._has_paid[unit]:
                 leaf, survival, ratio = self._paid_by(unit)
-                found.survival[leaf] = np.minimum(found.survival[leaf], survival)
-                found.ratio[leaf] = np.maximum(found.ratio[leaf], ratio)
-        return found
+                lowest[leaf] = np.minimum(lowest[leaf], survival)
+                largest[leaf] = np.maximum(largest[leaf], ratio)
+        return Means(lowest, largest, has_unguarded, guarded)
 
     def wrong(self, members: list[int], raised: Raised) -> int | None:
         """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact."""
@@ -141,9 +153,16 @@ class Claims:
         return self._breaks_any(members, self.means(members), np.flatnonzero(group.weights), group, is_planned=False)
 
     def wrong_with(
-        self, members: list[int], means: Means, newcomer: int, before: Standing, after: Standing, is_planned: bool
+        self,
+        members: list[int],
+        means: Means,
+        newcomer: int,
+        own: Means,
+        before: Standing,
+        after: Standing,
+        is_planned: bool,
     ) -> int | None:
-        """The same for people who are content with how their group stood before a newcomer.
+        """The same for people who are content with how their group stood before a newcomer with means of its own.
 
         Only what the newcomer makes worse is looked at. There members are also held to the strategy's target, so that
         nobody pays more for somebody else's joining than planned, and so is the newcomer if `is_planned`. An offending
@@ -153,7 +172,6 @@ class Claims:
         now, had = after.weights[leaves] * before.people, before.weights[leaves] * after.people
         is_worse = now > had * (1 + ROUNDING)
         worse, alike = leaves[is_worse], leaves[~is_worse & (now > had * (1 - ROUNDING))]
-        own = self.means([newcomer])
         leaf = self._breaks_any([newcomer], own, worse, after, is_planned)
         if leaf is None:
             leaf = self._breaks_any(members, means, worse, after, is_planned=True)
