@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.guard import EMPTY
-from core.ledger import NEAR, Account, Ledger, open_leaves, weight_of
+from core.ledger import NEAR, Account, Accounts, Ledger, open_leaves, weight_of
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import Floats, hard_minima, hard_minimum, required_ratio, required_ratios
@@ -89,15 +89,15 @@ class _Paid(NamedTuple):
 class Claims:
     """The claims of a pool's units, worked out as they are asked for."""
 
-    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy) -> None:
+    def __init__(self, pool: Pool, ledger: Ledger, paid: Accounts, policy: Policy) -> None:
         self._pool, self._ledger, self._policy = pool, ledger, policy
         self._hierarchy, self._open = policy.sensitive.hierarchy, policy.sensitive.open
         self._is_open = open_leaves(policy)
         self._bound = 1 / Fraction(policy.l)
         self._floor = 1 - 1 / policy.l
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
-        self._has_paid = np.zeros(len(pool), dtype=bool)
-        self._has_paid[pool.exposed] = True
+        self._accounts = paid
+        self._bounds: list[int] = np.searchsorted(paid.person, np.arange(len(pool) + 1)).tolist()
         self._paid: dict[int, _Paid] = {}
         self._guarded: dict[int, Account] = {}
         self._claims: dict[tuple[int, bool], Claim] = {}
@@ -141,7 +141,7 @@ class Claims:
                     guarded.append(unit)
                 continue
             has_unguarded = True
-            if self._has_paid[unit]:
+            if self._has_paid(unit):
                 leaf, survival, ratio = self._paid_by(unit)
                 lowest[leaf] = np.minimum(lowest[leaf], survival)
                 largest[leaf] = np.maximum(largest[leaf], ratio)
@@ -244,7 +244,7 @@ class Claims:
         if weight * Fraction(self._policy.l) > group.people:
             return True  # for anybody; having paid before never makes it easier
         for unit in units:
-            if self._pool.guards[unit] is None and self._has_paid[unit]:
+            if self._pool.guards[unit] is None and self._has_paid(unit):
                 paid = self._paid_by(unit)
                 for survival in paid.survival[paid.leaf == leaf].tolist():
                     exposures = self._pool.exposures(unit)
@@ -273,10 +273,14 @@ class Claims:
     def _paid_by(self, unit: int) -> _Paid:
         paid = self._paid.get(unit)
         if paid is None:
-            leaf, survival, exposures = self._ledger.accounts(self._pool.exposures(unit))
+            mine, accounts = slice(self._bounds[unit], self._bounds[unit + 1]), self._accounts
+            survival, exposures = accounts.survival[mine], accounts.exposures[mine]
             ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures)
-            paid = self._paid[unit] = _Paid(leaf, survival, np.minimum(ratio, UNPAYABLE))
+            paid = self._paid[unit] = _Paid(accounts.leaf[mine], survival, np.minimum(ratio, UNPAYABLE))
         return paid
+
+    def _has_paid(self, unit: int) -> bool:
+        return self._bounds[unit] < self._bounds[unit + 1]
 
     def _guarded_account(self, unit: int) -> Account:
         """The account of a unit for all the leaves under its guard."""
@@ -300,7 +304,7 @@ class Claims:
         protected = tuple(leaf for leaf in values if leaf not in self._open)
         if guard is None:
             ratio: dict[int, float] = {}
-            if self._has_paid[unit]:
+            if self._has_paid(unit):
                 paid = self._paid_by(unit)
                 asked = hard_minima(policy.l, paid.survival) if is_hard else paid.ratio
                 is_more = asked > base

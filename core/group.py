@@ -50,8 +50,10 @@ class Formation:
 
 def form_groups(pool: Pool, ledger: Ledger, policy: Policy, spare: Mapping[int, int]) -> Formation:
     """Group the pool, which stands in sweep order; `spare` says how many rows each cell can do without."""
-    dealt = spread(pool, ledger, policy, _near_guards(pool, policy))
-    return _Sweep(pool, ledger, policy, dealt.group, dealt.breach).run(dict(spare))
+    paid = ledger.accounts(pool.exposed, pool.exposed_to)
+    dealt = spread(pool, paid, policy, _near_guards(pool, policy))
+    claims = Claims(pool, ledger, paid, policy)
+    return _Sweep(pool, claims, policy, dealt.group, dealt.breach).run(dict(spare))
 
 
 def _near_guards(pool: Pool, policy: Policy) -> NDArray[np.bool_]:
@@ -91,10 +93,9 @@ class _Join(NamedTuple):
 
 
 class _Sweep:
-    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy, group: Rows, breach: Floats) -> None:
-        self._pool, self._policy, self._ledger = pool, policy, ledger
+    def __init__(self, pool: Pool, claims: Claims, policy: Policy, group: Rows, breach: Floats) -> None:
+        self._pool, self._policy, self._claims = pool, policy, claims
         self._hierarchy = policy.sensitive.hierarchy
-        self._claims = Claims(pool, ledger, policy)
         self._group, self._groups, self._breach = group, len(breach), breach
         order = np.argsort(group, kind="stable")
         self._order, self._bounds = order, np.searchsorted(group[order], np.arange(len(breach) + 1))

@@ -23,6 +23,7 @@ from core.tree import Rows
 
 Weight = int | Fraction
 
+MOST_CELLS = 1 << 22  # of a table that is filled densely
 NEAR = 1e-9  # relative distance to the bound within which floats are not trusted
 
 
@@ -32,6 +33,15 @@ class GroupRecord(NamedTuple):
     formed: int
     people: int
     shown: tuple[tuple[int, int], ...]
+
+
+class Accounts(NamedTuple):
+    """The standing of many, a line for each (person, protected leaf) that was ever shown to be possible, in order."""
+
+    person: Rows
+    leaf: Rows
+    survival: NDArray[np.float64]
+    exposures: Rows
 
 
 class Account(NamedTuple):
@@ -125,7 +135,7 @@ class Ledger:
 
     # -- accounts -----------------------------------------------------------------------------------------------
 
-    def explode(self, groups: Rows) -> tuple[Rows, NDArray[np.int32], NDArray[np.float64]]:
+    def _explode(self, groups: Rows) -> tuple[Rows, NDArray[np.int32], NDArray[np.float64]]:
         """The protected leaves of these groups: positions in `groups`, leaves, shares."""
         begins, ends = self._start[groups], self._start[groups + 1]
         sizes = ends - begins
@@ -133,16 +143,26 @@ class Ledger:
         at = np.arange(len(positions)) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
         return positions, self._leaf[at], self._share[at]
 
-    def accounts(self, exposures: Sequence[int]) -> tuple[Rows, NDArray[np.float64], Rows]:
-        """The protected leaves a person was ever exposed to, ascending: leaf, survival, number of exposures."""
-        _, leaf, share = self.explode(np.array(exposures, dtype=np.int64))
-        order = np.argsort(leaf, kind="stable")
-        leaf = leaf[order].astype(np.int64)
-        starts = np.flatnonzero(np.r_[True, leaf[1:] != leaf[:-1]][: len(leaf)])
-        if not starts.size:
-            return starts, np.zeros(0), starts
-        survival = np.multiply.reduceat(1.0 - share[order], starts)
-        return leaf[starts], survival, np.diff(np.r_[starts, len(leaf)])
+    def accounts(self, exposed: Rows, exposed_to: Rows) -> Accounts:
+        """What many people have paid for, given as (person, group) pairs, one for each exposure, persons from 0.
+
+        Added up in tables of some people by all leaves, so that nothing needs sorting.
+        """
+        order = np.argsort(exposed, kind="stable")
+        person, group = exposed[order], exposed_to[order]
+        leaves = len(self._is_open)
+        at_once = max(1, MOST_CELLS // leaves)
+        nothing = np.zeros(0, dtype=np.int64)
+        parts = [(nothing, nothing, np.zeros(0), nothing)]
+        for first in range(0, int(person[-1]) + 1 if len(person) else 0, at_once):
+            here = slice(*np.searchsorted(person, [first, first + at_once]).tolist())
+            at, leaf, share = self._explode(group[here])
+            cells = (person[here][at] - first) * leaves + leaf
+            times = np.bincount(cells)
+            kept = np.bincount(cells, weights=np.log(np.maximum(1e-300, 1 - share)))
+            paid = np.flatnonzero(times)
+            parts.append((first + paid // leaves, paid % leaves, np.exp(kept[paid]), times[paid]))
+        return Accounts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def account_of(self, exposures: Iterable[int], first: int, last: int) -> Account:
         """Survival and exposures for the set of leaves [first, last), open ones included (G4)."""

@@ -19,13 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.ledger import Ledger
+from core.ledger import MOST_CELLS, Accounts
 from core.policy import Policy
 from core.pool import Pool
-from core.strategy import Floats, required_ratio, required_ratios
+from core.strategy import Floats, hard_minima, required_ratio, required_ratios
 from core.tree import Rows
 
 GENEROUS = 4.0
+DOUBLINGS = 4
+FILL = 8
 BLOCK = 8  # groups dealt to together
 SLACKS = (1.0, 1.25, 1.5)
 ROUNDS = 4
@@ -41,16 +43,17 @@ class Spread:
     breach: Floats
 
 
-def spread(pool: Pool, ledger: Ledger, policy: Policy, is_left_out: NDArray[np.bool_]) -> Spread:
+def spread(pool: Pool, paid: Accounts, policy: Policy, is_left_out: NDArray[np.bool_]) -> Spread:
     """Deal the pool, but for some units, into groups that everybody in them can afford."""
     base = required_ratio(policy.strategy, policy.l, 1.0, 0)
     has_protected = np.zeros(len(pool), dtype=bool)
     has_protected[pool.owner[pool.is_protected]] = True
     protected, open_only = np.flatnonzero(has_protected & ~is_left_out), np.flatnonzero(~has_protected & ~is_left_out)
-    check = _Check(pool, ledger, policy, base)
+    check = _Check(pool, paid, policy, base)
+    bands = _bands(pool, check.worn())
     best: Spread | None = None
     for slack in SLACKS:  # frequent values leave tight groups too small; then looser ones are tried
-        group = _deal(pool, base * slack, protected, open_only)
+        group = _deal(pool, base * slack, protected, open_only, bands)
         breach = check.settle(group)
         if best is None or (group == ALONE).sum() < (best.group == ALONE).sum():
             best = Spread(group, breach)
@@ -62,23 +65,41 @@ def spread(pool: Pool, ledger: Ledger, policy: Policy, is_left_out: NDArray[np.b
     return Spread(group, best.breach[kept])
 
 
-def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows) -> Rows:
+def _bands(pool: Pool, worn: Floats) -> Rows:
+    """How often each unit's group is to be doubled."""
+    room = 1 / (2 * max(pool.protected_share, 1e-9))
+    wish = np.maximum(1.0, worn * min(1.0, room / GENEROUS))
+    bands: Rows = np.minimum(DOUBLINGS, np.rint(np.log2(wish))).astype(np.int64)
+    return bands
+
+
+def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows, bands: Rows) -> Rows:
     """Tentative groups, with no look at anybody's account."""
     group = np.full(len(pool), ALONE, dtype=np.int64)
     least = math.ceil(base * (1 - 1e-12))
     size = math.ceil(least * min(GENEROUS, max(1.0, 1 / (2 * max(pool.protected_share, 1e-9)))))
     protected = _without_excess(pool, base, protected, len(open_only))
-    fillers = min(len(protected), len(open_only))
-    units = len(protected) + fillers
-    if units < least:
-        return group
-    groups = max(1, units // size)
-    _round_robin(pool, protected, groups, group)
-    picked = np.zeros(len(open_only), dtype=bool)
-    if fillers:
-        picked[np.arange(fillers) * len(open_only) // fillers] = True
-        group[open_only[picked]] = np.arange(fillers) * groups // fillers
-    rest = open_only[~picked]
+    groups, rest = 0, open_only
+    for band in range(DOUBLINGS, -1, -1):
+        mine = protected[bands[protected] == band]
+        wanted = len(mine)
+        if band and len(mine):
+            needed = max(-(-2 * len(mine) // (size << band)), int(np.bincount(_first_leaf(pool)[mine]).max()))
+            wanted = min(needed * (size << band) - len(mine), FILL * len(mine))
+        fillers = min(wanted, len(rest))
+        units = len(mine) + fillers
+        if units < (least << band) or not len(mine):
+            if band:
+                bands[mine] -= 1
+            continue
+        made = max(1, units // (size << band))
+        _round_robin(pool, mine, made, group, groups)
+        if fillers:
+            picked = np.zeros(len(rest), dtype=bool)
+            picked[np.arange(fillers) * len(rest) // fillers] = True
+            group[rest[picked]] = groups + np.arange(fillers) * made // fillers
+            rest = rest[~picked]
+        groups += made
     small = len(rest) // max(2, least // 2)
     if small:
         group[rest] = groups + np.arange(len(rest)) * small // len(rest)
@@ -112,7 +133,7 @@ def _first_leaf(pool: Pool) -> Rows:
     return first
 
 
-def _round_robin(pool: Pool, units: Rows, groups: int, group: Rows) -> None:
+def _round_robin(pool: Pool, units: Rows, groups: int, group: Rows, first: int) -> None:
     """Deal units to groups: block by block along the tree's order, value by value within a block."""
     if not groups:
         return
@@ -123,18 +144,27 @@ def _round_robin(pool: Pool, units: Rows, groups: int, group: Rows) -> None:
     begins = np.searchsorted(block[order], np.arange(int(block[-1]) + 1))
     in_block = np.minimum(BLOCK, groups - BLOCK * np.arange(len(begins)))
     rank = position - begins[block[order]]
-    group[units[order]] = block[order] * BLOCK + rank % in_block[block[order]]
+    group[units[order]] = first + block[order] * BLOCK + rank % in_block[block[order]]
 
 
 class _Check:
     """Takes out of their groups those who cannot afford them, until everybody left can."""
 
-    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy, base: float) -> None:
+    def __init__(self, pool: Pool, paid: Accounts, policy: Policy, base: float) -> None:
         self._pool, self._policy, self._base = pool, policy, base
         self._leaves = len(policy.sensitive.hierarchy.leaves)
         self._owner, self._leaf = pool.owner[pool.is_protected], pool.leaf[pool.is_protected]
-        at, self._paid_leaf, self._paid_share = ledger.explode(pool.exposed_to)
-        self._payer = pool.exposed[at]
+        self._paid = paid
+
+    def worn(self) -> Floats:
+        """By unit, the hard minimum for what it shows itself, as a multiple of what it is for the untouched."""
+        worn = np.ones(len(self._pool))
+        own = np.zeros(len(self._pool), dtype=np.int64) - 1
+        own[self._owner] = self._leaf
+        is_own = own[self._paid.person] == self._paid.leaf
+        minimum = hard_minima(self._policy.l, self._paid.survival[is_own]) / self._policy.l
+        worn[self._paid.person[is_own]] = np.minimum(minimum, 1e9)
+        return worn
 
     def settle(self, group: Rows) -> Floats:
         """Change `group` in place; returns the largest breach in each group that is left."""
@@ -162,7 +192,9 @@ class _Check:
         order = np.argsort(inverse, kind="stable")
         rank = np.arange(len(order)) - (np.cumsum(times) - times)[inverse[order]]
         too_many = owner[order][rank >= allowed[inverse[order]]]
-        payer, survival, exposures, pair = self._standing(group, pairs)
+        at = self._column(group, pairs)
+        hit = np.flatnonzero(at >= 0)
+        payer, survival, exposures, pair = self._paid.person[hit], self._paid.survival[hit], self._paid.exposures[hit], at[hit]
         ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures)
         after = survival * (1 - times[pair] / n[pair])
         floor = (1 - 1 / self._policy.l) * (1 + MARGIN)
@@ -172,20 +204,17 @@ class _Check:
         np.maximum.at(breach, pairs[pair] // self._leaves, 1 - after)
         return wrong, breach
 
-    def _standing(self, group: Rows, pairs: Rows) -> tuple[Rows, Floats, Rows, Rows]:
-        """For each (unit, leaf its group would show) it has paid for: unit, survival, exposures, which pair."""
-        in_group = group[self._payer]
-        keys = in_group * self._leaves + self._paid_leaf
-        at = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
-        hit = np.flatnonzero((pairs[at] == keys) & (in_group != ALONE))
-        who = self._payer[hit] * len(pairs) + at[hit]
-        order = np.argsort(who, kind="stable")
-        ordered = who[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
-        if not len(starts):
-            nothing = np.zeros(0, dtype=np.int64)
-            return nothing, np.zeros(0), nothing, nothing
-        kept = np.maximum(1e-300, 1 - self._paid_share[hit][order])
-        survival = np.exp(np.add.reduceat(np.log(kept), starts))
-        exposures = np.diff(np.r_[starts, len(ordered)])
-        return ordered[starts] // len(pairs), survival, exposures, ordered[starts] % len(pairs)
+    def _column(self, group: Rows, pairs: Rows) -> Rows:
+        """For each account, the (group, leaf) among `pairs` that its unit's group would show; -1 where there is none."""
+        found = np.full(len(self._paid.person), -1, dtype=np.int64)
+        grouped = np.flatnonzero(group[self._paid.person] != ALONE)
+        keys = group[self._paid.person[grouped]] * self._leaves + self._paid.leaf[grouped]
+        cells = (int(group.max()) + 1) * self._leaves
+        if cells <= MOST_CELLS:
+            index = np.full(cells, -1, dtype=np.int64)
+            index[pairs] = np.arange(len(pairs))
+            found[grouped] = index[keys]
+        else:
+            at = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
+            found[grouped] = np.where(pairs[at] == keys, at, -1)
+        return found

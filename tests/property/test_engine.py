@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import core.plan
 from core.intake import PRESENT
+from core.ledger import Accounts
 from core.plan import plan
 from core.state import State
 from core.tree import Tree
@@ -153,7 +154,8 @@ def test_the_judge_accepts_this_engine_on_a_crowd_that_changes() -> None:
 
 
 def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.ledger.Ledger.accounts", lambda self, exposures: (np.zeros(0, dtype=np.int64),) * 3)
+    nothing = Accounts(*(np.zeros(0, dtype=kind) for kind in (np.int64, np.int64, np.float64, np.int64)))
+    monkeypatch.setattr("core.ledger.Ledger.accounts", lambda self, exposed, exposed_to: nothing)
     assert "breach is over 1/l" in _verdicts(
         clinic_policy(k=4, l=3, strategy={"name": "adaptive", "releases": 1}), _churn(200, 5)
     )
