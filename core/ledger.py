@@ -3,8 +3,8 @@
 Layout. A person's account is the chain of groups they were ever published in (see `core/people.py`); a group's
 histogram is stored once and shared by everybody who was in it. A group that is carried over is the same draw, so it
 stands in the chain once (DESIGN, G2). From the two, survival for any value or set of values follows at any time, also
-after a guard changed. Beside the histograms, the share w/n of every protected leaf stands in flat arrays, group after
-group, so that the accounts of a whole pool can be worked out at once.
+after a guard changed. Beside the histograms, log(1 - w/n) of every protected leaf stands in flat arrays, group after
+group, so that the accounts of a whole pool can be added up at once.
 
 Floats guide the search for groups; where a float comes near the bound, exact fractions decide, so rounding can never
 spend more than was promised.
@@ -84,7 +84,7 @@ class Ledger:
         self._records: dict[int, GroupRecord] = {}
         self._start = np.zeros(2, dtype=np.int64)  # of group g's shares, at g; the last entry is the end
         self._leaf = np.zeros(0, dtype=np.int32)
-        self._share = np.zeros(0, dtype=np.float64)
+        self._kept = np.zeros(0, dtype=np.float64)
 
     def copy(self) -> "Ledger":
         """A ledger that can take more groups without changing this one; arrays are replaced, never written into."""
@@ -119,9 +119,9 @@ class Ledger:
         keys, where = np.unique(groups[kept] * len(self._is_open) + leaf[kept], return_inverse=True)
         groups, leaf = np.divmod(keys, len(self._is_open))
         count = np.bincount(where, weights=count[kept], minlength=len(keys))  # of all nodes above one leaf together
-        share = np.minimum(1.0, count / people[groups])
+        logs = np.log(np.maximum(1e-300, 1 - count / people[groups]))
         self._leaf = np.concatenate([self._leaf, leaf.astype(np.int32)])
-        self._share = np.concatenate([self._share, share])
+        self._kept = np.concatenate([self._kept, logs])
         numbers = np.array([number for number, _ in records], dtype=np.int64) - first
         sizes = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
         sizes[numbers] = np.bincount(groups, minlength=len(records))
@@ -134,14 +134,6 @@ class Ledger:
         return self._records
 
     # -- accounts -----------------------------------------------------------------------------------------------
-
-    def _explode(self, groups: Rows) -> tuple[Rows, NDArray[np.int32], NDArray[np.float64]]:
-        """The protected leaves of these groups: positions in `groups`, leaves, shares."""
-        begins, ends = self._start[groups], self._start[groups + 1]
-        sizes = ends - begins
-        positions = np.repeat(np.arange(len(groups)), sizes)
-        at = np.arange(len(positions)) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
-        return positions, self._leaf[at], self._share[at]
 
     def accounts(self, exposed: Rows, exposed_to: Rows) -> Accounts:
         """What many people have paid for, given as (person, group) pairs, one for each exposure, persons from 0.
@@ -156,10 +148,12 @@ class Ledger:
         parts = [(nothing, nothing, np.zeros(0), nothing)]
         for first in range(0, int(person[-1]) + 1 if len(person) else 0, at_once):
             here = slice(*np.searchsorted(person, [first, first + at_once]).tolist())
-            at, leaf, share = self._explode(group[here])
-            cells = (person[here][at] - first) * leaves + leaf
-            times = np.bincount(cells)
-            kept = np.bincount(cells, weights=np.log(np.maximum(1e-300, 1 - share)))
+            begins, sizes = self._start[group[here]], self._start[group[here] + 1] - self._start[group[here]]
+            at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+            at += np.arange(len(at))
+            cells = np.repeat((person[here] - first) * leaves, sizes)
+            cells += self._leaf[at]
+            times, kept = np.bincount(cells), np.bincount(cells, weights=self._kept[at])
             paid = np.flatnonzero(times)
             parts.append((first + paid // leaves, paid % leaves, np.exp(kept[paid]), times[paid]))
         return Accounts(*(np.concatenate(column) for column in zip(*parts, strict=True)))

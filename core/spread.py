@@ -11,6 +11,11 @@ formed anew whenever one of n people changes; with a share c changing per releas
 which falls as n grows. People with open values only pay nothing and need no company. So where few are protected, their
 groups are made larger (up to GENEROUS times the ratio, half filled with neighbours whose values are open) and the
 others' smaller, which together keeps the average group no larger than it would be.
+
+And as a budget wears out, the group grows in proportion to its hard minimum (as in Wong's geometric strategy, but only
+where there is room), so that each formation takes about the same share of what is left and nothing ever runs dry. One
+person who has little left must not make everybody's group large, so people are dealt in bands, each of groups twice as
+large as the last; the few of a worn band get as many open neighbours as it takes, up to FILL for each of them.
 """
 
 import math
@@ -26,8 +31,9 @@ from core.strategy import Floats, hard_minima, required_ratio, required_ratios
 from core.tree import Rows
 
 GENEROUS = 4.0
-DOUBLINGS = 4
+DOUBLINGS = 4  # of a group's size for those who are worn
 FILL = 8
+SPENT = 1e9  # as worn as can be
 BLOCK = 8  # groups dealt to together
 SLACKS = (1.0, 1.25, 1.5)
 ROUNDS = 4
@@ -50,10 +56,10 @@ def spread(pool: Pool, paid: Accounts, policy: Policy, is_left_out: NDArray[np.b
     has_protected[pool.owner[pool.is_protected]] = True
     protected, open_only = np.flatnonzero(has_protected & ~is_left_out), np.flatnonzero(~has_protected & ~is_left_out)
     check = _Check(pool, paid, policy, base)
-    bands = _bands(pool, check.worn())
+    worn = check.worn()
     best: Spread | None = None
     for slack in SLACKS:  # frequent values leave tight groups too small; then looser ones are tried
-        group = _deal(pool, base * slack, protected, open_only, bands)
+        group = _deal(pool, base * slack, protected, open_only, worn)
         breach = check.settle(group)
         if best is None or (group == ALONE).sum() < (best.group == ALONE).sum():
             best = Spread(group, breach)
@@ -65,41 +71,33 @@ def spread(pool: Pool, paid: Accounts, policy: Policy, is_left_out: NDArray[np.b
     return Spread(group, best.breach[kept])
 
 
-def _bands(pool: Pool, worn: Floats) -> Rows:
-    """How often each unit's group is to be doubled."""
-    room = 1 / (2 * max(pool.protected_share, 1e-9))
-    wish = np.maximum(1.0, worn * min(1.0, room / GENEROUS))
-    bands: Rows = np.minimum(DOUBLINGS, np.rint(np.log2(wish))).astype(np.int64)
-    return bands
-
-
-def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows, bands: Rows) -> Rows:
-    """Tentative groups, with no look at anybody's account."""
+def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows, worn: Floats) -> Rows:
+    """Tentative groups, with no look at anybody's account but for how worn it is."""
     group = np.full(len(pool), ALONE, dtype=np.int64)
     least = math.ceil(base * (1 - 1e-12))
-    size = math.ceil(least * min(GENEROUS, max(1.0, 1 / (2 * max(pool.protected_share, 1e-9)))))
-    protected = _without_excess(pool, base, protected, len(open_only))
-    groups, rest = 0, open_only
+    room = 1 / (2 * max(pool.protected_share, 1e-9))
+    size = math.ceil(least * min(GENEROUS, max(1.0, room)))
+    waiting = _without_excess(pool, base, protected, len(open_only))
+    wished = np.log2(np.maximum(1.0, worn * min(1.0, room / GENEROUS)))
+    first_leaf, rest, groups = _first_leaf(pool), open_only, 0
     for band in range(DOUBLINGS, -1, -1):
-        mine = protected[bands[protected] == band]
-        wanted = len(mine)
-        if band and len(mine):
-            needed = max(-(-2 * len(mine) // (size << band)), int(np.bincount(_first_leaf(pool)[mine]).max()))
-            wanted = min(needed * (size << band) - len(mine), FILL * len(mine))
-        fillers = min(wanted, len(rest))
-        units = len(mine) + fillers
-        if units < (least << band) or not len(mine):
-            if band:
-                bands[mine] -= 1
+        is_mine = wished[waiting] >= band - 0.5
+        mine, large = waiting[is_mine], size << band
+        if not mine.size:
             continue
-        made = max(1, units // (size << band))
-        _round_robin(pool, mine, made, group, groups)
-        if fillers:
-            picked = np.zeros(len(rest), dtype=bool)
-            picked[np.arange(fillers) * len(rest) // fillers] = True
-            group[rest[picked]] = groups + np.arange(fillers) * made // fillers
-            rest = rest[~picked]
-        groups += made
+        fillers = len(mine)
+        if band:  # enough for the most frequent value to be once in a group
+            most = max(-(-2 * len(mine) // large), int(np.bincount(first_leaf[mine]).max()))
+            fillers = min(most * large - len(mine), FILL * len(mine))
+        fillers = min(fillers, len(rest))
+        if len(mine) + fillers < least << band:
+            continue  # too few: they wait for the next band
+        made = max(1, (len(mine) + fillers) // large)
+        _round_robin(first_leaf, mine, groups, made, group)
+        is_filler = np.zeros(len(rest), dtype=bool)
+        is_filler[np.arange(fillers) * len(rest) // max(1, fillers)] = True
+        group[rest[is_filler]] = groups + np.arange(fillers) * made // max(1, fillers)
+        waiting, rest, groups = waiting[~is_mine], rest[~is_filler], groups + made
     small = len(rest) // max(2, least // 2)
     if small:
         group[rest] = groups + np.arange(len(rest)) * small // len(rest)
@@ -133,11 +131,8 @@ def _first_leaf(pool: Pool) -> Rows:
     return first
 
 
-def _round_robin(pool: Pool, units: Rows, groups: int, group: Rows, first: int) -> None:
-    """Deal units to groups: block by block along the tree's order, value by value within a block."""
-    if not groups:
-        return
-    first_leaf = _first_leaf(pool)
+def _round_robin(first_leaf: Rows, units: Rows, first: int, groups: int, group: Rows) -> None:
+    """Deal units to groups from `first` on: block by block along the tree's order, value by value within a block."""
     position = np.arange(len(units))
     block = (position * groups // len(units)) // BLOCK
     order = np.lexsort((position, first_leaf[units], block))
@@ -158,12 +153,14 @@ class _Check:
 
     def worn(self) -> Floats:
         """By unit, the hard minimum for what it shows itself, as a multiple of what it is for the untouched."""
-        worn = np.ones(len(self._pool))
-        own = np.zeros(len(self._pool), dtype=np.int64) - 1
-        own[self._owner] = self._leaf
-        is_own = own[self._paid.person] == self._paid.leaf
-        minimum = hard_minima(self._policy.l, self._paid.survival[is_own]) / self._policy.l
-        worn[self._paid.person[is_own]] = np.minimum(minimum, 1e9)
+        worn, paid = np.ones(len(self._pool)), self._paid
+        if not paid.person.size:
+            return worn
+        accounts, own = paid.person * self._leaves + paid.leaf, self._owner * self._leaves + self._leaf
+        at = np.minimum(np.searchsorted(accounts, own), len(accounts) - 1)
+        is_paid = accounts[at] == own
+        minima = hard_minima(self._policy.l, paid.survival[at[is_paid]])
+        np.maximum.at(worn, self._owner[is_paid], np.minimum(minima / self._policy.l, SPENT))
         return worn
 
     def settle(self, group: Rows) -> Floats:
@@ -194,8 +191,8 @@ class _Check:
         too_many = owner[order][rank >= allowed[inverse[order]]]
         at = self._column(group, pairs)
         hit = np.flatnonzero(at >= 0)
-        payer, survival, exposures, pair = self._paid.person[hit], self._paid.survival[hit], self._paid.exposures[hit], at[hit]
-        ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures)
+        payer, survival, pair = self._paid.person[hit], self._paid.survival[hit], at[hit]
+        ratio = required_ratios(self._policy.strategy, self._policy.l, survival, self._paid.exposures[hit])
         after = survival * (1 - times[pair] / n[pair])
         floor = (1 - 1 / self._policy.l) * (1 + MARGIN)
         cannot = (ratio * times[pair] > n[pair]) | (after < floor)
