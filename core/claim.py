@@ -61,7 +61,7 @@ class Standing(NamedTuple):
 
 
 class Means(NamedTuple):
-    """What people can afford together: by leaf, the smallest survival and the largest ratio of those without a guard."""
+    """What people can afford together: by leaf, smallest survival and largest ratio of those without a guard."""
 
     survival: Floats
     ratio: Floats

@@ -23,7 +23,8 @@ from core.tree import Rows
 
 Weight = int | Fraction
 
-MOST_CELLS = 1 << 22  # of a table that is filled densely
+TABLE = 1 << 17  # cells of a table that is filled densely, small enough for a processor's cache
+FEW = 8  # cells for each entry, beyond which sorting is cheaper
 NEAR = 1e-9  # relative distance to the bound within which floats are not trusted
 
 
@@ -118,8 +119,8 @@ class Ledger:
             kept = np.concatenate([kept, ~self._is_open[under]])
         keys, where = np.unique(groups[kept] * len(self._is_open) + leaf[kept], return_inverse=True)
         groups, leaf = np.divmod(keys, len(self._is_open))
-        count = np.bincount(where, weights=count[kept], minlength=len(keys))  # of all nodes above one leaf together
-        logs = np.log(np.maximum(1e-300, 1 - count / people[groups]))
+        weight = np.bincount(where, weights=count[kept], minlength=len(keys))  # of all nodes above a leaf together
+        logs = np.log(np.maximum(1e-300, 1 - weight / people[groups]))
         self._leaf = np.concatenate([self._leaf, leaf.astype(np.int32)])
         self._kept = np.concatenate([self._kept, logs])
         numbers = np.array([number for number, _ in records], dtype=np.int64) - first
@@ -143,7 +144,7 @@ class Ledger:
         order = np.argsort(exposed, kind="stable")
         person, group = exposed[order], exposed_to[order]
         leaves = len(self._is_open)
-        at_once = max(1, MOST_CELLS // leaves)
+        at_once = max(1, TABLE // leaves)
         nothing = np.zeros(0, dtype=np.int64)
         parts = [(nothing, nothing, np.zeros(0), nothing)]
         for first in range(0, int(person[-1]) + 1 if len(person) else 0, at_once):
@@ -153,9 +154,14 @@ class Ledger:
             at += np.arange(len(at))
             cells = np.repeat((person[here] - first) * leaves, sizes)
             cells += self._leaf[at]
+            paid = np.zeros(0, dtype=np.int64)
+            if is_sparse := FEW * len(cells) < at_once * leaves:
+                paid, cells = np.unique(cells, return_inverse=True)
             times, kept = np.bincount(cells), np.bincount(cells, weights=self._kept[at])
-            paid = np.flatnonzero(times)
-            parts.append((first + paid // leaves, paid % leaves, np.exp(kept[paid]), times[paid]))
+            if not is_sparse:
+                paid = np.flatnonzero(times)
+                times, kept = times[paid], kept[paid]
+            parts.append((first + paid // leaves, paid % leaves, np.exp(kept), times))
         return Accounts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def account_of(self, exposures: Iterable[int], first: int, last: int) -> Account:

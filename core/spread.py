@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.ledger import MOST_CELLS, Accounts
+from core.ledger import Accounts
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import Floats, hard_minima, required_ratio, required_ratios
@@ -37,6 +37,7 @@ SPENT = 1e9  # as worn as can be
 BLOCK = 8  # groups dealt to together
 SLACKS = (1.0, 1.25, 1.5)
 ROUNDS = 4
+MOST_CELLS = 1 << 22  # of an index that is filled densely
 MARGIN = 1e-9
 ALONE = -1
 
@@ -202,7 +203,7 @@ class _Check:
         return wrong, breach
 
     def _column(self, group: Rows, pairs: Rows) -> Rows:
-        """For each account, the (group, leaf) among `pairs` that its unit's group would show; -1 where there is none."""
+        """For each account, which of `pairs` (group, leaf) its unit would be shown with; -1 for none."""
         found = np.full(len(self._paid.person), -1, dtype=np.int64)
         grouped = np.flatnonzero(group[self._paid.person] != ALONE)
         keys = group[self._paid.person[grouped]] * self._leaves + self._paid.leaf[grouped]
