@@ -148,7 +148,9 @@ def test_someone_with_little_left_is_put_into_a_larger_group_where_neighbours_ar
     ledger, node = Ledger(policy), policy.sensitive.hierarchy.leaf_node
     ledger.extend([(1, GroupRecord(1, 3, ((node[HIV], 1),)))])  # a third is gone, a half may go
     values = ([HIV] + [FLU] * 24 + [ULCER] + [COLD] * 24) * 20
-    worn = {person: (1,) for person, value in enumerate(values) if value == HIV and person < 500}
+    worn: dict[int, tuple[int, ...]] = {
+        person: (1,) for person, value in enumerate(values) if value == HIV and person < 500
+    }
     case = _Case(values, exposures=worn, ledger=ledger, policy=policy)
     fresh = [person for person, value in enumerate(values) if value == HIV and person not in worn]
     sizes = [{len(case.company(person)) for person in people} for people in (worn, fresh)]

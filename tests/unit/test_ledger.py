@@ -24,7 +24,8 @@ def test_accounts_added_up_at_once_are_those_of_each_person(few: int, monkeypatc
     chains = [sorted(rng.sample(range(1, 40), rng.randrange(6))) for _ in range(50)]
     pairs = [(person, group) for person, chain in enumerate(chains) for group in chain]
     rng.shuffle(pairs)
-    found = ledger.accounts(*np.array(pairs, dtype=np.int64).T)
+    person_of, group_of = np.array(pairs, dtype=np.int64).T
+    found = ledger.accounts(person_of, group_of)
     accounts = dict(
         zip(zip(found.person.tolist(), found.leaf.tolist(), strict=True), found.survival.tolist(), strict=True)
     )
