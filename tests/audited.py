@@ -154,8 +154,9 @@ class ByHand:
         groups: Mapping[str, tuple[int, Sequence[str], Mapping[str, int]]],
         regions: Mapping[str, tuple[str, dict[str, Any]]] | None = None,
         max_breach: float | Fraction = 0,
+        cohorts: Mapping[str, Sequence[Sequence[str]]] | None = None,
     ) -> None:
-        """One release: group -> (formed, people, values shown); person -> (cell, region)."""
+        """One release: group -> (formed, people, values shown); person -> (cell, region); value -> cohorts."""
         self._number += 1
         self.truth.cut(self._number)
         everywhere = ("c0", {a.name: self._whole(a) for a in self.policy.attributes})
@@ -171,7 +172,7 @@ class ByHand:
         content = "".join(json.dumps(record) + "\n" for record in records).encode()
         manifest = json.dumps(self._manifest(records, rows, content, float(max_breach))).encode()
         self._previous = sha256(manifest).hexdigest()
-        self.auditor.see(Stored(self._number, content, manifest), members, self.truth, None)
+        self.auditor.see(Stored(self._number, content, manifest), members, self.truth, None, cohorts)
 
     def sentences(self) -> set[str]:
         """What is broken, but for the losses, which are not counted by hand."""
@@ -204,7 +205,9 @@ class ByHand:
             "counterfeits": 0,
             "max_breach": max_breach,
             "bound": 1 / self.policy.l,
-            "loss": {
+            "loss": None
+            if not records
+            else {
                 "ncp": 1.0,
                 "discernibility": sum(n * n for n in rows.values()),
                 "average_group": rows.total() / len(records),
