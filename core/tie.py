@@ -80,13 +80,13 @@ class _Binding:
             if self._is_shunned[members].any():
                 continue
             everyone = list(members)
-            standing = self._claims.standing(everyone, self._bound.raised)
+            standing, means = self._claims.standing(everyone, self._bound.raised), self._claims.means(everyone)
             for unit in tie:
-                after = self._claims.standing_with(standing, unit, starred)
-                if self._claims.wrong_with(everyone, unit, standing, after, is_planned=True) is not None:
+                own, after = self._claims.means([unit]), self._claims.standing_with(standing, unit, starred)
+                if self._claims.wrong_with(everyone, means, unit, own, standing, after, is_planned=True) is not None:
                     break
                 everyone.append(unit)
-                standing = after
+                standing, means = after, means.joined_by(own)
             else:
                 self._put(tie, group)
                 members.extend(tie)

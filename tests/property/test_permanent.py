@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.claim import Claims
 from core.cohort.clique import DORMANT, Clique
 from core.cohort.everyone import EveryoneKnown
 from core.cohort.roles import Roles
@@ -201,5 +200,5 @@ def test_the_judge_catches_cliques_with_new_people_when_everyone_is_known(monkey
 
 
 def test_the_judge_catches_holders_who_are_counted_as_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Claims, "_left_aside", lambda _, shown: shown.get(0, 0))
+    monkeypatch.setattr("core.claim.set_aside", lambda _: frozenset({0}))
     assert "somebody's breach is over 1/l" in _caught()
