@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.claim import Claims, Standing
 from core.cohort.clique import DORMANT, Clique
 from core.cohort.everyone import EveryoneKnown
 from core.cohort.roles import Roles
@@ -158,6 +159,7 @@ def _without_ties(tying: Tying, policy: Policy) -> Ties:
 
 
 _in_pool, _holder_absent, _update_one = Tying.in_pool, Roles.holder_absent, EveryoneKnown._update_one
+_standing = Claims._standing
 
 
 def test_the_judge_catches_cliques_that_are_torn_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,5 +202,9 @@ def test_the_judge_catches_cliques_with_new_people_when_everyone_is_known(monkey
 
 
 def test_the_judge_catches_holders_who_are_counted_as_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.claim.set_aside", lambda _: frozenset({0}))
+    def counted(claims: Claims, left: int, before: Any, weights: Any, members: list[int], raised: Any) -> Standing:
+        found = _standing(claims, left, before, weights, members, raised)
+        return found._replace(left=found.left + sum(claims.target(unit).permanent for unit in members))
+
+    monkeypatch.setattr(Claims, "_standing", counted)
     assert "somebody's breach is over 1/l" in _caught()
