@@ -45,7 +45,7 @@ class Roles:
 
     def update(self, size: int, newly_extinct: Rows) -> None:
         """Bring every clique of the value up to date, and make one for every new holder; `size` is that of a clique."""
-        for number, before in self._cohorts.living(self.value):
+        for number, before in self._unsettled():
             clique = self.clique_extinction(before, newly_extinct)
             if clique.mode != EXTINCT:
                 clique = self.quasi_identifiers_changed(clique)
@@ -54,6 +54,22 @@ class Roles:
             self._cohorts.cliques[number] = clique
         for row in self.new_holders():
             self._cohorts.add(self.introduce_holder(row, size))
+
+    def _unsettled(self) -> list[tuple[int, Clique]]:
+        """The cliques that are not as they should be: the others, nearly all, are seen at once to be left alone."""
+        living = list(self._cohorts.living(self.value))
+        if not living:
+            return living
+        rows = np.array([[self._row(owner) if owner else -1 for owner in clique.owners] for _, clique in living])
+        created = np.array([clique.created for _, clique in living])
+        mode = np.array([clique.mode for _, clique in living])
+        is_present = self._registration.present[rows]
+        is_wrong = (rows < 0) | (self._people.since[rows] > created)  # vacant, or moved and perhaps outside
+        is_wrong[:, 0] |= self._registration.extinct[rows[:, 0]]
+        is_wrong[:, 1:] |= self._holds[rows[:, 1:]]
+        as_wanted = (mode == WHOLE) & is_present.all(axis=1) | (mode == DORMANT) & ~is_present.any(axis=1)
+        is_settled = as_wanted & ~is_wrong.any(axis=1)
+        return [pair for pair, settled in zip(living, is_settled.tolist(), strict=True) if not settled]
 
     # -- new holders --------------------------------------------------------------------------------------------
 
