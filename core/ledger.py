@@ -92,6 +92,7 @@ class Ledger:
         self._leaf_of = np.full(len(self._hierarchy.labels), -1, dtype=np.int64)
         self._leaf_of[list(self._hierarchy.leaf_node)] = np.arange(len(self._hierarchy.leaves))
         self._records: dict[int, GroupRecord] = {}
+        self._showing: dict[int, Rows] = {}  # by the node of a permanent value, the groups that showed it
         self._start = np.zeros(2, dtype=np.int64)  # of group g's shares, at g; the last entry is the end
         self._leaf = np.zeros(0, dtype=np.int32)
         self._kept = np.zeros(0, dtype=np.float64)
@@ -118,6 +119,9 @@ class Ledger:
         left = [effective_people(record.people, record.shown, self._aside) for _, record in records]
         people = np.array(left, dtype=np.int64)
         node, count = pairs[:, 0], pairs[:, 1].astype(np.float64)
+        for permanent in self._aside - {0}:
+            here = np.array([records[at][0] for at in groups[node == permanent].tolist()], dtype=np.int64)
+            self._showing = {**self._showing, permanent: np.concatenate([self.groups_showing(permanent), here])}
         inner = np.flatnonzero((self._leaf_of[node] < 0) & (node != 0)).tolist()
         leaf = self._leaf_of[node]
         kept = (leaf >= 0) & ~self._is_open[leaf]
@@ -141,6 +145,10 @@ class Ledger:
     def node_of(self, leaf: int) -> int:
         """The node of the hierarchy that a value is shown as when it is shown as itself."""
         return self._hierarchy.leaf_node[leaf]
+
+    def groups_showing(self, node: int) -> Rows:
+        """Every group that ever showed a permanent value, given by its node."""
+        return self._showing.get(node, np.zeros(0, dtype=np.int64))
 
     def record(self, group: int) -> GroupRecord:
         return self._records[group]

@@ -37,12 +37,10 @@ class EveryoneKnown(Roles):
     @cached_property
     def was_seen(self) -> Mask:
         """Who was ever in a group that showed the value. Worked out where there is a holder who was not shown yet."""
-        records = self._ledger.records()
-        shows = np.zeros(max(records, default=0) + 1, dtype=bool)
-        shows[[group for group, record in records.items() if any(node == self._node for node, _ in record.shown)]] = (
-            True
-        )
         positions, groups = self._people.exposures(np.arange(len(self._people)))
+        shown_in = self._ledger.groups_showing(self._node)
+        shows = np.zeros(int(max(groups.max(initial=0), shown_in.max(initial=0))) + 1, dtype=bool)
+        shows[shown_in] = True
         found: Mask = np.zeros(len(self._people), dtype=bool)
         found[positions[shows[groups]]] = True
         return found
