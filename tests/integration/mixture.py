@@ -54,6 +54,9 @@ class _Crowd:
         if last != person:
             self._people[place], self._places[last] = last, place
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._people)
+
     def pick(self, dice: random.Random) -> str | None:
         return self._people[int(dice.random() * len(self._people))] if self._people else None
 
@@ -75,9 +78,9 @@ class Mixture:
             self.counts["good" if made.is_good else "bad"] += 1
             yield made
 
-    def stray(self, partitions: int, home: Callable[[str], int]) -> Sent:
-        """An insert of somebody known, sent to a partition that is not theirs."""
-        person = self._one_present()
+    def stray(self, partitions: int, home: Callable[[str], int], person: str | None = None) -> Sent:
+        """An insert of somebody a release has known, sent to a partition that is not theirs."""
+        person = person or self._one_present()
         self.counts["bad"] += 1
         elsewhere = (home(person) + 1 + self._random.randrange(partitions - 1)) % partitions
         return self._sent(person, self._record(person), is_good=False, partition=elsewhere)
