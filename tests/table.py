@@ -123,12 +123,12 @@ class Table:
         }  # fmt: skip
         return {**environment(self.kafka, self.redis, **chosen), "PYTHONUNBUFFERED": "1"}
 
-    def start(self, **settings: str) -> Worker:
+    def start(self, *options: str, **settings: str) -> Worker:
         """Start a worker; `CRASH_AT="ingest.3"` makes it kill itself there."""
         log = self.folder / f"{self.name}-worker-{len(self._workers)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "streams.app"], env=self.environment(**settings), cwd=ROOT,
+                [sys.executable, "-m", "streams.app", *options], env=self.environment(**settings), cwd=ROOT,
                 stdout=output, stderr=output,
             )  # fmt: skip
         worker = Worker(process, log)

@@ -34,9 +34,9 @@ class Scene(Table):
         self._lock = threading.Lock()
         asyncio.run(ensure_topics([kafka], name, partitions, within_s=30))
 
-    def start(self, **settings: str) -> Worker:
+    def start(self, *options: str, **settings: str) -> Worker:
         """A worker that takes small batches, so that a little load is many steps."""
-        return super().start(**{"BATCH": "40", **settings})
+        return super().start(*options, **{"BATCH": "40", **settings})
 
     def start_ready(self, **settings: str) -> Worker:
         """A worker that has begun to work; how much of the table is its own is not said."""
