@@ -27,9 +27,10 @@ from core.state import State
 from streams.codec import decode_event
 from streams.policyfile import load_policy
 from streams.topics import Topics
+from tests.nursery import ROOT, Nursery, Process
 from tests.services import environment
 
-ROOT = Path(__file__).parents[1]
+_NURSERY = Nursery()
 KEY = "a secret of the tests"
 POLICY: dict[str, Any] = {
     "attributes": {
@@ -74,7 +75,7 @@ class Published:
 class Worker:
     """A worker process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: Process, log: Path) -> None:
         self.process, self._log = process, log
 
     @property
@@ -124,13 +125,18 @@ class Table:
         return {**environment(self.kafka, self.redis, **chosen), "PYTHONUNBUFFERED": "1"}
 
     def start(self, *options: str, **settings: str) -> Worker:
-        """Start a worker; `CRASH_AT="ingest.3"` makes it kill itself there."""
+        """Start a worker; `CRASH_AT="ingest.3"` makes it kill itself there. With options, as a command of its own."""
         log = self.folder / f"{self.name}-worker-{len(self._workers)}.log"
+        environment = self.environment(**settings)
+        process: Process
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "streams.app", *options], env=self.environment(**settings), cwd=ROOT,
-                stdout=output, stderr=output,
-            )  # fmt: skip
+            if options:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "streams.app", *options], env=environment, cwd=ROOT,
+                    stdout=output, stderr=output,
+                )  # fmt: skip
+            else:
+                process = _NURSERY.start(options, environment, log)
         worker = Worker(process, log)
         self._workers.append(worker)
         return worker
