@@ -140,8 +140,7 @@ class DeadLetterBox:
 
     async def _open(self) -> None:
         """Refuse the former owner of this source, then look at what it sent."""
-        if self._is_closed:
-            raise FencedError
+        self._check_open()
         held, floor = await self._store.redis.hmget(
             self._store.key("ingest"), [f"token:{self._label}", f"floor:{self._label}"]
         )
@@ -155,13 +154,15 @@ class DeadLetterBox:
             self._floor = int(floor or 0)
             self._sent = await sent_offsets(self._servers, self._target, self._source, self._floor)
             self._found, self._until = max(self._sent, default=None), None
+            self._check_open()  # it may have been closed meanwhile
         except BaseException:
             await transaction.stop()
             raise
-        if self._is_closed:
-            await transaction.stop()
-            raise FencedError
         self._transaction = transaction
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise FencedError
 
     async def _send(self, letters: list[Message]) -> int:
         if self._transaction is None:  # the partition was let go of, or loaded again, in the meantime
