@@ -95,9 +95,9 @@ def _audit_privately(
         if following[0] > made:
             continue  # a gap, which the chain shows
         members = read_members(private / f"release-{made:04}.members.jsonl")
-        _refuse_cohorts(private / f"release-{made:04}.cohorts.json")
+        cohorts = read_cohorts(private / f"release-{made:04}.cohorts.json", bool(policy.sensitive.permanent))
         while following is not None and following[0] <= made:
-            shelf.auditor.see(shelf.take(*following), members, truth, asked.at)
+            shelf.auditor.see(shelf.take(*following), members, truth, asked.at, cohorts)
             watcher.audited(made)
             following = next(remaining, None)
     if following is not None:
@@ -177,9 +177,25 @@ def read_members(path: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def _refuse_cohorts(path: Path) -> None:
-    if path.exists() and _read(path).strip() not in (b"", b"{}"):
-        raise NotCoveredError("permanent values")
+def read_cohorts(path: Path, is_needed: bool) -> dict[str, list[list[str]]]:
+    """The cohorts of a release: by permanent value, lists of owners. Raises `InputError`, which names the file only.
+
+    Where there are no permanent values the file may be missing.
+    """
+    if not is_needed and not path.exists():
+        return {}
+    try:
+        found: Any = parse(_read(path))
+        is_right = isinstance(found, dict) and all(
+            isinstance(cohorts, list)
+            and all(isinstance(cohort, list) and all(isinstance(p, str) for p in cohort) for cohort in cohorts)
+            for cohorts in found.values()
+        )
+    except (ValueError, RecursionError):
+        is_right = False
+    if not is_right:
+        raise InputError(f"{path} does not list cohorts: it must have, for each permanent value, lists of owners.")
+    return dict(found)
 
 
 def _compare_rejects(auditor: Auditor, path: Path, rejected: set[int]) -> None:

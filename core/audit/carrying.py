@@ -48,22 +48,35 @@ def _are_finer(before: tuple[Cell, ...], now: tuple[Cell, ...]) -> bool:
 
 
 class ChangedPeople:
-    """Whether groups are carried exactly while nobody in them changed."""
+    """Whether groups are carried exactly while nobody in them changed.
 
-    def __init__(self) -> None:
+    Whom a permanent value ties to others (their group showed one or "*", or does now), these may call away from a group
+    that could have been carried.
+    """
+
+    def __init__(self, permanent_nodes: frozenset[int] = frozenset()) -> None:
+        self._tying = permanent_nodes | {0} if permanent_nodes else permanent_nodes
+        self._tied: set[str] = set()  # groups of the last release
         self._people: dict[str, frozenset[str]] = {}
         self._records: dict[str, Record] = {}
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
         number = release.number
         people = {name: frozenset(ids) for name, ids in secrets.people.items()}
+        tied = {name for name, group in release.groups.items() if self._tying & group.shown.keys()}
         for name, before in self._people.items():
             has_changed = any(secrets.table.get(person) != self._records[person] for person in before)
             if name in people:
                 findings.say(Promise.G6, OTHER_PEOPLE, number, name, int(people[name] != before))
                 findings.say(Promise.G2, CHANGED, number, name, int(has_changed))
-            elif not has_changed and before <= secrets.places.keys():
+            elif (
+                not has_changed
+                and before <= secrets.places.keys()
+                and name not in self._tied
+                and not any(secrets.places[person][0] in tied for person in before)
+            ):
                 # A cell of it that fell under k would have taken at least one of its people out of the release.
                 findings.say(Promise.CONTRACT, BROKEN, number, name)
+        self._tied = tied
         self._people = people
         self._records = {person: secrets.table[person] for person in secrets.places}

@@ -9,10 +9,11 @@ PLACES_KEPT: Final = 3
 
 
 class Promise(StrEnum):
-    """What a finding is about. G3 and G5 join when permanent values and external publications do."""
+    """What a finding is about. G5 joins when external publications do."""
 
     G1 = "G1"
     G2 = "G2"
+    G3 = "G3"
     G4 = "G4"
     G6 = "G6"
     CONTRACT = "contract"
@@ -21,6 +22,7 @@ class Promise(StrEnum):
 TITLES: Final = {
     Promise.G1: "cells (Pei)",
     Promise.G2: "global (Wong)",
+    Promise.G3: "permanent (Bu)",
     Promise.G4: "personal (Xiao-Tao)",
     Promise.G6: "one truth",
     Promise.CONTRACT: "what releases say of themselves",

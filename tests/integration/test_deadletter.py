@@ -21,7 +21,7 @@ from streams.partition import Partition, load_partition
 from streams.policyfile import load_policy
 from streams.reader import open_reader, read_to_end
 from streams.records import Mark, pack
-from streams.redo import Redo, chunks_of, foreign_ids, load_state
+from streams.redo import Redo, chunks_of, counts_after, foreign_ids, load_state
 from streams.seal import make_seal
 from streams.store import TRIGGERS, FencedError, Store
 from streams.topics import Topics, ensure_topics
@@ -76,7 +76,8 @@ class Desk:
         made = plan(state, Window(None, windows), self.policy, number)
         count = await redo.stage(number, chunks_of(made, foreign_ids(made, state, windows), [], self.store.seal))
         sealed = made.change.meta
-        await redo.seal(number, state.meta.manifest, str(sealed.manifest), pack(tuple(sealed)), count)
+        counts = counts_after(made, state, meta.counts)
+        await redo.seal(number, state.meta.manifest, str(sealed.manifest), pack(tuple(sealed)), count, counts)
 
     async def apply(self, number: int) -> None:
         """What a tenure does with a sealed release that is on the topic."""
