@@ -31,6 +31,7 @@ from streams.errors import InputError
 from streams.faults import crash_point
 from streams.folder import ReleaseFolder, release_name, write_synced
 from streams.lines import EventLines, open_lines
+from streams.memory import without_cycle_search
 from streams.statefile import Position, SavedState, StateFile
 
 REJECTS = "rejects.jsonl"
@@ -205,7 +206,8 @@ class _Run:
     def _release(self, at: str | None) -> None:
         number = self._state.meta.release + 1
         self._outcome.accepted += self._intake.accepted
-        planned = plan(self._state, Window(at, {0: self._intake.cut()}), self._job.policy, number)  # 1
+        with without_cycle_search():
+            planned = plan(self._state, Window(at, {0: self._intake.cut()}), self._job.policy, number)  # 1
         release = planned.release
         crash_point("replay.1")
         try:
