@@ -3,8 +3,7 @@
 Pure and deterministic: no clock, no I/O, randomness only from the state's keyed generator. The state is not touched;
 what is to become of it is returned as a `Change`, to be sealed before anyone sees the release, and applied after.
 
-Steps 4 (permanent values) and 5 (external overlap) are not built yet: a policy or event that asks for them is refused
-before it gets here.
+Step 5 (external overlap) is not built yet: an event that asks for it is refused before it gets here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.cohort.clique import Cohorts, cohorts_of
+from core.cohort.registration import Registration
+from core.cohort.update import CohortUpdate, clique_size
 from core.errors import CoreError
 from core.fold import Folded, Window, fold
 from core.group import Formation, form_groups
@@ -20,7 +22,7 @@ from core.loss import measure_loss
 from core.mondrian import grow
 from core.people import NOBODY, People
 from core.policy import Policy
-from core.pool import Pool
+from core.pool import NO_TIES, Pool
 from core.release import GroupWriter, Members, Release, Tail, Tally, case_ids_json, sha256, write_manifest
 from core.state import ENGINE, After, Change, LazyPeople, Meta, State
 from core.tree import Rows, Tree
@@ -46,6 +48,7 @@ def plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
     draft.break_groups(folded)
     draft.grow_tree(folded)
     draft.close_cells()
+    draft.update_cohorts(folded)
     pool, formation = draft.form_groups()
     formed = draft.charge(pool, formation)
     return draft.emit(window, folded, formed)
@@ -59,6 +62,8 @@ class _Draft:
         self._people: People = state.people.copy()
         self._tree: Tree = state.tree.copy()
         self._ledger: Ledger = state.ledger.copy()
+        self._cohorts: Cohorts = state.cohorts.copy()
+        self._ties = NO_TIES
         self._next_group = state.meta.next_group
         self._max_breach = state.meta.max_breach
         self._split: list[int] = []
@@ -67,7 +72,7 @@ class _Draft:
 
     def fold_window(self, window: Window) -> Folded:
         """Step 1: the net effect per person of everything since the last release."""
-        return fold(self._people, window, self._number)
+        return fold(self._people, window, self._number, self._policy.sensitive.permanent)
 
     def break_groups(self, folded: Folded) -> None:
         """Step 2: a group that lost or changed someone is broken; its people go to the pool, all others are carried."""
@@ -97,6 +102,13 @@ class _Draft:
         hidden = present[self._is_closed[people.leaf[present]]]
         self._break({group for group in people.group[hidden].tolist() if group != NOBODY})
 
+    def update_cohorts(self, folded: Folded) -> None:
+        """Step 4: bring roles and cohorts up to date, and tie each clique of the pool into one unit."""
+        if self._policy.sensitive.permanent:
+            release = CohortUpdate(self._cohorts, self._people, self._tree, self._ledger, self._policy)
+            registration = Registration(self._people, self._tree, self._is_closed, self._state.keyed, self._number)
+            self._ties = release.update(registration, np.array(folded.touched, dtype=np.int64), self._break)
+
     def form_groups(self) -> tuple[Pool, Formation]:
         """Step 6: group the pool, in the tree's depth-first order, shuffled within each cell."""
         people = self._people
@@ -106,7 +118,7 @@ class _Draft:
         shuffle = self._state.keyed.draw(people.tag[rows], self._number, "shuffle")
         leaf = people.leaf[rows]
         rows = rows[np.lexsort((shuffle, leaf, self._tree.depth_first(leaf)))]
-        pool = Pool.of(people, rows, self._policy)
+        pool = Pool.of(people, rows, self._policy, self._ties)
         cells = np.unique(pool.cells)
         published = np.bincount(people.leaf[in_open_cell], minlength=self._tree.size)
         spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
@@ -149,9 +161,13 @@ class _Draft:
             LazyPeople(people, self._changed_rows(folded)),
             {group: self._ledger.record(group) for group in formed},
             {node: self._tree.record(node) for node in self._split},
-            After(self._state, number - 1, people, self._tree, self._ledger, self._tails),
+            self._cohorts.changed_since(self._state.cohorts),
+            After(self._state, number - 1, people, self._tree, self._ledger, self._tails, self._cohorts),
         )
-        return Plan(Release(number, tuple(records), manifest, members), change, tuple(sorted(folded.misrouted)))
+        labels = {leaf: policy.sensitive.hierarchy.leaves[leaf] for leaf in policy.sensitive.permanent}
+        cohorts = cohorts_of(self._cohorts, labels, clique_size(policy))
+        release = Release(number, tuple(records), manifest, members, cohorts)
+        return Plan(release, change, tuple(sorted(folded.misrouted)))
 
     # -- parts --------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
 """The private file in which `shoal replay --state` keeps what must survive until its next run.
 
-It holds what Redis holds for the worker (people, groups, tree), and what replay needs besides: the secret, the line to
-resume from, a digest of the lines before it, and the size of `rejects.jsonl` at that moment. It is replaced as a whole
-with each release, so it is always of one release, and only its owner may read it.
+It holds what Redis holds for the worker (people, groups, tree, cliques), and what replay needs besides: the secret, the
+line to resume from, a digest of the lines before it, and the size of `rejects.jsonl` at that moment. It is replaced as
+a whole with each release, so it is always of one release, and only its owner may read it.
 
-Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group and node, and the
-sha256 of everything before it. A file that does not end in its own digest is damaged, and is refused.
+Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group, node and clique,
+and the sha256 of everything before it. A file that does not end in its own digest is damaged, and is refused.
 """
 
 import fcntl
@@ -21,12 +21,12 @@ from typing import IO, Any
 import msgpack
 
 from core.policy import Policy
-from core.state import ENGINE, GroupRecord, Meta, NodeRecord, Person, State
+from core.state import ENGINE, Clique, GroupRecord, Meta, NodeRecord, Person, State
 from streams.errors import InputError
 from streams.folder import sync_folder
 from streams.memory import without_cycle_search
 
-FORMAT = 1
+FORMAT = 2
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 
@@ -94,8 +94,9 @@ class StateFile:
         people = ((key, Person(*record)) for key, record in islice(stream, header["people"]))
         groups = ((key, GroupRecord(*record)) for key, record in islice(stream, header["groups"]))
         nodes = ((key, NodeRecord(*record)) for key, record in islice(stream, header["nodes"]))
-        # The three share one stream, so they are read in the order they were written.
-        read = list(people), list(groups), list(nodes)
+        cliques = ((key, Clique(*record)) for key, record in islice(stream, header["cliques"]))
+        # The four share one stream, so they are read in the order they were written.
+        read = list(people), list(groups), list(nodes), list(cliques)
         state = State.load(policy, header["secret"], Meta(*header["meta"]), *read)
         return SavedState(header["secret"], Position(*header["position"]), state)
 
@@ -106,6 +107,7 @@ class StateFile:
 
     def _replace(self, secret: bytes, position: Position, state: State) -> None:
         people, groups, nodes = list(state.people_records()), list(state.group_records()), list(state.node_records())
+        cliques = list(state.clique_records())
         header = {
             "format": FORMAT,
             "policy": state.meta.policy,
@@ -116,10 +118,11 @@ class StateFile:
             "people": len(people),
             "groups": len(groups),
             "nodes": len(nodes),
+            "cliques": len(cliques),
         }
         temporary = self.path.with_name(f".{self.path.name}.partial")
         try:
-            lock = _write_locked(temporary, header, (people, groups, nodes))
+            lock = _write_locked(temporary, header, (people, groups, nodes, cliques))
             self._still_ours()
             temporary.replace(self.path)
         except BaseException:

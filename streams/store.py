@@ -9,6 +9,7 @@ topic, n a release, s a shard.
 |                 |      | manifest, state; sent, applied: the last release on the topic, and in the keys below |
 | people:p:s      | hash | id → person, in 32 shards for each home partition |
 | groups:s        | hash | number → group record; tree: node → node record |
+| cliques         | hash | number → clique, which names its owners and is sealed as people are |
 | ingest          | hash | offset:p, window:p, token:p, floor:p, accepted:n; token:triggers, trigger, fired |
 | window:n:p      | list | id, delta, id, delta…, a batch an element: what the window of release n comes to so far |
 | rejects:p       | list | marks of rejected records that are not dead letters yet; rejects:triggers likewise |
@@ -55,9 +56,10 @@ class Counts(NamedTuple):
     people: int = 0
     groups: int = 0
     nodes: int = 0
+    cliques: int = 0
 
     def __str__(self) -> str:
-        return f"{self.people} {self.groups} {self.nodes}"
+        return " ".join(map(str, self))
 
 
 class TableMeta(NamedTuple):
@@ -194,10 +196,10 @@ class Store:
         people = [key for partition in range(meta.partitions) for key in people_keys(partition)]
         groups = [f"groups:{shard}" for shard in range(SHARDS)]
         pipeline = self.redis.pipeline(transaction=False)
-        for name in (*people, *groups, "tree"):
+        for name in (*people, *groups, "tree", "cliques"):
             pipeline.hlen(self.key(name))
         found = await pipeline.execute()
-        return meta.counts == Counts(sum(found[: len(people)]), sum(found[len(people) : -1]), found[-1])
+        return meta.counts == Counts(sum(found[: len(people)]), sum(found[len(people) : -2]), *found[-2:])
 
     async def scan(self, name: str) -> AsyncIterator[list[tuple[bytes, bytes]]]:
         """The fields of a hash nobody is writing to, some thousand at a time, so that a large one blocks nobody."""

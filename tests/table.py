@@ -284,7 +284,7 @@ class Table:
                     row = state.people.row(person)
                     home = int(state.people.home[row]) if row is not None else made.change.people[person].home
                     if home != partition:
-                        intake.roster.pop(person)
+                        intake.forget(person)
                 intake.cut()
             state.apply(made.change)
         letters = Counter({place: n for place, n in self.dead_letters().items() if place[0] == self.topics.events})

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 )
 @click.option("--separator", metavar="TEXT", help="What stands between several sensitive values in one field.")
 @click.option("--delimiter", metavar="CHARACTER", help="What stands between the fields of a line [default: ,].")
+@click.option(
+    "--register", is_flag=True, help="FILE is a list of who exists: a row without an op registers, and has no value."
+)
 @click.option("--format", "wire", type=click.Choice(["msgpack", "json"]), default="msgpack", show_default=True)
 @click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
 @click.option("--wait-s", default=600.0, show_default=True, help="How long to wait for one.")
@@ -103,6 +106,7 @@ def _columns(options: dict[str, Any]) -> dict[str, Any]:
         "sensitive": options["sensitive"],
         "separator": options["separator"],
         "delimiter": options["delimiter"],
+        "register": options["register"],
     }
     return {name: value for name, value in given.items() if value}
 
