@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ class Means(NamedTuple):
 
 
 class _Paid(NamedTuple):
-    """The protected leaves one person has paid for, what is left of each, and the ratio the strategy asks for it."""
+    """The protected leaves people have paid for, what is left of each, and the ratio the strategy asks for it."""
 
     leaf: Rows
     survival: Floats
@@ -100,8 +101,7 @@ class Claims:
         self._floor = 1 - 1 / policy.l
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
         self._accounts = paid
-        self._bounds: list[int] = np.searchsorted(paid.person, np.arange(len(pool) + 1)).tolist()
-        self._paid: dict[int, _Paid] = {}
+        self._bounds = np.searchsorted(paid.person, np.arange(len(pool) + 1))
         self._guarded: dict[int, Account] = {}
         self._claims: dict[tuple[int, bool], Claim] = {}
 
@@ -135,20 +135,19 @@ class Claims:
 
     def means(self, units: Iterable[int]) -> Means:
         """What these people can afford together."""
-        leaves, guarded, has_unguarded = len(self._is_open), [], False
-        lowest, largest = np.ones(leaves), np.full(leaves, self.target_base)
+        guards, leaves = self._pool.guards, len(self._is_open)
+        unguarded, guarded = [], []
         for unit in units:
-            guard = self._pool.guards[unit]
-            if guard is not None:
-                if guard.node != EMPTY:
-                    guarded.append(unit)
-                continue
-            has_unguarded = True
-            if self._has_paid(unit):
-                leaf, survival, ratio = self._paid_by(unit)
-                lowest[leaf] = np.minimum(lowest[leaf], survival)
-                largest[leaf] = np.maximum(largest[leaf], ratio)
-        return Means(lowest, largest, has_unguarded, guarded)
+            guard = guards[unit]
+            if guard is None:
+                unguarded.append(unit)
+            elif guard.node != EMPTY:
+                guarded.append(unit)
+        lowest, largest = np.ones(leaves), np.full(leaves, self.target_base)
+        leaf, survival, ratio = self._paid_by(unguarded)
+        np.minimum.at(lowest, leaf, survival)
+        np.maximum.at(largest, leaf, ratio)
+        return Means(lowest, largest, bool(unguarded), guarded)
 
     def wrong(self, members: list[int], raised: Raised, is_planned: bool = False) -> int | None:
         """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact.
@@ -251,7 +250,7 @@ class Claims:
             return True  # for anybody; having paid before never makes it easier
         for unit in units:
             if self._pool.guards[unit] is None and self._has_paid(unit):
-                paid = self._paid_by(unit)
+                paid = self._paid_by([unit])
                 for survival in paid.survival[paid.leaf == leaf].tolist():
                     exposures = self._pool.exposures(unit)
                     if not self._ledger.can_afford(exposures, run, survival, weight, group.people, self._bound):
@@ -277,17 +276,21 @@ class Claims:
             is_over = not self._ledger.can_afford(exposures, run, account.survival, weight, group.people, bound)
         return int(inside[0]) if is_over else None
 
-    def _paid_by(self, unit: int) -> _Paid:
-        paid = self._paid.get(unit)
-        if paid is None:
-            mine, accounts = slice(self._bounds[unit], self._bounds[unit + 1]), self._accounts
-            survival, exposures = accounts.survival[mine], accounts.exposures[mine]
-            ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures)
-            paid = self._paid[unit] = _Paid(accounts.leaf[mine], survival, np.minimum(ratio, UNPAYABLE))
-        return paid
+    def _paid_by(self, units: list[int]) -> _Paid:
+        begins = self._bounds[units]
+        sizes = self._bounds[[unit + 1 for unit in units]] - begins
+        at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+        at += np.arange(len(at))
+        return _Paid(self._accounts.leaf[at], self._accounts.survival[at], self._ratio[at])
+
+    @cached_property
+    def _ratio(self) -> Floats:
+        """What the strategy asks for, of every account: for all at once it costs little more than for one."""
+        survival, exposures = self._accounts.survival, self._accounts.exposures
+        return np.minimum(required_ratios(self._policy.strategy, self._policy.l, survival, exposures), UNPAYABLE)
 
     def _has_paid(self, unit: int) -> bool:
-        return self._bounds[unit] < self._bounds[unit + 1]
+        return bool(self._bounds[unit] < self._bounds[unit + 1])
 
     def _guarded_account(self, unit: int) -> Account:
         """The account of a unit for all the leaves under its guard."""
@@ -315,7 +318,7 @@ class Claims:
         if guard is None:
             ratio: dict[int, float] = {}
             if self._has_paid(unit):
-                paid = self._paid_by(unit)
+                paid = self._paid_by([unit])
                 asked = hard_minima(policy.l, paid.survival) if is_hard else paid.ratio
                 is_more = asked > base
                 ratio = dict(zip(paid.leaf[is_more].tolist(), asked[is_more].tolist(), strict=True))

@@ -75,6 +75,7 @@ class _Binding:
     def _join(self, tie: list[int]) -> bool:
         """Step 2. Everyone is to be content after each newcomer, which is more than needed and quick to see."""
         starred = {unit: self._claims.target(unit).starred for unit in tie}
+        own = {unit: self._claims.means([unit]) for unit in tie}
         for group in self._near(tie[0]):
             members = self._members_of(group)
             if self._is_shunned[members].any():
@@ -82,11 +83,11 @@ class _Binding:
             everyone = list(members)
             standing, means = self._claims.standing(everyone, self._bound.raised), self._claims.means(everyone)
             for unit in tie:
-                own, after = self._claims.means([unit]), self._claims.standing_with(standing, unit, starred)
-                if self._claims.wrong_with(everyone, means, unit, own, standing, after, is_planned=True) is not None:
+                mine, after = own[unit], self._claims.standing_with(standing, unit, starred)
+                if self._claims.wrong_with(everyone, means, unit, mine, standing, after, is_planned=True) is not None:
                     break
                 everyone.append(unit)
-                standing, means = after, means.joined_by(own)
+                standing, means = after, means.joined_by(mine)
             else:
                 self._put(tie, group)
                 members.extend(tie)
