@@ -277,6 +277,9 @@ class Claims:
         return int(inside[0]) if is_over else None
 
     def _paid_by(self, units: list[int]) -> _Paid:
+        if len(units) == 1:
+            mine = slice(self._bounds[units[0]], self._bounds[units[0] + 1])
+            return _Paid(self._accounts.leaf[mine], self._accounts.survival[mine], self._ratio[mine])
         begins = self._bounds[units]
         sizes = self._bounds[[unit + 1 for unit in units]] - begins
         at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)

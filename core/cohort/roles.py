@@ -182,22 +182,23 @@ class Roles:
 
     def note_cells(self) -> None:
         """Remember where whole cliques are shown: from now on only people of these cells could be their owners."""
+        leaf = self._people.leaf
         for number, clique in self._cohorts.living(self.value):
             if clique.mode == WHOLE:
-                rows = [self._row(owner) for owner in clique.owners]
-                self._cohorts.cliques[number] = clique._replace(cells=tuple(self._people.leaf[rows].tolist()))
+                cells = tuple(leaf[[self._row(owner) for owner in clique.owners]].tolist())
+                if cells != clique.cells:
+                    self._cohorts.cliques[number] = clique._replace(cells=cells)
 
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _buddies(self, among: Mask, clique: Clique, place: int) -> Rows:
         """Those who have been registered in the container since it was made, and live where the owner does or did."""
-        found = self._registration.buddies(among, clique.nodes[place], clique.created[place])
-        if clique.cells[place] == NOWHERE:
-            return found  # the value was never shown with it
-        owner, cell = clique.owners[place], clique.cells[place]
-        if owner and not self._registration.moved_after(self._row(owner), clique.created[place]):
+        node, created, owner, cell = (part[place] for part in (clique.nodes, clique.created, clique.owners, clique.cells))
+        if cell == NOWHERE:  # the value was never shown with it
+            return self._registration.buddies(among, node, created)
+        if owner and not self._registration.moved_after(self._row(owner), created):
             cell = int(self._people.leaf[self._row(owner)])  # the same, or a part of it since it was split
-        return found[self._registration.are_inside(cell, found)]
+        return self._registration.buddies(among & self._registration.of_cell(cell), node, created)
 
     def _fits(self, clique: Clique, place: int, *, is_active: bool) -> bool:
         """Whether an instance's owner is where the clique's state wants them."""
