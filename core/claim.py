@@ -177,11 +177,12 @@ class Claims:
         now, had = after.weights[leaves] * before.people, before.weights[leaves] * after.people
         is_worse = now > had * (1 + ROUNDING)
         worse, alike = leaves[is_worse], leaves[~is_worse & (now > had * (1 - ROUNDING))]
-        leaf = self._breaks_any([newcomer], own, worse, after, is_planned)
+        offending = self._breaks_any([newcomer], own, leaves, after, is_planned)
+        leaf = None if offending is None else self._breaks_any([newcomer], own, worse, after, is_planned)
         if leaf is None:
             leaf = self._breaks_any(members, means, worse, after, is_planned=True)
         if leaf is None:
-            leaf = self._breaks_any([newcomer], own, leaves, after, is_planned)
+            leaf = offending
         if leaf is None:  # what floats cannot tell from worse
             leaf = self._breaks_any(members, means, alike, after, is_planned=False)
         return leaf
@@ -226,8 +227,8 @@ class Claims:
         """
         if not looked_at.size:
             return None
-        if means.has_unguarded:
-            leaf = looked_at[~self._is_open[looked_at]]
+        leaf = looked_at[~self._is_open[looked_at]]
+        if means.has_unguarded and leaf.size:
             weight, people = group.weights[leaf], group.people
             after = means.survival[leaf] * (1 - np.minimum(1.0, weight / people))
             is_wrong = after < self._floor * (1 - NEAR)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.claim import Claims
+from core.claim import Claims, Means, Standing
 from core.pool import Pool
 from core.spread import ALONE, Spread
 from core.tree import Rows
@@ -51,6 +51,7 @@ class _Binding:
         order = np.argsort(self._group, kind="stable")
         self._order, self._bounds = order, np.searchsorted(self._group[order], np.arange(self._groups + 1))
         self._members: dict[int, list[int]] = {}
+        self._looks: dict[int, tuple[Standing, Means]] = {}  # of groups as dealt, which is all that ties join
         self._is_tied = np.zeros(len(pool), dtype=bool)
         self._is_tied[[unit for tie in pool.ties for unit in tie]] = True
         self._is_shunned = np.zeros(len(pool), dtype=bool)  # by the tie being put into a group
@@ -81,7 +82,7 @@ class _Binding:
             if self._is_shunned[members].any():
                 continue
             everyone = list(members)
-            standing, means = self._claims.standing(everyone, self._bound.raised), self._claims.means(everyone)
+            standing, means = self._look_at(group)
             for unit in tie:
                 mine, after = own[unit], self._claims.standing_with(standing, unit, starred)
                 if self._claims.wrong_with(everyone, means, unit, mine, standing, after, is_planned=True) is not None:
@@ -150,14 +151,23 @@ class _Binding:
             members = self._members[group] = self._order[self._bounds[group] : self._bounds[group + 1]].tolist()
         return members
 
+    def _look_at(self, group: int) -> tuple[Standing, Means]:
+        look = self._looks.get(group)
+        if look is None:
+            members = self._members_of(group)
+            look = self._looks[group] = self._claims.standing(members, {}), self._claims.means(members)
+        return look
+
     def _near(self, unit: int) -> Iterator[int]:
         """Groups as dealt, nearest first. One that a tie is in already is left to it."""
-        seen: set[int] = set()
-        dealt = len(self._bound.dealt.breach)
+        first, seen = max(0, unit - REACH), set[int]()
+        dealt, here = len(self._bound.dealt.breach), unit - first
+        around: list[int] = self._group[first : unit + REACH + 1].tolist()
+        is_tied: list[bool] = self._is_tied[first : unit + REACH + 1].tolist()
         for distance in range(1, REACH + 1):
-            for other in (unit - distance, unit + distance):
-                if 0 <= other < len(self._group) and not self._is_tied[other]:
-                    group = int(self._group[other])
+            for other in (here - distance, here + distance):
+                if 0 <= other < len(around) and not is_tied[other]:
+                    group = around[other]
                     if group != ALONE and group < dealt and group not in seen and group not in self._bound.touched:
                         seen.add(group)
                         yield group

@@ -59,7 +59,7 @@ class EveryoneKnown(Roles):
         living = list(self._cohorts.living(self.value))
         if not living:
             return living
-        rows = np.array([self._row(owner) for _, clique in living for owner in clique.owners])
+        rows = np.array([row for number, _ in living for row in self._cohorts.rows_of(number, self._people)])
         starts = np.cumsum([0, *(len(clique.owners) for _, clique in living[:-1])])
         is_right = self._registration.present[rows] & ~self._holds[rows]
         is_right[starts] = self._registration.present[rows[starts]]

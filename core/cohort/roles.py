@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from core.cohort.clique import COVERED, DORMANT, EXTINCT, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
+from core.cohort.clique import COVERED, DORMANT, EXTINCT, NO_ROW, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
 from core.cohort.container import Containers
 from core.cohort.registration import Line, Mask, Registration
 from core.people import NOBODY, People
@@ -37,9 +37,9 @@ class Roles:
         self._cohorts, self._people, self._tree = cohorts, people, tree
         self._registration, self._is_busy, self._participation = registration, is_busy, participation
         self._holds = registration.holds(value)
-        owned = [self._row(owner) for _, clique in cohorts.living(value) for owner in clique.owners if owner]
+        owned = np.array([row for n, _ in cohorts.living(value) for row in cohorts.rows_of(n, people)], dtype=np.int64)
         self._is_clean: Mask = ~self._holds
-        self._is_clean[owned] = False
+        self._is_clean[owned[owned != NO_ROW]] = False
         self._in_pool: Line | None = None
         self._everyone: Line | None = None
 
@@ -60,11 +60,11 @@ class Roles:
         living = list(self._cohorts.living(self.value))
         if not living:
             return living
-        rows = np.array([[self._row(owner) if owner else -1 for owner in clique.owners] for _, clique in living])
+        rows = np.array([self._cohorts.rows_of(number, self._people) for number, _ in living])
         created = np.array([clique.created for _, clique in living])
         mode = np.array([clique.mode for _, clique in living])
         is_present = self._registration.present[rows]
-        is_wrong = (rows < 0) | (self._people.since[rows] > created)  # vacant, or moved and perhaps outside
+        is_wrong = (rows == NO_ROW) | (self._people.since[rows] > created)  # vacant, or moved and perhaps outside
         is_wrong[:, 0] |= self._registration.extinct[rows[:, 0]]
         is_wrong[:, 1:] |= self._holds[rows[:, 1:]]
         as_wanted = (mode == WHOLE) & is_present.all(axis=1) | (mode == DORMANT) & ~is_present.any(axis=1)
@@ -185,7 +185,7 @@ class Roles:
         leaf = self._people.leaf
         for number, clique in self._cohorts.living(self.value):
             if clique.mode == WHOLE:
-                cells = tuple(leaf[[self._row(owner) for owner in clique.owners]].tolist())
+                cells = tuple(leaf[self._cohorts.rows_of(number, self._people)].tolist())
                 if cells != clique.cells:
                     self._cohorts.cliques[number] = clique._replace(cells=cells)
 
