@@ -174,6 +174,10 @@ class Claims:
         leaf that the newcomer made worse comes first.
         """
         leaves = np.flatnonzero(after.weights)
+        if not (means.guarded or own.guarded):  # then nobody minds what is open
+            leaves = leaves[~self._is_open[leaves]]
+            if not leaves.size:
+                return None
         now, had = after.weights[leaves] * before.people, before.weights[leaves] * after.people
         is_worse = now > had * (1 + ROUNDING)
         worse, alike = leaves[is_worse], leaves[~is_worse & (now > had * (1 - ROUNDING))]
@@ -187,9 +191,12 @@ class Claims:
             leaf = self._breaks_any(members, means, alike, after, is_planned=False)
         return leaf
 
-    def largest_breach(self, members: list[int], raised: Raised) -> float:
+    def look(self, members: list[int], raised: Raised) -> tuple[Standing, Means]:
+        """How a group of these people stands, and what they can afford."""
+        return self.standing(members, raised), self.means(members)
+
+    def largest_breach(self, group: Standing, means: Means) -> float:
         """The largest breach(o, s) of the unguarded people of a group once it is charged."""
-        group, means = self.standing(members, raised), self.means(members)
         leaf = np.flatnonzero((group.weights > 0) & ~self._is_open)
         if not means.has_unguarded or not leaf.size:
             return 0.0

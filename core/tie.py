@@ -12,7 +12,7 @@ So a tie always finds a group. The value of a whole clique is shown as it is, wh
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from core.tree import Rows
 
 REACH = 96  # units to each side in which a tie looks for a group, or for neighbours to form one with
 NEIGHBOURS = 12  # groups it tries to join
+KEPT_IN_MIND = 256  # groups whose standing is remembered: it is as long as the list of values
 COMPANY = 4  # times the strategy's ratio: how large a group it tries to seed
 
 
@@ -34,6 +35,7 @@ class Bound:
     raised: dict[int, dict[int, int]]
     touched: set[int]
     closed: set[int]  # groups that nobody else may join
+    breach: dict[int, float] = field(default_factory=dict)  # the largest in a group that a tie joined
 
 
 def bind(pool: Pool, claims: Claims, dealt: Spread) -> Bound:
@@ -92,6 +94,7 @@ class _Binding:
             else:
                 self._put(tie, group)
                 members.extend(tie)
+                self._bound.breach[group] = self._claims.largest_breach(standing, means)
                 return True
         return False
 
@@ -154,8 +157,9 @@ class _Binding:
     def _look_at(self, group: int) -> tuple[Standing, Means]:
         look = self._looks.get(group)
         if look is None:
-            members = self._members_of(group)
-            look = self._looks[group] = self._claims.standing(members, {}), self._claims.means(members)
+            if len(self._looks) >= KEPT_IN_MIND:
+                self._looks.clear()
+            look = self._looks[group] = self._claims.look(self._members_of(group), {})
         return look
 
     def _near(self, unit: int) -> Iterator[int]:

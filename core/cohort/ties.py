@@ -143,8 +143,9 @@ class Tying:
         for number, rows in self._rows.items():
             for row in rows:
                 other = of_row.setdefault(row, number)
-                first, second = sorted((root(number), root(other)))
-                parent[second] = first
+                if other != number:
+                    first, second = sorted((root(number), root(other)))
+                    parent[second] = first
         together: dict[int, list[int]] = {}
         for number in self._rows:
             together.setdefault(root(number), []).append(number)
