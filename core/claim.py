@@ -100,6 +100,7 @@ class Claims:
         self._bound = 1 / Fraction(policy.l)
         self._floor = 1 - 1 / policy.l
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
+        self._unspent, self._least = np.ones(len(self._is_open)), np.full(len(self._is_open), self.target_base)
         self._accounts = paid
         self._bounds = np.searchsorted(paid.person, np.arange(len(pool) + 1))
         self._guarded: dict[int, Account] = {}
@@ -135,15 +136,14 @@ class Claims:
 
     def means(self, units: Iterable[int]) -> Means:
         """What these people can afford together."""
-        guards, leaves = self._pool.guards, len(self._is_open)
-        unguarded, guarded = [], []
+        guards, unguarded, guarded = self._pool.guards, [], []
         for unit in units:
             guard = guards[unit]
             if guard is None:
                 unguarded.append(unit)
             elif guard.node != EMPTY:
                 guarded.append(unit)
-        lowest, largest = np.ones(leaves), np.full(leaves, self.target_base)
+        lowest, largest = self._unspent.copy(), self._least.copy()
         leaf, survival, ratio = self._paid_by(unguarded)
         np.minimum.at(lowest, leaf, survival)
         np.maximum.at(largest, leaf, ratio)
@@ -173,7 +173,7 @@ class Claims:
         nobody pays more for somebody else's joining than planned, and so is the newcomer if `is_planned`. An offending
         leaf that the newcomer made worse comes first.
         """
-        leaves = np.flatnonzero(after.weights)
+        leaves = after.weights.nonzero()[0]
         if not (means.guarded or own.guarded):  # then nobody minds what is open
             leaves = leaves[~self._is_open[leaves]]
             if not leaves.size:
@@ -290,7 +290,7 @@ class Claims:
             return _Paid(self._accounts.leaf[mine], self._accounts.survival[mine], self._ratio[mine])
         begins = self._bounds[units]
         sizes = self._bounds[[unit + 1 for unit in units]] - begins
-        at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+        at = (begins - (sizes.cumsum() - sizes)).repeat(sizes)
         at += np.arange(len(at))
         return _Paid(self._accounts.leaf[at], self._accounts.survival[at], self._ratio[at])
 

@@ -193,7 +193,8 @@ class Roles:
 
     def _buddies(self, among: Mask, clique: Clique, place: int) -> Rows:
         """Those who have been registered in the container since it was made, and live where the owner does or did."""
-        node, created, owner, cell = (part[place] for part in (clique.nodes, clique.created, clique.owners, clique.cells))
+        node, created = clique.nodes[place], clique.created[place]
+        owner, cell = clique.owners[place], clique.cells[place]
         if cell == NOWHERE:  # the value was never shown with it
             return self._registration.buddies(among, node, created)
         if owner and not self._registration.moved_after(self._row(owner), created):
@@ -232,9 +233,10 @@ class Roles:
 
     def _nearest_clean(self, holder: int, among: Mask | None = None) -> int | None:
         """The clean person nearest to a holder, in the order of `enter_decoy`; or only one of these."""
-        is_clean, is_free = self._is_clean, self._is_clean & ~self._is_busy
-        choices = [(self._pool_line, is_free), (self._pool_line, is_clean), (self._whole_line, is_clean)]
-        if among is not None:
+        if among is None:
+            is_clean, is_free = self._is_clean, self._is_clean & ~self._is_busy
+            choices = [(self._pool_line, is_free), (self._pool_line, is_clean), (self._whole_line, is_clean)]
+        else:
             choices = [(self._pool_line, among), (self._whole_line, among)]
         for line, is_wanted in choices:
             if (found := line().nearest(holder, is_wanted)) is not None:
