@@ -6,7 +6,7 @@ Without a guard the promise is about each protected value (G2), with a guard abo
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -88,8 +88,11 @@ class Claims:
 
     def wrong(self, members: list[int], raised: Raised) -> int | None:
         """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact."""
-        group = self.standing(members, raised)
-        return self._breaks_any(members, group.weights, group, is_planned=False)
+        return self.wrong_in(members, self.standing(members, raised), is_planned=False)
+
+    def wrong_in(self, members: Sequence[int], group: Standing, is_planned: bool) -> int | None:
+        """The same for a group that shows more than its people do; also held to the strategy's target if planned."""
+        return self._breaks_any(members, group.weights, group, is_planned)
 
     def wrong_with(
         self, members: list[int], newcomer: int, before: Standing, after: Standing, is_planned: bool
@@ -111,7 +114,10 @@ class Claims:
 
     def largest_breach(self, members: list[int], raised: Raised) -> float:
         """The largest breach(o, s) of the unguarded people of a group once it is charged."""
-        group = self.standing(members, raised)
+        return self.breach_in(members, self.standing(members, raised))
+
+    def breach_in(self, members: Sequence[int], group: Standing) -> float:
+        """The same for a group that shows more than its people do."""
         found = group.weights.items()
         shares = [(leaf, min(1.0, float(w) / group.people)) for leaf, w in found if leaf not in self._open]
         largest = 0.0
@@ -213,7 +219,8 @@ class Claims:
     def _claim(self, unit: int, is_hard: bool) -> Claim:
         kept = self._claims.get((unit, is_hard))
         if kept is None:
-            kept = self._claims[unit, is_hard] = self._work_out(unit, is_hard)
+            kept = _barred(self._work_out(unit, is_hard), self._pool.barred.get(unit, ()))
+            self._claims[unit, is_hard] = kept
         return kept
 
     def _ratio(self, l: float, account: Account, is_hard: bool) -> float:
@@ -246,3 +253,15 @@ class Claims:
         alone = 0.0 if starred else asked * len(inside)
         hidden = tuple(dict.fromkeys((*protected, *inside)))
         return Claim(shown, starred, hidden, base, {}, ((first, last, asked),), True, alone)
+
+
+def _barred(claim: Claim, barred: Sequence[int]) -> Claim:
+    """The same claim where some values may only be shown as "*", because of what others have published (G5)."""
+    if not barred:
+        return claim
+    return replace(
+        claim,
+        shown=tuple(leaf for leaf in claim.shown if leaf not in barred),
+        starred={**claim.starred, **dict.fromkeys(barred, 0)},
+        hidden=tuple(dict.fromkeys((*claim.hidden, *barred))),
+    )

@@ -44,11 +44,14 @@ class Formation:
     groups: int
     raised: dict[int, dict[int, int]]  # unit -> leaf -> the node it is shown as
     breach: float
+    counterfeits: dict[int, dict[int, int]] = field(default_factory=dict)  # group -> leaf -> how many are nobody's
 
 
 def form_groups(pool: Pool, ledger: Ledger, policy: Policy, spare: Mapping[int, int]) -> Formation:
     """Group the pool, which stands in sweep order; `spare` says how many rows each cell can do without."""
-    dealt = spread(pool, ledger, policy, _near_guards(pool, policy))
+    looked_at = _near_guards(pool, policy)
+    looked_at[list(pool.barred)] = True
+    dealt = spread(pool, ledger, policy, looked_at)
     return _Sweep(pool, ledger, policy, dealt.group, dealt.breach).run(dict(spare))
 
 

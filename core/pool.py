@@ -1,7 +1,9 @@
 """The pool: the people who need a group in this release, in the order of the sweep, as columns."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from core.tree import Rows
 
 def _protected_share(people: People, policy: Policy) -> float:
     shows = np.array([not policy.sensitive.open.issuperset(values) for values in people.sets.items], dtype=bool)
-    present = people.present()
+    present = people.sampled()
     return float(shows[people.set[present]].mean()) if len(present) else 1.0
 
 
@@ -31,10 +33,13 @@ class Pool:
     is_protected: NDArray[np.bool_]  # of each (owner, leaf)
     exposed: Rows  # units, and the groups they were in, one exposure each
     exposed_to: Rows
-    protected_share: float  # of everybody present, who shows a protected value
+    protected_share: float  # of everybody published, who shows a protected value
+    barred: Mapping[int, Values] = field(default_factory=dict)  # by unit: values that can only be shown as "*" (G5)
 
     @classmethod
-    def of(cls, people: People, rows: Rows, policy: Policy) -> "Pool":
+    def of(
+        cls, people: People, rows: Rows, policy: Policy, barred: Mapping[int, Values] = MappingProxyType({})
+    ) -> "Pool":
         codes = people.set[rows]
         sizes = np.array([len(values) for values in people.sets.items], dtype=np.int64)
         flat = np.array([leaf for values in people.sets.items for leaf in values], dtype=np.int64)
@@ -58,6 +63,7 @@ class Pool:
             exposed,
             exposed_to,
             _protected_share(people, policy),
+            barred,
         )
 
     def __len__(self) -> int:

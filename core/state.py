@@ -14,6 +14,7 @@ import numpy as np
 
 from core.keyed import Keyed
 from core.ledger import GroupRecord, Ledger
+from core.overlap.external import ExternalGroup, Externals
 from core.people import NOBODY, People, Person
 from core.policy import Policy
 from core.release import Tail
@@ -21,7 +22,7 @@ from core.tree import NodeRecord, Rows, Tree
 
 ENGINE = "1.0"
 
-__all__ = ["ENGINE", "Change", "GroupRecord", "Meta", "NodeRecord", "Person", "State"]
+__all__ = ["ENGINE", "Change", "ExternalGroup", "GroupRecord", "Meta", "NodeRecord", "Person", "State"]
 
 
 class Meta(NamedTuple):
@@ -43,6 +44,7 @@ class After(NamedTuple):
     people: People
     tree: Tree
     ledger: Ledger
+    externals: Externals
     tails: dict[int, Tail]
 
 
@@ -77,6 +79,7 @@ class Change:
     people: Mapping[str, Person]
     groups: dict[int, GroupRecord]
     nodes: dict[int, NodeRecord]
+    externals: dict[int, ExternalGroup] = field(default_factory=dict)
     after: After | None = field(default=None, repr=False, compare=False)
 
 
@@ -86,9 +89,10 @@ class State:
     def __init__(self, policy: Policy, key: bytes, meta: Meta) -> None:
         self.policy, self.meta = policy, meta
         self.keyed = Keyed(key, policy.table)
-        self.people = People(policy.attributes, self.keyed)
+        self.people = People(policy.attributes, self.keyed, policy.sampling)
         self.tree = Tree(policy.attributes)
         self.ledger = Ledger(policy)
+        self.externals = Externals()
         self.tails: dict[int, Tail] = {}  # what live groups' records looked like; empty is right too, only slower
 
     @classmethod
@@ -104,10 +108,11 @@ class State:
         people: Iterable[tuple[str, Person]],
         groups: Iterable[tuple[int, GroupRecord]],
         nodes: Iterable[tuple[int, NodeRecord]],
+        externals: Iterable[tuple[int, ExternalGroup]] = (),
     ) -> "State":
         """The state these records describe, in whatever order they come."""
         state = cls(policy, key, meta)
-        state._write(people, groups, nodes)
+        state._write(people, groups, nodes, externals)
         return state
 
     def apply(self, change: Change) -> None:
@@ -115,9 +120,12 @@ class State:
         after = change.after
         if after is not None and after.origin is self and after.release == self.meta.release:
             self.people, self.tree, self.ledger, self.tails = after.people, after.tree, after.ledger, after.tails
+            self.externals = after.externals
             self.people.merge()
         else:
-            self._write(change.people.items(), change.groups.items(), change.nodes.items())
+            self._write(
+                change.people.items(), change.groups.items(), change.nodes.items(), change.externals.items()
+            )
         self.meta = change.meta
 
     def _write(
@@ -125,8 +133,10 @@ class State:
         people: Iterable[tuple[str, Person]],
         groups: Iterable[tuple[int, GroupRecord]],
         nodes: Iterable[tuple[int, NodeRecord]],
+        externals: Iterable[tuple[int, ExternalGroup]],
     ) -> None:
         self.tails = {}
+        self.externals.put(externals)
         self.ledger.extend(sorted(groups))
         self.tree.put(sorted(nodes))  # a parent's number is always smaller than its children's
         newcomers, changed, exposed = [], [], []
@@ -157,6 +167,9 @@ class State:
 
     def node_records(self) -> Iterator[tuple[int, NodeRecord]]:
         return iter(self.tree.records())
+
+    def external_records(self) -> Iterator[tuple[int, ExternalGroup]]:
+        return iter(self.externals.records().items())
 
     def check_invariants(self) -> None:
         self.tree.check_invariants()
