@@ -57,6 +57,7 @@ class Claims:
     def __init__(self, pool: Pool, ledger: Ledger, policy: Policy) -> None:
         self._pool, self._ledger, self._policy = pool, ledger, policy
         self._hierarchy, self._open = policy.sensitive.hierarchy, policy.sensitive.open
+        self.leaves, self.permanent = len(self._hierarchy.leaves), sorted(policy.sensitive.permanent)
         self._l: Weight = int(policy.l) if policy.l == int(policy.l) else Fraction(policy.l)
         self._bound = 1 / Fraction(policy.l)
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)

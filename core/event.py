@@ -38,7 +38,6 @@ class Reason(StrEnum):
     ALREADY_PRESENT = "already-present"
     NOT_ABSENT = "not-absent"
     DEREGISTERED = "deregistered"
-    UNSUPPORTED = "unsupported"
     WRONG_TOPIC = "wrong-topic"
     WRONG_PARTITION = "wrong-partition"
 

@@ -286,8 +286,6 @@ class _Checker:
         if l is not None and sensitive is not None and not sensitive.open and l > len(sensitive.hierarchy.leaves):
             count = len(sensitive.hierarchy.leaves)
             self._wrong((*path, "l"), f"1/l cannot be reached with {count} values; l must be at most {count}")
-        if section.get("sampling", 1.0) < 1.0:
-            self._wrong((*path, "sampling"), "sampling below 1 is not supported by this version of Shoal yet")
 
     def triggers(self, section: Mapping[str, Any]) -> Triggers:
         path: Path = ("release",)

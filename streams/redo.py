@@ -14,12 +14,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from core.intake import Delta
+from core.overlap.external import as_external
 from core.plan import Plan
 from core.policy import Policy
 from core.state import State
 from streams.faults import crash_point
 from streams.partition import PERSON_KIND, read_window
-from streams.records import Mark, group_of, make_packer, node_of, person_of
+from streams.records import Mark, group_of, make_packer, node_of, person_of, unpack
 from streams.seal import PlainSeal, Seal
 from streams.store import SHARDS, TRIGGERS, LostError, Store, TableMeta, people_keys, shard_of
 from streams.thread import in_thread
@@ -160,6 +161,8 @@ def chunks_of(
     chunks += _chunked(groups)
     nodes = (part for node, record in made.change.nodes.items() for part in (str(node).encode(), pack(tuple(record))))
     chunks += _chunked({"tree": list(nodes)})
+    others = (part for number, group in made.change.externals.items() for part in (str(number).encode(), pack(group)))
+    chunks += _chunked({"externals": list(others)})
     outbox = [part for number, record in enumerate(made.release.records) for part in (str(number).encode(), record)]
     for name, value in headers:
         outbox += (b"header:" + name.encode(), value)
@@ -201,6 +204,7 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
     ]
     raw_groups = [found async for found in store.hashes(f"groups:{shard}" for shard in range(SHARDS))]
     raw_nodes = [pair async for chunk in store.scan("tree") for pair in chunk]
+    raw_others = [pair async for chunk in store.scan("externals") for pair in chunk]
     seal = store.seal
     is_plain = type(seal) is PlainSeal
 
@@ -213,7 +217,8 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
 
         groups = ((int(field), group_of(value)) for found in raw_groups for field, value in found.items())
         nodes = ((int(field), node_of(value)) for field, value in raw_nodes)
-        return State.load(policy, key, meta.sealed, people(), groups, nodes)  # type: ignore[arg-type]
+        others = ((int(field), as_external(unpack(value))) for field, value in raw_others)
+        return State.load(policy, key, meta.sealed, people(), groups, nodes, others)  # type: ignore[arg-type]
 
     return await in_thread(build)
 

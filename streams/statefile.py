@@ -4,7 +4,8 @@ It holds what Redis holds for the worker (people, groups, tree), and what replay
 resume from, a digest of the lines before it, and the size of `rejects.jsonl` at that moment. It is replaced as a whole
 with each release, so it is always of one release, and only its owner may read it.
 
-Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group and node, and the
+Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group, node and group of
+another publisher, and the
 sha256 of everything before it. A file that does not end in its own digest is damaged, and is refused.
 """
 
@@ -20,12 +21,13 @@ from typing import IO, Any
 
 import msgpack
 
+from core.overlap.external import as_external
 from core.policy import Policy
 from core.state import ENGINE, GroupRecord, Meta, NodeRecord, Person, State
 from streams.errors import InputError
 from streams.folder import sync_folder
 
-FORMAT = 1
+FORMAT = 2
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 
@@ -89,14 +91,16 @@ class StateFile:
         people = ((key, Person(*record)) for key, record in islice(stream, header["people"]))
         groups = ((key, GroupRecord(*record)) for key, record in islice(stream, header["groups"]))
         nodes = ((key, NodeRecord(*record)) for key, record in islice(stream, header["nodes"]))
-        # The three share one stream, so they are read in the order they were written.
-        read = list(people), list(groups), list(nodes)
+        externals = ((key, as_external(record)) for key, record in islice(stream, header["externals"]))
+        # They share one stream, so they are read in the order they were written.
+        read = list(people), list(groups), list(nodes), list(externals)
         state = State.load(policy, header["secret"], Meta(*header["meta"]), *read)
         return SavedState(header["secret"], Position(*header["position"]), state)
 
     def save(self, secret: bytes, position: Position, state: State) -> None:
         """Replaces the file, atomically and with mode 0600; on failure the old one is untouched."""
         people, groups, nodes = list(state.people_records()), list(state.group_records()), list(state.node_records())
+        externals = list(state.external_records())
         header = {
             "format": FORMAT,
             "policy": state.meta.policy,
@@ -107,10 +111,11 @@ class StateFile:
             "people": len(people),
             "groups": len(groups),
             "nodes": len(nodes),
+            "externals": len(externals),
         }
         temporary = self.path.with_name(f".{self.path.name}.partial")
         try:
-            lock = _write_locked(temporary, header, (people, groups, nodes))
+            lock = _write_locked(temporary, header, (people, groups, nodes, externals))
             self._still_ours()
             temporary.replace(self.path)
         except BaseException:

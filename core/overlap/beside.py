@@ -12,7 +12,6 @@ be added to it as they are, and sums are equal if and only if the weights are.
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from core.tree import Column, Rows
 _WHOLE = 1 << 40  # more than any count
 
 Shown = tuple[tuple[int, int], ...]
+Bits = NDArray[np.uint64]  # sets of leaves, one row each
 
 
 class Neighbours:
@@ -44,13 +44,16 @@ class Neighbours:
         hierarchy = policy.sensitive.hierarchy
         self.shown = list(known)
         self.histograms = [_weigh(shown, hierarchy, fractions) for shown in known]
-        leaves = len(hierarchy.leaves)
-        self._keys = np.array(
-            [at * leaves + leaf for at, found in enumerate(self.histograms) for leaf in sorted(found)], dtype=np.int64
-        )
+        entries = [
+            (at, leaf, weight) for at, found in enumerate(self.histograms) for leaf, weight in sorted(found.items())
+        ]
+        table = np.array(entries, dtype=np.int64).reshape(len(entries), 3)
+        self.entry_histogram, self.entry_leaf = table[:, 0], table[:, 1]
+        self._keys = table[:, 0] * len(hierarchy.leaves) + table[:, 1]
+        self.entry_level = _levels(table, len(hierarchy.leaves))
 
-    def find(self, columns: Sequence[Column], rows: Rows, owner: Rows, leaf: Rows) -> tuple[Rows, Rows, Rows]:
-        """The overlaps of `rows`, of which `owner[j]` (ascending) has value `leaf[j]`: position, leaf, histogram."""
+    def find(self, columns: Sequence[Column], rows: Rows, owner: Rows, leaf: Rows) -> tuple[Rows, Rows]:
+        """The overlaps of `rows`, of which `owner[j]` (ascending) has value `leaf[j]`: position and entry, sorted."""
         where, groups = self._index.find(columns, rows)
         count = max(1, len(self.histograms))
         pairs = np.unique(where * count + self._histogram_of[groups])
@@ -58,11 +61,31 @@ class Neighbours:
         starts = np.searchsorted(owner, np.arange(len(rows) + 1))
         sizes = (starts[1:] - starts[:-1])[where]
         at = np.arange(int(sizes.sum())) + np.repeat(starts[where] - (np.cumsum(sizes) - sizes), sizes)
-        position, value, histogram = np.repeat(where, sizes), leaf[at], np.repeat(histogram, sizes)
-        keys = histogram * len(self._policy.sensitive.hierarchy.leaves) + value
-        found = np.searchsorted(self._keys, keys)
-        shows = self._keys[np.minimum(found, len(self._keys) - 1)] == keys if len(self._keys) else keys < 0
-        return position[shows], value[shows], histogram[shows]
+        position = np.repeat(where, sizes)
+        keys = np.repeat(histogram, sizes) * len(self._policy.sensitive.hierarchy.leaves) + leaf[at]
+        entry = np.minimum(np.searchsorted(self._keys, keys), max(0, len(self._keys) - 1))
+        shows = self._keys[entry] == keys if len(self._keys) else keys < 0
+        return position[shows], entry[shows]
+
+
+def _levels(entries: Rows, leaves: int) -> Bits:
+    """For each entry (histogram, leaf, weight) the leaves of that histogram with the same weight, as a set of bits."""
+    bits = bits_of(entries[:, 1], leaves)
+    order = np.lexsort((entries[:, 2], entries[:, 0]))
+    histogram, weight = entries[order, 0], entries[order, 2]
+    is_first = np.r_[True, (histogram[1:] != histogram[:-1]) | (weight[1:] != weight[:-1])][: len(order)]
+    starts = np.flatnonzero(is_first)
+    found = np.zeros_like(bits)
+    if len(starts):
+        found[order] = np.bitwise_or.reduceat(bits[order], starts)[np.cumsum(is_first) - 1]
+    return found
+
+
+def bits_of(leaves: Rows, count: int) -> Bits:
+    """Each leaf as a set with one member, 64 to a word."""
+    found = np.zeros((len(leaves), (count + 63) // 64), dtype=np.uint64)
+    found[np.arange(len(leaves)), leaves // 64] = np.uint64(1) << (leaves % 64).astype(np.uint64)
+    return found
 
 
 def neighbours_of(policy: Policy, externals: Externals) -> Neighbours:
@@ -84,46 +107,20 @@ def _weigh(shown: Shown, hierarchy: Hierarchy, fractions: dict[Fraction, int]) -
 
 
 class Beside:
-    """The overlaps of one pool."""
+    """The overlaps of one pool. `unit[j]` overlaps a histogram at `entry[j]`, which shows one of its values."""
 
     def __init__(self, pool: Pool, columns: Sequence[Column], neighbours: Neighbours, alpha: int) -> None:
         self.alpha, self.histograms = alpha, neighbours.histograms
-        unit, leaf, histogram = neighbours.find(columns, pool.rows, pool.owner, pool.leaf)
-        self._leaf, self._histogram = leaf.tolist(), histogram.tolist()
-        self._starts = np.searchsorted(unit, np.arange(len(pool) + 1)).tolist()
-        self._unit = unit
-        self._size = len(pool)
-        self._levels: dict[int, dict[int, int]] = {}
-
-    @cached_property
-    def overlaps(self) -> NDArray[np.bool_]:
-        """Which units overlap anything."""
-        found = np.zeros(self._size, dtype=bool)
-        found[self._unit] = True
-        return found
+        self.unit, entry = neighbours.find(columns, pool.rows, pool.owner, pool.leaf)
+        self.level: Bits = neighbours.entry_level[entry]
+        self._needs = np.stack([neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]], axis=1)
+        self._starts = np.searchsorted(self.unit, np.arange(len(pool) + 1))
+        self.overlaps = np.diff(self._starts) > 0
 
     def needs(self, unit: int) -> list[tuple[int, int]]:
         """(leaf, histogram) of each overlap of a unit."""
-        here = slice(self._starts[unit], self._starts[unit + 1])
-        return list(zip(self._leaf[here], self._histogram[here], strict=True))
-
-    def levels(self, unit: int) -> list[int]:
-        """For each overlap, the values that e shows as often as the unit's, as a set of bits; each set once.
-
-        In a group that shows all its values equally often, a unit is balanced if alpha of each of these are among them.
-        """
-        found = {self._level(histogram, leaf) for leaf, histogram in self.needs(unit)}
-        return list(found)
-
-    def _level(self, histogram: int, leaf: int) -> int:
-        known = self._levels.get(histogram)
-        if known is None:
-            by_weight: dict[int, int] = {}
-            entries = self.histograms[histogram]
-            for value, weight in entries.items():
-                by_weight[weight] = by_weight.get(weight, 0) | 1 << value
-            known = self._levels[histogram] = {value: by_weight[weight] for value, weight in entries.items()}
-        return known[leaf]
+        found: list[tuple[int, int]] = self._needs[self._starts[unit] : self._starts[unit + 1]].tolist()
+        return found
 
     def is_balanced(self, leaf: int, histogram: int, shown: dict[int, int]) -> bool:
         """Whether a group that shows `shown` (leaf -> count > 0) balances a row of this value beside e."""

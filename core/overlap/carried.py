@@ -18,7 +18,8 @@ def unsafe_groups(people: People, published: Rows, ledger: Ledger, policy: Polic
     """
     values = [people.sets.items[code] for code in people.set[published].tolist()]
     owner, leaf = _flatten(values)
-    position, value, histogram = neighbours.find(people.columns, published, owner, leaf)
+    position, entry = neighbours.find(people.columns, published, owner, leaf)
+    value, histogram = neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]
     groups = people.group[published[position]].tolist()
     unsafe: set[int] = set()
     seen: dict[int, dict[int, Weight]] = {}

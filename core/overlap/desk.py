@@ -39,19 +39,26 @@ class Desk:
         self._places = _normalised(columns, pool, policy)
         self._shelves: dict[int, list[int]] = {}
         self.done: list[Draft] = []
+        self.fakes = 0
 
     def lay_out(self, units: Iterable[int]) -> None:
         """Put units on their shelves."""
         for unit in units:
-            insort(self._shelves.setdefault(self.value(unit), []), unit)
+            shelf = self._shelves.setdefault(self.value(unit), [])
+            if shelf and unit < shelf[-1]:
+                insort(shelf, unit)
+            else:
+                shelf.append(unit)
 
     def take(self, unit: int) -> None:
         shelf = self._shelves[self.value(unit)]
-        del shelf[bisect_left(shelf, unit)]
+        at = bisect_left(shelf, unit)
+        assert shelf[at] == unit
+        del shelf[at]
 
     def has(self, unit: int) -> bool:
         """Whether a unit is still on its shelf."""
-        shelf = self._shelves[self.value(unit)]
+        shelf = self._shelves.get(self.value(unit), [])
         at = bisect_left(shelf, unit)
         return at < len(shelf) and shelf[at] == unit
 
@@ -69,19 +76,22 @@ class Desk:
         return len(self._shelves.get(value, ()))
 
     def nearest(self, value: int, draft: Draft) -> list[int]:
-        """Of the first `search` units of a value in tree order, from where the draft stands: least distortion first.
+        """Of the first `search` units of a value in tree order, from where the draft stands: least distortion first."""
+        return self.by_distortion(self.around(value, draft, self.policy.search), draft)
 
-        Distortion is by how much the group's hull grows, in shares of the domain (Baig, section 5, assignment).
-        """
+    def around(self, value: int, draft: Draft, count: int) -> list[int]:
+        """So many units of a value, on either side of where the draft stands in tree order."""
         shelf = self._shelves.get(value)
         if not shelf:
             return []
-        middle, reach = bisect_left(shelf, draft.members[0]), self.policy.search // 2
-        first = max(0, min(middle - reach, len(shelf) - 2 * reach))
-        return self.by_distortion(shelf[first : first + max(1, 2 * reach)], draft)
+        first = max(0, min(bisect_left(shelf, draft.members[0]) - count // 2, len(shelf) - count))
+        return shelf[first : first + count]
 
     def by_distortion(self, units: list[int], draft: Draft) -> list[int]:
-        """Units in the order of how much the hull of a draft would grow with them."""
+        """Units in the order of how much the hull of a draft would grow with them, in shares of the domain.
+
+        (Baig, section 5, assignment.)
+        """
         if len(units) < 2:
             return units
         hull, places = self._places[draft.members], self._places[units]
@@ -97,6 +107,7 @@ class Desk:
 
     def keep(self, draft: Draft) -> None:
         self.done.append(draft)
+        self.fakes += draft.fakes
 
 
 def _normalised(columns: Sequence[Column], pool: Pool, policy: Policy) -> NDArray[np.float64]:

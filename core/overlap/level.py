@@ -1,137 +1,158 @@
 """Most overlapping rows at once: groups in which every value stands exactly once, dealt like cards.
 
-Beside a group e that shows a person's value as often as alpha - 1 others of their group's, such a group balances them
-whatever else e shows, and one group can stand beside any number of e's. So rows, overlapping or not, are dealt block by
-block along the tree's order, no value twice to a group. Then each group is settled: a value that would content most of
-those who are not is fetched from the rows left over or, on the last round, counterfeited; whoever is still not content
-is taken out again. A set of values is an integer's bits, so asking costs a few machine instructions.
+Beside a group e that shows a person's value as often as alpha - 1 others of their group's, such a group balances them,
+whatever else e shows, and one group can stand beside any number of e's. So rows, overlapping or not, are dealt along the
+tree's order, no value twice to a group. Whoever is not content is taken out again, which may discontent others, until
+nobody is: what remains is the largest part of the group that can stand. The next round deals what is left anew. In the
+last rounds a value that would content several at once is counterfeited first.
+
+A set of values is the bits of some words, so that all groups of a round are asked at once.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from core.overlap.desk import Desk, Draft
+from core.claim import Claims
+from core.overlap.beside import Beside, Bits, bits_of
+from core.overlap.desk import Draft
+from core.pool import Pool
+from core.spread import ALONE
 from core.tree import Rows
 
-BLOCK = 16  # groups dealt to together
-ROUNDS = 3
-PEOPLE_PER_FAKE = 8
+BLOCKS = (16, 64, 8, 256, 16, 64)  # groups dealt to together, round by round
+FAKING = 2  # of which so many at the end may counterfeit
+PEOPLE_PER_FAKE = 10
+CONTENTED = 2  # rows that one counterfeit must be wanted by
 
 
-def deal_level(desk: Desk) -> None:
-    """Put as many of the desk's units as possible into groups that show each of their values once."""
-    alpha, base = desk.beside.alpha, desk.claims.target_base
-    levels: dict[int, list[int]] = {}
-    for turn in range(ROUNDS):
-        units = desk.left()
-        least = max(math.ceil(base * (1 - 1e-12)), 2)
-        if len(units) < least:
-            return
-        values = np.array([desk.value(unit) for unit in units], dtype=np.int64)
-        most = max(1, int(np.bincount(values).max()))
-        size = max(least, alpha, min(2 * alpha, len(units) // most))
-        is_last = turn == ROUNDS - 1
-        block = BLOCK if turn == 0 else max(1, len(units) // size)
-        for members in _deal(np.array(units, dtype=np.int64), values, size, block):
-            if any(desk.beside.overlaps[unit] for unit in members):
-                _Settling(desk, levels, members, least, is_last).run()
+@dataclass
+class _Deal:
+    """Tentative groups: of each unit its group or ALONE, and the values counterfeited in each group."""
+
+    group: Rows
+    fakes: Bits
 
 
-def _deal(units: Rows, values: Rows, size: int, block: int) -> Iterator[list[int]]:
-    """Tentative groups, no value twice in one; what a block has too often is left over."""
-    position = np.arange(len(units))
-    in_block = position // (size * block)
-    last = int(in_block[-1])
-    groups = np.maximum(1, np.bincount(in_block) // size)
-    order = np.lexsort((position, values, in_block))
-    keys = in_block[order] * (int(values.max()) + 1) + values[order]
-    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    rank = position - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
-    dealt = order[rank < groups[in_block[order]]]
-    first = np.searchsorted(in_block[dealt], np.arange(last + 1))
-    turn = np.arange(len(dealt)) - first[in_block[dealt]]
-    group = in_block[dealt] * (int(groups.max()) + 1) + turn % groups[in_block[dealt]]
-    by_group = np.argsort(group, kind="stable")
-    cuts = np.flatnonzero(np.diff(group[by_group])) + 1
-    for part in np.split(units[dealt[by_group]], cuts):
-        yield sorted(part.tolist())
+def deal_level(pool: Pool, beside: Beside, claims: Claims, is_left: NDArray[np.bool_]) -> list[Draft]:
+    """Groups that show each of their values once, of units with one value; clears `is_left` of who is in one."""
+    return _Level(pool, beside, claims).run(is_left)
 
 
-class _Settling:
-    """One tentative group, until everybody in it is content or it is given up."""
+class _Level:
+    def __init__(self, pool: Pool, beside: Beside, claims: Claims) -> None:
+        self._beside, self._claims, self._alpha = beside, claims, beside.alpha
+        self._value = np.array([values[0] for values in pool.sets], dtype=np.int64)
+        self._leaves = claims.leaves
+        self._bits = bits_of(self._value, self._leaves)
+        self._least = max(math.ceil(claims.target_base * (1 - 1e-12)), 2)
+        self._can_be = np.ones(len(pool), dtype=bool)  # content in some group or other
+        possible = np.bitwise_count(beside.level).sum(axis=1) >= self._alpha
+        self._can_be[beside.unit[~possible]] = False
 
-    def __init__(self, desk: Desk, levels: dict[int, list[int]], members: list[int], least: int, may_fake: bool) -> None:
-        self._desk, self._levels, self._least, self._may_fake = desk, levels, least, may_fake
-        self._alpha = desk.beside.alpha
-        self._draft = Draft(members)
-        self._taken: list[int] = []
-
-    def run(self) -> None:
-        desk, draft = self._desk, self._draft
-        for unit in draft.members:
-            desk.take(unit)
-        everybody = list(draft.members)
-        while True:
-            shown = self._bits()
-            wanting = [(unit, level) for unit in draft.members for level in self._wanting(unit, shown)]
-            if not wanting:
+    def run(self, is_left: NDArray[np.bool_]) -> list[Draft]:
+        drafts: list[Draft] = []
+        for turn, block in enumerate(BLOCKS):
+            units = np.flatnonzero(is_left & self._can_be)
+            if len(units) < self._least or not self._beside.overlaps[units].any():
                 break
-            if not self._help(wanting, shown):
-                unhappy = {unit for unit, _ in wanting}
-                draft.members = [unit for unit in draft.members if unit not in unhappy]
-                if len(draft.members) < self._least:
-                    break
-        draft.counterfeits = {value: 1 for value in draft.counterfeits}
-        draft.shown = {desk.value(unit): 1 for unit in draft.members} | draft.counterfeits
-        if self._is_worth_it() and desk.is_kept(draft):
-            desk.keep(draft)
-            kept = set(draft.members)
-        else:
-            kept = set()
-        desk.lay_out(unit for unit in [*everybody, *self._taken] if unit not in kept)
+            deal = self._deal(units, block, len(is_left))
+            if turn >= len(BLOCKS) - FAKING:
+                self._counterfeit(deal)
+            self._settle(deal)
+            for draft in self._drafts(deal):
+                if self._claims.wrong_in(draft.members, draft.standing(), is_planned=True) is None:
+                    drafts.append(draft)
+                    is_left[draft.members] = False
+        return drafts
 
-    def _is_worth_it(self) -> bool:
-        members, overlaps = self._draft.members, self._desk.beside.overlaps
-        return len(members) >= self._least and any(overlaps[unit] for unit in members)
+    def _deal(self, units: Rows, block: int, count: int) -> _Deal:
+        """Tentative groups, no value twice in one; what a block has too often is left over."""
+        values = self._value[units]
+        most = int(np.bincount(values).max())
+        size = max(self._least, self._alpha, min(3 * self._alpha, len(units) // most))
+        position = np.arange(len(units))
+        in_block = position // (size * block)
+        groups = np.maximum(1, np.bincount(in_block) // size)
+        order = np.lexsort((position, values, in_block))
+        keys = in_block[order] * self._leaves + values[order]
+        starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+        rank = position - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+        dealt = order[rank < groups[in_block[order]]]
+        first = np.searchsorted(in_block[dealt], np.arange(len(groups)))
+        turn = (np.arange(len(dealt)) - first[in_block[dealt]]) % groups[in_block[dealt]]
+        group = np.full(count, ALONE, dtype=np.int64)
+        group[units[dealt]] = (np.cumsum(groups) - groups)[in_block[dealt]] + turn
+        return _Deal(group, np.zeros((int(groups.sum()), self._bits.shape[1]), dtype=np.uint64))
 
-    def _bits(self) -> int:
-        bits = 0
-        for unit in self._draft.members:
-            bits |= 1 << self._desk.value(unit)
-        for value in self._draft.counterfeits:
-            bits |= 1 << value
-        return bits
+    def _settle(self, deal: _Deal) -> None:
+        """Take out whoever is not content, until everybody is; groups too small or without an overlap are given up."""
+        group = deal.group
+        while True:
+            pairs, lacking = self._lacking(deal)
+            unhappy = self._beside.unit[pairs[lacking > 0]]
+            if not len(unhappy):
+                break
+            group[unhappy] = ALONE
+        sizes = np.bincount(group[group != ALONE], minlength=len(deal.fakes))
+        overlapping = np.zeros(len(deal.fakes), dtype=bool)
+        overlapping[group[self._beside.overlaps & (group != ALONE)]] = True
+        is_given_up = (sizes < self._least) | ~overlapping
+        group[(group != ALONE) & is_given_up[group]] = ALONE
 
-    def _wanting(self, unit: int, shown: int) -> list[int]:
-        """The overlaps of a unit that are not balanced."""
-        levels = self._levels.get(unit)
-        if levels is None:
-            levels = self._levels[unit] = self._desk.beside.levels(unit)
-        return [level for level in levels if (level & shown).bit_count() < self._alpha]
+    def _lacking(self, deal: _Deal) -> tuple[Rows, Rows]:
+        """The overlaps of everybody in a group, and how many values each lacks to be balanced."""
+        pairs = np.flatnonzero(deal.group[self._beside.unit] != ALONE)
+        shown = self._shown(deal)[deal.group[self._beside.unit[pairs]]]
+        common = np.bitwise_count(self._beside.level[pairs] & shown).sum(axis=1, dtype=np.int64)
+        return pairs, self._alpha - common
 
-    def _help(self, wanting: list[tuple[int, int]], shown: int) -> bool:
-        """Add the value that most of those who are not content want; false if that cannot be done."""
-        votes: Counter[int] = Counter()
-        for _, level in wanting:
-            missing = level & ~shown
-            if (level & shown).bit_count() + missing.bit_count() < self._alpha:
-                continue  # nothing will content them here
-            while missing:
-                votes[(missing & -missing).bit_length() - 1] += 1
-                missing &= missing - 1
-        for value, _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0])):
-            for unit in self._desk.nearest(value, self._draft):
-                if not self._wanting(unit, shown | 1 << value):
-                    self._desk.take(unit)
-                    self._taken.append(unit)
-                    self._draft.members.append(unit)
-                    return True
-        draft = self._draft
-        if votes and self._may_fake and (draft.fakes + 1) * PEOPLE_PER_FAKE <= len(draft.members):
-            value = min(votes, key=lambda value: (-votes[value], value))
-            draft.counterfeits[value] = 1
-            return True
-        return False
+    def _shown(self, deal: _Deal) -> Bits:
+        """The values of each group."""
+        units = np.flatnonzero(deal.group != ALONE)
+        units = units[np.argsort(deal.group[units], kind="stable")]
+        shown = deal.fakes.copy()
+        if len(units):
+            groups = deal.group[units]
+            starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+            shown[groups[starts]] |= np.bitwise_or.reduceat(self._bits[units], starts)
+        return shown
+
+    def _counterfeit(self, deal: _Deal) -> None:
+        """Add to each group the values wanted by most, as far as its size allows."""
+        allowed = np.bincount(deal.group[deal.group != ALONE], minlength=len(deal.fakes)) // PEOPLE_PER_FAKE
+        for turn in range(int(allowed.max(initial=0))):
+            pairs, lacking = self._lacking(deal)
+            pairs = pairs[(lacking > 0) & (allowed[deal.group[self._beside.unit[pairs]]] > turn)]
+            groups = deal.group[self._beside.unit[pairs]]
+            missing = self._beside.level[pairs] & ~self._shown(deal)[groups]
+            votes = np.zeros((len(deal.fakes), self._leaves), dtype=np.int64)
+            for leaf in range(self._leaves):
+                wants = (missing[:, leaf // 64] >> np.uint64(leaf % 64)) & np.uint64(1) == 1
+                votes[:, leaf] = np.bincount(groups[wants], minlength=len(deal.fakes))
+            votes[:, self._claims.permanent] = 0  # nobody is made to seem to hold what never goes away
+            best = votes.argmax(axis=1)
+            wanted = np.flatnonzero(votes[np.arange(len(votes)), best] >= CONTENTED)
+            if not len(wanted):
+                return
+            deal.fakes[wanted] |= bits_of(best[wanted], self._leaves)
+
+    def _drafts(self, deal: _Deal) -> list[Draft]:
+        units = np.flatnonzero(deal.group != ALONE)
+        units = units[np.argsort(deal.group[units], kind="stable")]
+        groups, starts = np.unique(deal.group[units], return_index=True)
+        members = np.split(units, starts[1:]) if len(groups) else []
+        drafts = []
+        for group, part in zip(groups.tolist(), members, strict=True):
+            values = self._value[part].tolist()
+            draft = Draft(part.tolist(), dict.fromkeys(values, 1), self._fakes_of(deal.fakes[group], values))
+            draft.shown |= draft.counterfeits
+            drafts.append(draft)
+        return drafts
+
+    def _fakes_of(self, bits: Bits, values: list[int]) -> dict[int, int]:
+        """The counterfeits of a group, but for values that somebody in it has."""
+        faked = [leaf for leaf in range(self._leaves) if int(bits[leaf // 64]) >> (leaf % 64) & 1] if bits.any() else []
+        return {leaf: 1 for leaf in faked if leaf not in values}

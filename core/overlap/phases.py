@@ -34,6 +34,9 @@ __all__ = ["Overlapped", "assignment", "balancing", "division", "merged", "sampl
 
 LARGEST = 48  # people and counterfeits that one row may call into its group
 TIMES = (1, 2, 3, 4, 6, 8)  # how often it tries to have its own value shown
+PATIENCE, TRIES_PER_GROUP = 256, 3  # rows tried without success before the rest are given up
+COUNTERFEITS = 0.05  # of a pool's rows, once there are more than a few
+A_FEW = 8
 TRIED = 4  # of each value, how many are considered to fill up a group; and how many groups for a row left over
 
 
@@ -51,18 +54,28 @@ def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: 
     claims = Claims(pool, ledger, policy)
     desk = Desk(pool, columns, beside, claims, policy)
     classes, others = division(desk)
-    desk.lay_out([unit for units in classes for unit in units])
-    desk.lay_out(others)
-    deal_level(desk)
-    for units in classes:
-        for unit in units:
-            if desk.has(unit):
-                draft = balancing(desk, unit)
-                if draft is not None and assignment(desk, draft):
-                    desk.keep(draft)
+    is_left = np.zeros(len(pool), dtype=bool)
+    is_left[[*others, *(unit for units in classes for unit in units)]] = True
+    for draft in deal_level(pool, beside, claims, is_left):
+        desk.keep(draft)
+    desk.lay_out(np.flatnonzero(is_left).tolist())
+    _form_each(desk, classes)
     _join_rest(desk)
     breach = max((claims.breach_in(draft.members, draft.standing()) for draft in desk.done), default=0.0)
     return Overlapped(desk.done, _barred(desk), breach)
+
+
+def _form_each(desk: Desk, classes: list[list[int]]) -> None:
+    """A group around one row after the other, for as long as enough of them find one."""
+    tries, before = 0, len(desk.done)
+    for unit in (unit for units in classes for unit in units):
+        if tries > PATIENCE + TRIES_PER_GROUP * (len(desk.done) - before):
+            return
+        if desk.has(unit):
+            tries += 1
+            draft = balancing(desk, unit)
+            if draft is not None and assignment(desk, draft):
+                desk.keep(draft)
 
 
 def division(desk: Desk) -> tuple[list[list[int]], list[int]]:
@@ -107,14 +120,37 @@ def balancing(desk: Desk, unit: int) -> Draft | None:
     wanted[desk.value(unit)] -= 1
     for value, count in sorted(wanted.items()):
         while count:
-            found = next((c for c in desk.nearest(value, draft) if desk.beside.is_content(c, shown)), None)
+            found = _content(desk, desk.nearest(value, draft), shown)
             if found is None:
                 draft.counterfeits[value] = count
+                if not _can_counterfeit(desk, draft):
+                    desk.lay_out(draft.members)
+                    return None
                 break
             desk.take(found)
             draft.members.append(found)
             count -= 1
     return draft
+
+
+def _content(desk: Desk, units: list[int], shown: dict[int, int]) -> int | None:
+    """The first of these units that would be content in a group that shows this; not many that overlap are asked."""
+    asked = 0
+    for unit in units:
+        if desk.beside.overlaps[unit]:
+            asked += 1
+            if asked > TRIED:
+                continue
+        if desk.beside.is_content(unit, shown):
+            return unit
+    return None
+
+
+def _can_counterfeit(desk: Desk, draft: Draft) -> bool:
+    """Whether so many counterfeits are bearable: few beside the pool, and none of what never goes away."""
+    if any(value in desk.policy.sensitive.permanent for value in draft.counterfeits):
+        return False
+    return desk.fakes + draft.fakes <= max(A_FEW, COUNTERFEITS * len(desk.pool))
 
 
 def _template(desk: Desk, unit: int, times: int) -> dict[int, int] | None:
@@ -160,8 +196,14 @@ def _is_complete(desk: Desk, draft: Draft) -> bool:
 
 def _fill(desk: Desk, draft: Draft) -> int | None:
     """The row that fits into a group with the least distortion, taken from its shelf."""
-    candidates = [c for value in desk.values() if value not in draft.shown for c in desk.nearest(value, draft)[:TRIED]]
+    candidates = [
+        c for value in desk.values() if value not in draft.shown for c in desk.around(value, draft, TRIED)
+    ]
+    asked = 0
     for unit in desk.by_distortion(sorted(candidates), draft):
+        asked += int(desk.beside.overlaps[unit])
+        if asked > desk.policy.search:
+            return None
         if desk.beside.is_content(unit, {**draft.shown, desk.value(unit): 1}):
             desk.take(unit)
             return unit
@@ -171,12 +213,10 @@ def _fill(desk: Desk, draft: Draft) -> int | None:
 def _join_rest(desk: Desk) -> None:
     """Rows that cannot make a group of their own any more join those there are (Baig, Algorithm 1, line 16)."""
     left = desk.left()
-    free = [unit for unit in left if not desk.beside.overlaps[unit]]
-    is_few = len(free) < math.ceil(desk.claims.target_base * (1 - 1e-12))
+    if sum(not desk.beside.overlaps[unit] for unit in left) >= math.ceil(desk.claims.target_base * (1 - 1e-12)):
+        left = [unit for unit in left if desk.beside.overlaps[unit]]
     firsts = sorted((draft.members[0], at) for at, draft in enumerate(desk.done))
-    for unit in left:
-        if unit in free and not is_few:
-            continue
+    for unit in left[:PATIENCE]:
         middle = bisect_left(firsts, (unit, 0))
         for _, at in firsts[max(0, middle - TRIED // 2) : middle + TRIED // 2]:
             draft = desk.done[at]
