@@ -224,7 +224,10 @@ class _Draft:
         first = self._next_group
         people = np.bincount(numbers[formation.group[formation.group != NOBODY]] - first, minlength=len(numbers))
         return [
-            (group, GroupRecord(self._number, size, tuple(shown[bounds[index] : bounds[index + 1]]), fakes.get(group, 0)))
+            (
+                group,
+                GroupRecord(self._number, size, tuple(shown[bounds[index] : bounds[index + 1]]), fakes.get(group, 0)),
+            )
             for index, (group, size) in enumerate(zip(in_order.tolist(), people.tolist(), strict=True))
         ]
 
@@ -245,9 +248,7 @@ class _Draft:
         sampled = len(people.sampled())
         withheld, unsampled = sampled - len(published), len(people.present()) - sampled
         counterfeits = sum([tail.counterfeits for tail in in_order])
-        tally = Tally(
-            len(published), len(live), formed, withheld, unsampled, suppressed, generalized, counterfeits
-        )
+        tally = Tally(len(published), len(live), formed, withheld, unsampled, suppressed, generalized, counterfeits)
         return [head + tail.text for tail in in_order], tally
 
     def _fresh_tails(self, published: Rows) -> Iterator[tuple[int, Tail]]:

@@ -123,9 +123,7 @@ class State:
             self.externals = after.externals
             self.people.merge()
         else:
-            self._write(
-                change.people.items(), change.groups.items(), change.nodes.items(), change.externals.items()
-            )
+            self._write(change.people.items(), change.groups.items(), change.nodes.items(), change.externals.items())
         self.meta = change.meta
 
     def _write(

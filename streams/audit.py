@@ -38,7 +38,13 @@ class Watcher(Protocol):
 
 
 def audit(
-    policy: Policy, out: Path, private: Path | None, events: Sequence[Path], key: bytes, watcher: Watcher
+    policy: Policy,
+    out: Path,
+    private: Path | None,
+    events: Sequence[Path],
+    key: bytes,
+    watcher: Watcher,
+    external: Sequence[Path] = (),
 ) -> Report:
     """Audits a folder of releases. Raises `InputError` for what cannot be read or is not covered yet."""
     folders = list_releases(out)
@@ -53,7 +59,7 @@ def audit(
                 auditor.see(shelf.take(number, folder))
                 watcher.audited(number)
         else:
-            truth = _audit_privately(policy, shelf, folders, private, events, watcher)
+            truth = _audit_privately(policy, shelf, folders, private, events, watcher, external)
             if len(events) == 1 and (out / "rejects.jsonl").exists():
                 _compare_rejects(auditor, out / "rejects.jsonl", set(truth.rejected))
         return auditor.report(key)
@@ -78,9 +84,17 @@ def _audit_privately(
     private: Path,
     events: Sequence[Path],
     watcher: Watcher,
+    external: Sequence[Path],
 ) -> Truth:
-    """Folds the events; at each release they make, the next folder is checked against the table as it is then."""
+    """Folds the events; at each release they make, the next folder is checked against the table as it is then.
+
+    What is in `external` counts as published by others before the first release.
+    """
     truth, made = Truth(policy), 0
+    for path in external:
+        for number, line in enumerate(_lines([path]), start=1):
+            if line.strip() and not truth.take_other(line):
+                raise InputError(f"{path}, line {number}, is not an external event under this policy.")
     remaining = iter(folders)
     following = next(remaining, None)
     for line in _lines(events):

@@ -18,6 +18,7 @@ from core.overlap.external import as_external
 from core.plan import Plan
 from core.policy import Policy
 from core.state import State
+from streams.external import NOTHING_READ, ExternalRead, external_label, reached
 from streams.faults import crash_point
 from streams.partition import PERSON_KIND, read_window
 from streams.records import Mark, group_of, make_packer, node_of, person_of, unpack
@@ -42,6 +43,8 @@ class Barrier(NamedTuple):
     at: str | None
     marks: Mapping[int, int]
     """Where each partition's window ends, for those that have got there."""
+    external: tuple[int, ...] = ()
+    """Where each partition of the external topic ended when the release was frozen."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,11 @@ class Redo:
     def __init__(self, store: Store, token: str, partitions: int) -> None:
         self._store, self._token, self._partitions = store, token, partitions
 
-    async def freeze(self, release: int, trigger: int, at: str | None, now_s: float, ends: Mapping[int, int]) -> str:
-        """Step 1. `ends` are offsets that the windows must reach at least. Answers ok, seen or frozen.
+    async def freeze(
+        self, release: int, trigger: int, at: str | None, now_s: float, ends: Mapping[int | str, int]
+    ) -> str:
+        """Step 1. `ends` are offsets that the windows must reach at least, those of external partitions as `external:p`
+        and exactly. Answers ok, seen or frozen.
 
         Raises DisturbedError if `release` is not the next.
         """
@@ -79,7 +85,9 @@ class Redo:
         if not found:
             return None
         marks = {int(name[5:]): int(value) for name, value in found.items() if name.startswith(b"mark:")}
-        return Barrier(int(found[b"release"]), int(found[b"trigger"]), found[b"at"].decode() or None, marks)
+        given = {name: int(value) for name, value in found.items() if name.startswith(b"given:external:")}
+        external = tuple(given[f"given:external:{number}".encode()] for number in range(len(given)))
+        return Barrier(int(found[b"release"]), int(found[b"trigger"]), found[b"at"].decode() or None, marks, external)
 
     async def has_passed(self, release: int) -> bool:
         """Step 2: whether every partition has passed the barrier of `release`."""
@@ -148,7 +156,11 @@ class Redo:
 
 
 def chunks_of(
-    made: Plan, foreign: Mapping[int, Iterable[str]], headers: Iterable[tuple[str, bytes]], seal: Seal
+    made: Plan,
+    foreign: Mapping[int, Iterable[str]],
+    headers: Iterable[tuple[str, bytes]],
+    seal: Seal,
+    read: ExternalRead = NOTHING_READ,
 ) -> list[Chunk]:
     """What a plan is to write. Made in the planner's thread: packing a million people takes seconds."""
     pack = make_packer()
@@ -162,7 +174,7 @@ def chunks_of(
     nodes = (part for node, record in made.change.nodes.items() for part in (str(node).encode(), pack(tuple(record))))
     chunks += _chunked({"tree": list(nodes)})
     others = (part for number, group in made.change.externals.items() for part in (str(number).encode(), pack(group)))
-    chunks += _chunked({"externals": list(others)})
+    chunks += _chunked({"externals": list(others), "external": reached(read.ends)})
     outbox = [part for number, record in enumerate(made.release.records) for part in (str(number).encode(), record)]
     for name, value in headers:
         outbox += (b"header:" + name.encode(), value)
@@ -171,6 +183,9 @@ def chunks_of(
     for number, (partition, offset) in enumerate(made.misrouted):
         mark = pack(Mark(offset, "wrong-partition", None, None))
         marks.setdefault(f"rejects:{partition}", []).extend((str(number).encode(), mark))
+    for partition, refused in read.marks.items():
+        packed = [part for number, mark in enumerate(refused) for part in (str(number).encode(), pack(mark))]
+        marks[f"rejects:{external_label(partition)}"] = packed
     chunks += _chunked(marks)
     for partition, ids in foreign.items():
         entries: list[bytes] = []

@@ -5,8 +5,8 @@ resume from, a digest of the lines before it, and the size of `rejects.jsonl` at
 with each release, so it is always of one release, and only its owner may read it.
 
 Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group, node and group of
-another publisher, and the
-sha256 of everything before it. A file that does not end in its own digest is damaged, and is refused.
+another publisher, and the sha256 of everything before it. A file that does not end in its own digest is damaged, and is
+refused.
 """
 
 import fcntl

@@ -9,6 +9,7 @@ topic, n a release, s a shard.
 |                 |      | manifest, state; sent, applied: the last release on the topic, and in the keys below |
 | people:p:s      | hash | id → person, in 32 shards for each home partition |
 | groups:s        | hash | number → group record; tree: node → node record |
+| externals       | hash | number → group of another publisher; external: p → offset up to which they are taken |
 | ingest          | hash | offset:p, window:p, token:p, floor:p, accepted:n; token:triggers, trigger, fired |
 | window:n:p      | hash | id → delta: what the window of release n comes to so far |
 | rejects:p       | list | marks of rejected records that are not dead letters yet; rejects:triggers likewise |

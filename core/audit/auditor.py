@@ -12,6 +12,7 @@ from core.audit.carrying import CarriedGroups, ChangedPeople
 from core.audit.cases import CaseIds
 from core.audit.cells import Places, Regions
 from core.audit.chain import Chain
+from core.audit.composition import Composition, Exposed
 from core.audit.counts import Counts
 from core.audit.exposure import Exposures
 from core.audit.finding import Findings, Promise
@@ -47,6 +48,9 @@ class Auditor:
         self._private: list[PrivateCriterion] = [
             Membership(), ShownValues(policy), Places(), ChangedPeople(), CaseIds(policy), self._linking, self._guards,
         ]  # fmt: skip
+        self._composition = Composition(policy)
+        self._private.append(self._composition)
+        self._beside: tuple[Exposed, Exposed] | None = None
         self._last: Published | None = None
         self._last_secrets: Secrets | None = None
         self._releases = 0
@@ -70,7 +74,7 @@ class Auditor:
         if members is None or truth is None:
             return
         places, people = place_members(release, members, truth.present)
-        secrets = Secrets(members, places, people, truth.present, truth.since, truth.guarded_since, at)
+        secrets = Secrets(members, places, people, truth.present, truth.since, truth.guarded_since, at, truth.others)
         for private in self._private:
             private.see(release, secrets, self.findings)
         self._last_secrets = secrets
@@ -99,6 +103,10 @@ class Auditor:
             table,
         )
         self._intersection.see(table, since)
+        if self._composition.is_asked:
+            held = ((people, {leaf_node[v] for p in people for v in table[p].values}) for people in naive)
+            ours = ((people, release.groups[name].shown) for name, people in secrets.people.items())
+            self._beside = self._composition.attack(held, table), self._composition.attack(ours, table)
 
     def report(self, key: bytes) -> Report:
         """What was found. `key` keeps the pseudonyms of the worst ten from being anyone else's."""
@@ -128,6 +136,7 @@ class Auditor:
                 self._unsafe,
                 self._naive_persistence.result(),
                 self._persistence.result(),
+                self._beside,
             ),
         )
 

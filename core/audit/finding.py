@@ -9,11 +9,12 @@ PLACES_KEPT: Final = 3
 
 
 class Promise(StrEnum):
-    """What a finding is about. G3 and G5 join when permanent values and external publications do."""
+    """What a finding is about. G3 joins when permanent values do."""
 
     G1 = "G1"
     G2 = "G2"
     G4 = "G4"
+    G5 = "G5"
     G6 = "G6"
     CONTRACT = "contract"
 
@@ -22,6 +23,7 @@ TITLES: Final = {
     Promise.G1: "cells (Pei)",
     Promise.G2: "global (Wong)",
     Promise.G4: "personal (Xiao-Tao)",
+    Promise.G5: "composition (Baig)",
     Promise.G6: "one truth",
     Promise.CONTRACT: "what releases say of themselves",
 }

@@ -1,8 +1,8 @@
 """What the auditor looks at in one release, and what a criterion is.
 
 Each promise is checked by criteria that see the releases one after the other. A criterion keeps whatever it must
-remember, and tells what it finds. One that needs secrets is simply not asked without them. To cover permanent values or
-external publications one day: add a criterion, in a file of its own, and drop the sentence in `core.audit.scope`.
+remember, and tells what it finds. One that needs secrets is simply not asked without them. To cover permanent values
+one day: add a criterion, in a file of its own, and drop the sentence in `core.audit.scope`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from core.audit.finding import Findings
+from core.audit.others import Other
 from core.audit.published import Published
 from core.audit.truth import Record
 
@@ -21,7 +22,7 @@ class Secrets:
     `members` are the lines of the membership file, (id, group, cell); `places` and `people` hold those of them that
     make sense, by id and by group. `table` has everyone present; `since` the release at which someone's
     quasi-identifiers became what they are, `guarded_since` the one at which a guard last changed (absent: never). `at`
-    is the time that the request for the release named.
+    is the time that the request for the release named, `others` what other publishers had released by then.
     """
 
     members: Sequence[tuple[str, str, str]]
@@ -31,6 +32,7 @@ class Secrets:
     since: Mapping[str, int]
     guarded_since: Mapping[str, int]
     at: str | None
+    others: Sequence[Other] = ()
 
 
 class PublicCriterion(Protocol):

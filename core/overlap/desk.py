@@ -113,7 +113,8 @@ class Desk:
 def _normalised(columns: Sequence[Column], pool: Pool, policy: Policy) -> NDArray[np.float64]:
     """Everybody's quasi-identifiers as shares of their domains, a category's by its leaf's place in the hierarchy."""
     parts = [
-        (column[pool.rows].astype(np.float64) - float(attribute.low)) / max(1e-300, float(attribute.high - attribute.low))
+        (column[pool.rows].astype(np.float64) - float(attribute.low))
+        / max(1e-300, float(attribute.high - attribute.low))
         for column, attribute in zip(columns, policy.attributes, strict=True)
     ]
     return np.stack(parts, axis=1) if parts else np.zeros((len(pool), 0))

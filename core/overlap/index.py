@@ -4,7 +4,7 @@ Layout. Equal regions are kept once. The distinct ones are boxes: a half-open ru
 hull; what lies in the hull and in none of the runs is sorted out at the end). Boxes are cut again and again, on the
 attribute and at the border where fewest of them land on both sides, until a handful is left in each part: a k-d tree
 over boxes, made a level at a time with everything in arrays. People follow the cuts to one part each and are compared
-with its boxes only. Publishers who cut space into disjoint cells, as most do, leave each person with about one box each.
+with its boxes only. Publishers who cut space into disjoint cells, as most do, leave each person about one box each.
 
 Cost. O((people + boxes) log boxes) for boxes that do not pile up on one another; where all of them do there is nothing
 to cut, and every person is in every box anyway.
@@ -32,7 +32,9 @@ class RegionIndex:
 
     def __init__(self, attributes: Sequence[Attribute], groups: Sequence[ExternalGroup]) -> None:
         boxes: dict[Region, int] = {}
-        pairs = [(boxes.setdefault(region, len(boxes)), at) for at, group in enumerate(groups) for region in group.regions]
+        pairs = [
+            (boxes.setdefault(region, len(boxes)), at) for at, group in enumerate(groups) for region in group.regions
+        ]
         table = np.array(sorted(pairs), dtype=np.int64).reshape(len(pairs), 2)
         self._group = table[:, 1]
         self._starts = np.searchsorted(table[:, 0], np.arange(len(boxes) + 1))

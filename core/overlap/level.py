@@ -1,7 +1,7 @@
 """Most overlapping rows at once: groups in which every value stands exactly once, dealt like cards.
 
 Beside a group e that shows a person's value as often as alpha - 1 others of their group's, such a group balances them,
-whatever else e shows, and one group can stand beside any number of e's. So rows, overlapping or not, are dealt along the
+whatever else e shows, and one group can stand beside any number of e's. So rows, overlapping or not, are dealt in the
 tree's order, no value twice to a group. Whoever is not content is taken out again, which may discontent others, until
 nobody is: what remains is the largest part of the group that can stand. The next round deals what is left anew. In the
 last rounds a value that would content several at once is counterfeited first.

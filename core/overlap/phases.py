@@ -1,7 +1,7 @@
 """Baig's five phases (section 5), as step 5 of a release: sampling, division, balancing, assignment, generalize.
 
 Sampling happens where people are counted (`People.sampled`). The others turn the part of a pool that overlaps other
-publications, with as many of its neighbours as it takes, into groups that are complete: balanced beside all of them, and
+publications, with as many of its neighbours as it takes, into groups that are complete: balanced beside all of them,
 in keeping with G2 and G4. What cannot be balanced is barred: its value is shown as "*" in whatever group step 6 finds.
 
 A row calls into its group what it needs (balancing): alpha - 1 other values of each e it overlaps, each as often as
@@ -196,9 +196,7 @@ def _is_complete(desk: Desk, draft: Draft) -> bool:
 
 def _fill(desk: Desk, draft: Draft) -> int | None:
     """The row that fits into a group with the least distortion, taken from its shelf."""
-    candidates = [
-        c for value in desk.values() if value not in draft.shown for c in desk.around(value, draft, TRIED)
-    ]
+    candidates = [c for value in desk.values() if value not in draft.shown for c in desk.around(value, draft, TRIED)]
     asked = 0
     for unit in desk.by_distortion(sorted(candidates), draft):
         asked += int(desk.beside.overlaps[unit])
@@ -221,7 +219,9 @@ def _join_rest(desk: Desk) -> None:
         for _, at in firsts[max(0, middle - TRIED // 2) : middle + TRIED // 2]:
             draft = desk.done[at]
             value = desk.value(unit)
-            joined = Draft([*draft.members, unit], {**draft.shown, value: draft.shown.get(value, 0) + 1}, draft.counterfeits)
+            joined = Draft(
+                [*draft.members, unit], {**draft.shown, value: draft.shown.get(value, 0) + 1}, draft.counterfeits
+            )
             if desk.is_kept(joined):
                 desk.take(unit)
                 desk.done[at] = joined

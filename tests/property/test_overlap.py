@@ -1,4 +1,4 @@
-"""G5 on random small histories: several publishers, whose tables arrive at any time, and the naive judge beside them."""
+"""G5 on random small histories: several publishers, whose tables arrive at any time, and the naive judge of it."""
 
 import random
 from typing import Any
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 import core.plan
 from core.overlap.external import External, parse_external
 from core.overlap.phases import Overlapped
-from core.plan import Plan, Window, plan
+from core.plan import Plan, plan
 from core.policy import Policy
 from core.state import State
 from tests.beside import unbalanced
 from tests.oracle import Judge, Table
-from tests.property.test_engine import QIDS, histories
+from tests.property.test_engine import histories
 from tests.series import DISEASES, KINDS, ZIPS, clinic_policy, clinic_rules, window_between
 
 AGES = st.tuples(st.integers(0, 99), st.integers(0, 99)).map(lambda ends: {"min": min(ends), "max": max(ends)})
@@ -132,7 +132,10 @@ def _crowd(count: int) -> tuple[Table, Any]:
         for n in range(count)
     }
     groups = [
-        {"region": {"age": {"min": 10 * at, "max": 10 * at + 9}}, "sensitive": {label: 1 for label in rng.sample(DISEASES, 5)}}
+        {
+            "region": {"age": {"min": 10 * at, "max": 10 * at + 9}},
+            "sensitive": dict.fromkeys(rng.sample(DISEASES, 5), 1),
+        }
         for at in range(10)
     ]
     return table, {"op": "external", "publisher": "north", "groups": groups}
@@ -141,7 +144,7 @@ def _crowd(count: int) -> tuple[Table, Any]:
 def test_a_crowd_stands_beside_a_publication_mostly_without_suppression() -> None:
     policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 1}, overlap=3)
     table, event = _crowd(400)
-    (_, made, _, published), = run(policy, [table], [(0, event)])
+    ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) == []
     stars = sum(record.count(b'"*":') for record in made.release.records)
     assert stars <= 4
@@ -151,7 +154,7 @@ def test_an_engine_that_ignores_other_publishers_is_found_out(monkeypatch: pytes
     policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 1}, overlap=3)
     table, event = _crowd(200)
     monkeypatch.setattr(core.plan, "stand_beside", lambda *_: Overlapped([], {}, 0.0))
-    (_, made, _, published), = run(policy, [table], [(0, event)])
+    ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) != []
 
 
@@ -179,6 +182,8 @@ def test_only_groups_a_later_publication_makes_unsafe_are_broken() -> None:
 def test_nobodys_coin_is_tossed_again_after_delete_and_insert() -> None:
     policy = clinic_policy(k=2, sampling=0.5, open=list(DISEASES))  # so that nobody is withheld
     table, _ = _crowd(300)
-    members = [{person for person, _, _ in made.release.members} for _, made, _, _ in run(policy, [table, {}, table], [])]
+    members = [
+        {person for person, _, _ in made.release.members} for _, made, _, _ in run(policy, [table, {}, table], [])
+    ]
     assert members[0] == members[2]
     assert 100 < len(members[0]) < 200

@@ -1,0 +1,105 @@
+"""G5: everyone published is safe beside what others have released (Baig; DESIGN, section 3); and the attack.
+
+Which rows a group shows as "*" is no secret that is kept anywhere; a row that is not balanced must be one of them, so a
+group must show as many "*" as it has such rows.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from core.audit.finding import Findings, Promise
+from core.audit.others import Atlas, Other, weigh
+from core.audit.published import COUNTERFEITS, Published
+from core.audit.truth import Record
+from core.audit.view import Secrets
+from core.policy import Policy
+
+UNBALANCED = "a group leaves more rows unbalanced beside another publication than it suppresses"
+
+Weights = Mapping[int, Fraction]
+
+
+def is_balanced(own: int, ours: Weights, theirs: Weights, alpha: int) -> bool:
+    """Whether alpha values in common, one's own among them, add up to the same in both groups."""
+    if own not in ours:
+        return False
+    total = ours[own] + theirs[own]
+    return sum(leaf in theirs and weight + theirs[leaf] == total for leaf, weight in ours.items()) >= alpha
+
+
+class Exposed(NamedTuple):
+    """People of the last release who overlap something: with one candidate left, or fewer than alpha, beside it."""
+
+    overlapping: int
+    exposed: int
+    few: int
+
+
+class Composition:
+    """Checks each release beside everything others have released by then, and runs the attack on it."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self._hierarchy = policy, policy.sensitive.hierarchy
+        self._others: Sequence[Other] = ()
+        self._atlas = Atlas(policy.attributes, ())
+        self._known = 0
+        self.is_asked = False
+
+    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+        is_new = len(secrets.others) > self._known
+        if is_new:
+            self._others, self._known = list(secrets.others), len(secrets.others)
+            self._atlas = Atlas(self._policy.attributes, self._others)
+            self.is_asked = True
+        for name, group in release.groups.items():
+            if group.formed != release.number and not is_new:
+                continue
+            if group.counterfeits and not self._known:
+                findings.say(Promise.CONTRACT, COUNTERFEITS, release.number, name)
+            ours, wanting = weigh(self._hierarchy, group.shown), 0
+            for person in secrets.people.get(name, ()):
+                wanting += self._wanting(secrets.table[person], ours)
+            if wanting > group.shown.get(0, 0):
+                findings.say(Promise.G5, UNBALANCED, release.number, name)
+
+    def _wanting(self, record: Record, ours: Weights) -> int:
+        """How many of somebody's values are not balanced beside some publication."""
+        alpha = self._policy.overlap
+        near = [self._others[at].weights for at in self._atlas.groups_at(record.qid)]
+        return sum(
+            any(value in theirs and not is_balanced(value, ours, theirs, alpha) for theirs in near)
+            for value in record.values
+        )
+
+    def attack(self, groups: Iterable[tuple[Iterable[str], Iterable[int]]], table: Mapping[str, Record]) -> Exposed:
+        """Intersects what each person's group shows (nodes) with what every e they overlap shows (Baig, section 1.1).
+
+        An e that alone leaves one candidate tells nothing that this release could hide, and is passed over.
+        """
+        overlapping = exposed = few = 0
+        everything = range(len(self._hierarchy.leaves))
+        for people, shown in groups:
+            nodes = set(shown)
+            ours = set(everything) if 0 in nodes else set(weigh(self._hierarchy, dict.fromkeys(nodes, 1)))
+            for person in people:
+                least = self._least_candidates(table[person], ours)
+                if least is not None:
+                    overlapping += 1
+                    exposed += least <= 1
+                    few += least < self._policy.overlap
+        return Exposed(overlapping, exposed, few)
+
+    def _least_candidates(self, record: Record, ours: set[int]) -> int | None:
+        """The fewest values that somebody may have who is known to be in both; None if they overlap nothing."""
+        least: int | None = None
+        for at in self._atlas.groups_at(record.qid):
+            other = self._others[at]
+            if not record.values & other.weights.keys():
+                continue
+            theirs = None if other.has_star else other.weights.keys()
+            if theirs is not None and len(theirs) < 2:
+                continue
+            count = len(ours) if theirs is None else len(ours & theirs)
+            least = count if least is None else min(least, count)
+        return least
