@@ -1,8 +1,8 @@
 """The external topic: what other publishers have released, taken by the planner itself.
 
 It is small and rare beside the events, and all of it concerns everybody. So it does not go through ingest: the freeze
-of a release fixes where each of its partitions ends (`given:external:p` of the barrier), the planner reads from where the
-last release stopped up to there, and where it stopped is staged and sealed with the release, like everything else it
+of a release fixes where each of its partitions ends (`given:external:p` of the barrier), the planner reads from where
+the last release stopped up to there, and where it stopped is staged and sealed with the release, like all that it
 changes. What is rejected is marked in the same way, and becomes a dead letter once.
 """
 

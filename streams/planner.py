@@ -233,11 +233,11 @@ class Planner(Service):
             await redo.skip(trigger.offset)
         else:
             release = self.release + 1
-            ends: dict[int | str, int] = {}
+            ends = await external_ends(self._servers, self._topics)
             if asked.number is None:
                 # What was on the topic before the request was read belongs in its release; a clock takes what is there.
-                ends.update(await read_ends(self._servers, self._topics.events, self._partitions))
-            ends.update(await external_ends(self._servers, self._topics))
+                there = await read_ends(self._servers, self._topics.events, self._partitions)
+                ends |= {str(partition): end for partition, end in there.items()}
             word = await redo.freeze(release, trigger.offset, asked.at, time.time(), ends)
             if word == "frozen":
                 raise DisturbedError

@@ -62,7 +62,7 @@ class Redo:
         self._store, self._token, self._partitions = store, token, partitions
 
     async def freeze(
-        self, release: int, trigger: int, at: str | None, now_s: float, ends: Mapping[int | str, int]
+        self, release: int, trigger: int, at: str | None, now_s: float, ends: Mapping[str, int] | Mapping[int, int]
     ) -> str:
         """Step 1. `ends` are offsets that the windows must reach at least, those of external partitions as `external:p`
         and exactly. Answers ok, seen or frozen.
