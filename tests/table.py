@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from core.event import Reject
 from core.intake import Intake
-from core.overlap.external import parse_external
+from core.overlap.external import ExternalGroup, parse_external
 from core.plan import Window, plan
 from core.state import State
 from streams.codec import decode_event
@@ -275,7 +275,7 @@ class Table:
                         rejected.add((self.topics.events, partition, record.offset))
                     places[partition] += 1
             at = release.headers.get("at")
-            groups = []
+            groups: list[ExternalGroup] = []
             for partition, end in enumerate(json.loads(release.headers["external"])):
                 while others[partition] and others[partition][0].offset < end:
                     record = others[partition].pop(0)

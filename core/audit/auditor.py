@@ -42,14 +42,14 @@ class Auditor:
         self._exposures = Exposures(policy.sensitive)
         self._bounds = Bounds(policy)
         self._linking, self._guards = Linking(policy, self._exposures), Guards(policy, self._exposures)
+        self._composition = Composition(policy)
         self._public: list[PublicCriterion] = [
             Chain(policy), Counts(policy), Regions(policy), CarriedGroups(), self._bounds,
         ]  # fmt: skip
         self._private: list[PrivateCriterion] = [
-            Membership(), ShownValues(policy), Places(), ChangedPeople(), CaseIds(policy), self._linking, self._guards,
+            Membership(), ShownValues(policy), Places(), ChangedPeople(self._composition.is_unsafe), CaseIds(policy),
+            self._linking, self._guards, self._composition,
         ]  # fmt: skip
-        self._composition = Composition(policy)
-        self._private.append(self._composition)
         self._beside: tuple[Exposed, Exposed] | None = None
         self._last: Published | None = None
         self._last_secrets: Secrets | None = None

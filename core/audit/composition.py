@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from core.audit.finding import Findings, Promise
 from core.audit.others import Atlas, Other, weigh
-from core.audit.published import COUNTERFEITS, Published
+from core.audit.published import COUNTERFEITS, Group, Published
 from core.audit.truth import Record
 from core.audit.view import Secrets
 from core.policy import Policy
@@ -43,15 +43,25 @@ class Composition:
         self._policy, self._hierarchy = policy, policy.sensitive.hierarchy
         self._others: Sequence[Other] = ()
         self._atlas = Atlas(policy.attributes, ())
-        self._known = 0
+        self._known = self._checked = 0
         self.is_asked = False
 
-    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
-        is_new = len(secrets.others) > self._known
-        if is_new:
+    def is_unsafe(self, group: Group, people: Iterable[str], secrets: Secrets) -> bool:
+        """Whether somebody of a group, shown with their value, is not balanced: then it must not be carried."""
+        self._look(secrets)
+        ours = weigh(self._hierarchy, group.shown)
+        return any(self._wanting(secrets.table[person], ours, shown_only=True) for person in people)
+
+    def _look(self, secrets: Secrets) -> None:
+        """Take in what others have published since."""
+        if len(secrets.others) > self._known:
             self._others, self._known = list(secrets.others), len(secrets.others)
             self._atlas = Atlas(self._policy.attributes, self._others)
             self.is_asked = True
+
+    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+        self._look(secrets)
+        is_new, self._checked = self._known > self._checked, self._known
         for name, group in release.groups.items():
             if group.formed != release.number and not is_new:
                 continue
@@ -63,13 +73,14 @@ class Composition:
             if wanting > group.shown.get(0, 0):
                 findings.say(Promise.G5, UNBALANCED, release.number, name)
 
-    def _wanting(self, record: Record, ours: Weights) -> int:
-        """How many of somebody's values are not balanced beside some publication."""
+    def _wanting(self, record: Record, ours: Weights, *, shown_only: bool = False) -> int:
+        """How many of somebody's values, or of those that their group shows, are not balanced beside something."""
         alpha = self._policy.overlap
         near = [self._others[at].weights for at in self._atlas.groups_at(record.qid)]
         return sum(
             any(value in theirs and not is_balanced(value, ours, theirs, alpha) for theirs in near)
             for value in record.values
+            if value in ours or not shown_only
         )
 
     def attack(self, groups: Iterable[tuple[Iterable[str], Iterable[int]]], table: Mapping[str, Record]) -> Exposed:

@@ -1,4 +1,4 @@
-"""Other publishers' tables through a real Kafka: taken at the freeze, sealed with the release, found again by a rebuild."""
+"""Other publishers' tables through a real Kafka: taken at the freeze, sealed with the release, and rebuilt."""
 
 import json
 import signal

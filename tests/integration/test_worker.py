@@ -12,7 +12,6 @@ import pytest
 import redis
 
 from deploy.local.ports import free_port
-from tests.services import kafka_answers
 from tests.table import Table, await_that, insert
 
 
