@@ -23,6 +23,7 @@ from core.spread import ALONE
 from core.tree import Rows
 
 BLOCKS = (16, 64, 8, 256, 16, 64)  # groups dealt to together, round by round
+GENEROUS = 2  # times larger than a group in which the most frequent value stands once: more values, more company
 FAKING = 2  # of which so many at the end may counterfeit
 PEOPLE_PER_FAKE = 10
 CONTENTED = 2  # rows that one counterfeit must be wanted by
@@ -72,7 +73,7 @@ class _Level:
         """Tentative groups, no value twice in one; what a block has too often is left over."""
         values = self._value[units]
         most = int(np.bincount(values).max())
-        size = max(self._least, self._alpha, min(3 * self._alpha, len(units) // most))
+        size = max(self._least, self._alpha, min(3 * self._alpha, GENEROUS * len(units) // most))
         position = np.arange(len(units))
         in_block = position // (size * block)
         groups = np.maximum(1, np.bincount(in_block) // size)
