@@ -124,6 +124,9 @@ class Claims:
         largest = 0.0
         for unit in members if shares else ():
             if self._pool.guards[unit] is None:
+                if not self._has_paid[unit]:
+                    largest = max(largest, *(share for _, share in shares))
+                    continue
                 accounts = self._accounts_of(unit)
                 for leaf, share in shares:
                     survival = accounts.get(leaf, UNTOUCHED).survival

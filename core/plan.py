@@ -135,10 +135,11 @@ class _Draft:
         published = np.bincount(people.leaf[in_open_cell], minlength=self._tree.size)
         cells = np.unique(pool.cells)
         spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
-        if not overlapped.drafts and not overlapped.barred:
+        grouped = overlapped.grouped
+        if not grouped and not overlapped.barred:
             return form_groups(pool, self._ledger, self._policy, spare)
         is_left = np.ones(len(pool), dtype=bool)
-        is_left[[unit for draft in overlapped.drafts for unit in draft.members]] = False
+        is_left[grouped] = False
         left = np.flatnonzero(is_left)
         barred = {int(np.searchsorted(left, unit)): values for unit, values in overlapped.barred.items()}
         rest = Pool.of(people, pool.rows[left], self._policy, barred)

@@ -48,19 +48,19 @@ class Composition:
 
     def is_unsafe(self, group: Group, people: Iterable[str], secrets: Secrets) -> bool:
         """Whether somebody of a group, shown with their value, is not balanced: then it must not be carried."""
-        self._look(secrets)
+        self.look(secrets.others)
         ours = weigh(self._hierarchy, group.shown)
         return any(self._wanting(secrets.table[person], ours, shown_only=True) for person in people)
 
-    def _look(self, secrets: Secrets) -> None:
+    def look(self, others: Sequence[Other]) -> None:
         """Take in what others have published since."""
-        if len(secrets.others) > self._known:
-            self._others, self._known = list(secrets.others), len(secrets.others)
+        if len(others) > self._known:
+            self._others, self._known = list(others), len(others)
             self._atlas = Atlas(self._policy.attributes, self._others)
             self.is_asked = True
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
-        self._look(secrets)
+        self.look(secrets.others)
         is_new, self._checked = self._known > self._checked, self._known
         for name, group in release.groups.items():
             if group.formed != release.number and not is_new:

@@ -98,6 +98,9 @@ def neighbours_of(policy: Policy, externals: Externals) -> Neighbours:
 
 def _weigh(shown: Shown, hierarchy: Hierarchy, fractions: dict[Fraction, int]) -> dict[int, int]:
     """w(s, e) of every leaf e may show, as integers that can be compared."""
+    first, last = hierarchy.first, hierarchy.last
+    if all(last[node] - first[node] == 1 for node, _ in shown):
+        return {first[node]: count for node, count in shown}
     found = {}
     for leaf, weight in weights(shown, hierarchy).items():
         whole = int(weight)

@@ -12,7 +12,7 @@ evens out the sum. Whoever comes must be content there too; what nobody can supp
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,16 +37,26 @@ TIMES = (1, 2, 3, 4, 6, 8)  # how often it tries to have its own value shown
 PATIENCE, TRIES_PER_GROUP = 256, 3  # rows tried without success before the rest are given up
 COUNTERFEITS = 0.05  # of a pool's rows, once there are more than a few
 A_FEW = 8
+TOGETHER = 32  # people of whom nothing is shown, in one group
 TRIED = 4  # of each value, how many are considered to fill up a group; and how many groups for a row left over
 
 
 @dataclass
 class Overlapped:
-    """What became of the part of a pool that overlaps: groups, and the values of others that can only be "*"."""
+    """What became of the part of a pool that overlaps.
+
+    `drafts` are groups; so are `hidden`, of people who can only be shown as "*"; `barred` are such values of others.
+    """
 
     drafts: list[Draft]
     barred: dict[int, Values]
     breach: float
+    hidden: list[list[int]] = field(default_factory=list)
+
+    @property
+    def grouped(self) -> list[int]:
+        """Everybody who has a group."""
+        return [unit for members in (*(draft.members for draft in self.drafts), *self.hidden) for unit in members]
 
 
 def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: Ledger, policy: Policy) -> Overlapped:
@@ -62,7 +72,13 @@ def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: 
     _form_each(desk, classes)
     _join_rest(desk)
     breach = max((claims.breach_in(draft.members, draft.standing()) for draft in desk.done), default=0.0)
-    return Overlapped(desk.done, _barred(desk), breach)
+    barred = _barred(desk)
+    hidden = [unit for unit, values in barred.items() if len(values) == len(pool.sets[unit])]
+    for unit in hidden:
+        del barred[unit]
+    return Overlapped(
+        desk.done, barred, breach, [hidden[start : start + TOGETHER] for start in range(0, len(hidden), TOGETHER)]
+    )
 
 
 def _form_each(desk: Desk, classes: list[list[int]]) -> None:
@@ -238,8 +254,11 @@ def merged(pool: Pool, left: Rows, formed: Formation, overlapped: Overlapped) ->
         if draft.counterfeits:
             counterfeits[number] = draft.counterfeits
     raised = {int(left[unit]): nodes for unit, nodes in formed.raised.items()}
-    groups = formed.groups + len(overlapped.drafts)
-    return Formation(group, groups, raised, max(formed.breach, overlapped.breach), counterfeits)
+    first = formed.groups + len(overlapped.drafts)
+    for number, members in enumerate(overlapped.hidden, first):
+        group[members] = number
+        raised.update((unit, dict.fromkeys(pool.sets[unit], 0)) for unit in members)
+    return Formation(group, first + len(overlapped.hidden), raised, max(formed.breach, overlapped.breach), counterfeits)
 
 
 def _barred(desk: Desk) -> dict[int, Values]:
