@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from core.hierarchy import Hierarchy
 from core.ledger import weights
 from core.overlap.external import Externals
-from core.overlap.index import RegionIndex
+from core.overlap.index import RegionIndex, distinct
 from core.policy import Policy
 from core.pool import Pool
 from core.tree import Column, Rows
@@ -56,7 +56,7 @@ class Neighbours:
         """The overlaps of `rows`, of which `owner[j]` (ascending) has value `leaf[j]`: position and entry, sorted."""
         where, groups = self._index.find(columns, rows)
         count = max(1, len(self.histograms))
-        pairs = np.unique(where * count + self._histogram_of[groups])
+        pairs = distinct(where * count + self._histogram_of[groups])
         where, histogram = pairs // count, pairs % count
         starts = np.searchsorted(owner, np.arange(len(rows) + 1))
         sizes = (starts[1:] - starts[:-1])[where]

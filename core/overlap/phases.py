@@ -35,6 +35,7 @@ __all__ = ["Overlapped", "assignment", "balancing", "division", "merged", "sampl
 LARGEST = 48  # people and counterfeits that one row may call into its group
 TIMES = (1, 2, 3, 4, 6, 8)  # how often it tries to have its own value shown
 PATIENCE, TRIES_PER_GROUP = 256, 3  # rows tried without success before the rest are given up
+CARE = 0.02  # of a pool's rows, how many are tried one by one at all, once there are more than that
 COUNTERFEITS = 0.05  # of a pool's rows, once there are more than a few
 A_FEW = 8
 TOGETHER = 32  # people of whom nothing is shown, in one group
@@ -83,9 +84,9 @@ def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: 
 
 def _form_each(desk: Desk, classes: list[list[int]]) -> None:
     """A group around one row after the other, for as long as enough of them find one."""
-    tries, before = 0, len(desk.done)
+    tries, before, most = 0, len(desk.done), max(PATIENCE, CARE * len(desk.pool))
     for unit in (unit for units in classes for unit in units):
-        if tries > PATIENCE + TRIES_PER_GROUP * (len(desk.done) - before):
+        if tries > min(most, PATIENCE + TRIES_PER_GROUP * (len(desk.done) - before)):
             return
         if desk.has(unit):
             tries += 1

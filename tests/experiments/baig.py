@@ -2,13 +2,13 @@
 
 Four others have published before: 2,000 people each and u more, whom the fifth, this one, has too. Both ways in which
 they may publish start from Mondrian's cells. *As they are*: each cell with all its values. *Each value once*: each cell
-cut into groups of eight different values, as Anatomy does; whoever is left over is not published.
+cut into groups of so many different values, as Anatomy does; whoever is left over is not published.
 """
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,12 +32,20 @@ ALONE = 2_000  # people that only one publisher has
 SHARED = (1_000, 2_000, 3_000, 4_000, 5_000)
 ALPHAS = (2, 3, 4, 6, 8, 10)
 OTHERS = 4
-CELL = 40  # rows in a cell of another publisher, at least
-DIFFERENT = 8
 MANY = 50_000
-SELECTIVITY = 0.1
+SELECTIVITY = 0.3
 
 Publication = dict[str, Any]
+
+
+class Way(NamedTuple):
+    """How another publisher releases: least rows of a cell, and different values in a group; 0 for all there are."""
+
+    cell: int
+    different: int
+
+
+FOUR, TEN, PLAIN = Way(12, 4), Way(100, 10), Way(12, 0)
 
 
 @dataclass(frozen=True)
@@ -47,11 +55,11 @@ class Five:
     policy: Policy
     points: Points
 
-    def other(self, name: str, rows: Rows, *, is_even: bool) -> Publication:
+    def other(self, name: str, rows: Rows, way: Way) -> Publication:
         """What another publisher releases of these rows."""
         width = np.maximum(1, np.ptp(self.points[rows, :-1], axis=0))
         groups = []
-        for part in cut(self.points[:, :-1], rows, CELL, width):
+        for part in cut(self.points[:, :-1], rows, way.cell, width):
             box = self.points[part, :-1]
             region = {
                 a.name: {"min": low, "max": high}
@@ -62,7 +70,8 @@ class Five:
                 )
             }
             counts = np.bincount(self.points[part, -1])
-            for shown in _evenly(counts) if is_even else [{v: int(counts[v]) for v in np.flatnonzero(counts).tolist()}]:
+            whole = {value: int(counts[value]) for value in np.flatnonzero(counts).tolist()}
+            for shown in _evenly(counts, way.different) if way.different else [whole]:
                 labels = {self.policy.sensitive.hierarchy.leaves[value]: times for value, times in shown.items()}
                 groups.append({"region": region, "sensitive": labels})
         return {"op": "external", "publisher": name, "groups": groups}
@@ -98,12 +107,12 @@ class Five:
         return attacker.attack(((people[name], shown[name]) for name in people), table)
 
 
-def _evenly(counts: Rows) -> Iterator[dict[int, int]]:
+def _evenly(counts: Rows, different: int) -> Iterator[dict[int, int]]:
     """Groups of so many different values, the most frequent first, as long as there are enough."""
     left = counts.copy()
     while True:
-        values = np.argsort(-left, kind="stable")[:DIFFERENT]
-        if len(values) < DIFFERENT or left[values[-1]] == 0:
+        values = np.argsort(-left, kind="stable")[:different]
+        if len(values) < different or left[values[-1]] == 0:
             return
         left[values] -= 1
         yield dict.fromkeys(values.tolist(), 1)
@@ -117,14 +126,14 @@ def load_five() -> Five:
     return Five(policy, adult.points[:, [*places, -1]])
 
 
-def beside(five: Five, u: int, alpha: int, queries: tuple[Query, ...], *, is_even: bool) -> Figures:
+def beside(five: Five, u: int, alpha: int, queries: tuple[Query, ...], way: Way) -> Figures:
     """One release beside four others that share u people each with it."""
     order = np.random.default_rng(SEED).permutation(len(five.points))
     alone, shared = order[: 5 * ALONE].reshape(5, ALONE), order[5 * ALONE :]
     theirs = [np.concatenate([alone[at], shared[at * u : (at + 1) * u]]) for at in range(OTHERS)]
     ours = np.concatenate([alone[OTHERS], shared[: OTHERS * u]])
     policy = replace(five.policy, overlap=alpha)
-    publications = [five.other(f"q{at}", rows, is_even=is_even) for at, rows in enumerate(theirs)]
+    publications = [five.other(f"q{at}", rows, way) for at, rows in enumerate(theirs)]
     found: Figures = {"u": u, "alpha": alpha, "rows": len(ours)}
     truth = truth_of(policy, [(tuple(codes[:-1]), (codes[-1],)) for codes in five.points[ours].tolist()])
     for name, known in (("without", []), ("with", publications)):
@@ -145,12 +154,10 @@ def beside(five: Five, u: int, alpha: int, queries: tuple[Query, ...], *, is_eve
     return found
 
 
-def many(five: Five, rows: int, *, is_even: bool) -> Figures:
+def many(five: Five, rows: int, way: Way) -> Figures:
     """As many rows as in each of four other tables, drawn with replacement: the seconds with and without them."""
     random = np.random.default_rng(SEED)
-    publications = [
-        five.other(f"q{at}", random.integers(0, len(five.points), rows), is_even=is_even) for at in range(OTHERS)
-    ]
+    publications = [five.other(f"q{at}", random.integers(0, len(five.points), rows), way) for at in range(OTHERS)]
     ours = random.integers(0, len(five.points), rows)
     without = min(five.release(ours, five.policy, [])[1] for _ in range(2))
     beside_them = min(five.release(ours, five.policy, publications)[1] for _ in range(2))
@@ -164,11 +171,11 @@ def experiment(watch: Watcher, *, quick: bool = False) -> Figures:
     shared, alphas = ((1_000,), (2, 4)) if quick else (SHARED, ALPHAS)
     queries = draw_queries(five.policy, count=50 if quick else 1_000, selectivity=SELECTIVITY)
     found: Figures = {}
-    for kind, is_even in (("even", True), ("plain", False)):
+    for kind, by_u, by_alpha in (("even", FOUR, TEN), ("plain", PLAIN, PLAIN)):
         watch(f"others {kind}: {len(shared) + len(alphas)} releases")
         found[kind] = {
-            "by_u": [beside(five, u, 2, queries, is_even=is_even) for u in shared],
-            "by_alpha": [beside(five, SHARED[0], alpha, queries, is_even=is_even) for alpha in alphas],
-            "many": many(five, 2_000 if quick else MANY, is_even=is_even),
+            "by_u": [beside(five, u, 2, queries, by_u) for u in shared],
+            "by_alpha": [beside(five, SHARED[0], alpha, queries, by_alpha) for alpha in alphas],
+            "many": many(five, 2_000 if quick else MANY, by_u),
         }
     return found

@@ -260,9 +260,10 @@ def show_baig(figures: Figures) -> Shown:
         "with   ": ("seconds_with", ".2f"),
     }
     rows = [
-        {"others": label, **found}
+        {"others": f"{label}, {groups}" if kind == "even" else label, **found}
         for kind, label in kinds.items()
-        for found in (*figures[kind]["by_u"], *figures[kind]["by_alpha"])
+        for by, groups in (("by_u", "groups of 4"), ("by_alpha", "groups of 10"))
+        for found in figures[kind][by]
     ]
     speed = {
         "others": ("others", ""),
