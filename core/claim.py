@@ -2,6 +2,10 @@
 
 Without a guard the promise is about each protected value (G2), with a guard about all leaves under its node together
 (G4), with the empty guard about nothing. Either way: survival so far, times (1 - w/n), stays at or above 1 - bound.
+
+People without a guard are looked at together: by leaf, the smallest survival among them and the largest ratio asked
+for say it for all (`Means`), so a check costs a few passes over the leaves, however many people there are. It is done
+in floats; where a float comes near the bound, exact fractions decide, person by person.
 """
 
 import math
@@ -13,12 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from core.guard import EMPTY
-from core.ledger import UNTOUCHED, Account, Ledger, Weight, weights
+from core.ledger import NEAR, Account, Accounts, Ledger, open_leaves, weight_of
 from core.policy import Policy
 from core.pool import Pool
-from core.strategy import hard_minimum, required_ratio
+from core.strategy import Floats, hard_minima, hard_minimum, required_ratio, required_ratios
+from core.tree import Rows
 
 Raised = Mapping[int, Mapping[int, int]]  # unit -> leaf -> the node it is shown as
+
+ROUNDING = 1e-12  # relative; what floats may be off by where nothing depends on it
+UNPAYABLE = 1e300  # a ratio nobody can have, and which times 0 is still 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +48,11 @@ class Claim:
 
 
 class Standing(NamedTuple):
-    """How a group stands: its people less the "*" it shows, and w(s, G) of every leaf it may show."""
+    """How a group stands: its people less the "*" it shows, what it shows by node, and w(s, G) of every leaf."""
 
     left: int
-    weights: Mapping[int, Weight]
+    shown: Mapping[int, int]
+    weights: Floats
 
     @property
     def people(self) -> int:
@@ -51,19 +60,47 @@ class Standing(NamedTuple):
         return max(1, self.left)
 
 
+class Means(NamedTuple):
+    """What people can afford together: by leaf, smallest survival and largest ratio of those without a guard."""
+
+    survival: Floats
+    ratio: Floats
+    has_unguarded: bool
+    guarded: list[int]
+
+    def joined_by(self, other: "Means") -> "Means":
+        """What they can afford with more people."""
+        guarded = [*self.guarded, *other.guarded]
+        if not (self.has_unguarded and other.has_unguarded):
+            either = other if other.has_unguarded else self
+            return Means(either.survival, either.ratio, either.has_unguarded, guarded)
+        survival, ratio = np.minimum(self.survival, other.survival), np.maximum(self.ratio, other.ratio)
+        return Means(survival, ratio, True, guarded)
+
+
+class _Paid(NamedTuple):
+    """The protected leaves one person has paid for, what is left of each, and the ratio the strategy asks for it."""
+
+    leaf: Rows
+    survival: Floats
+    ratio: Floats
+
+
 class Claims:
     """The claims of a pool's units, worked out as they are asked for."""
 
-    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy) -> None:
+    def __init__(self, pool: Pool, ledger: Ledger, paid: Accounts, policy: Policy) -> None:
         self._pool, self._ledger, self._policy = pool, ledger, policy
         self._hierarchy, self._open = policy.sensitive.hierarchy, policy.sensitive.open
         self.leaves, self.permanent = len(self._hierarchy.leaves), sorted(policy.sensitive.permanent)
-        self._l: Weight = int(policy.l) if policy.l == int(policy.l) else Fraction(policy.l)
+        self._is_open = open_leaves(policy)
         self._bound = 1 / Fraction(policy.l)
+        self._floor = 1 - 1 / policy.l
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
-        self._has_paid = np.zeros(len(pool), dtype=bool)
-        self._has_paid[pool.exposed] = True
-        self._accounts: dict[int, dict[int, Account]] = {}
+        self._accounts = paid
+        self._bounds: list[int] = np.searchsorted(paid.person, np.arange(len(pool) + 1)).tolist()
+        self._paid: dict[int, _Paid] = {}
+        self._guarded: dict[int, Account] = {}
         self._claims: dict[tuple[int, bool], Claim] = {}
 
     def target(self, unit: int) -> Claim:
@@ -76,149 +113,198 @@ class Claims:
 
     def standing(self, members: list[int], raised: Raised) -> Standing:
         """What a group of these people shows, with values raised so."""
-        shown = self._shown(members, raised)
-        return Standing(len(members) - shown.get(0, 0), weights(shown.items(), self._hierarchy))
+        return self._standing(0, {}, np.zeros(len(self._is_open)), members, raised)
+
+    def standing_of(self, people: int, shown: Mapping[int, int]) -> Standing:
+        """A group of so many people that shows these leaves so often, some of them perhaps nobody's (G5)."""
+        weights = np.zeros(len(self._is_open))
+        weights[list(shown)] = list(shown.values())
+        return Standing(people, {self._hierarchy.leaf_node[leaf]: count for leaf, count in shown.items()}, weights)
 
     def standing_with(self, before: Standing, newcomer: int, raised: Raised) -> Standing:
         """The same with one more person, where nobody else's values are raised for it."""
-        shown = self._shown([newcomer], raised)
-        found = dict(before.weights)
-        for leaf, weight in weights(shown.items(), self._hierarchy).items():
-            found[leaf] = found.get(leaf, 0) + weight
-        return Standing(before.left + 1 - shown.get(0, 0), found)
+        return self._standing(before.left, before.shown, before.weights.copy(), [newcomer], raised)
+
+    def standing_lifted(self, group: Standing, node: int) -> Standing:
+        """The same with everything under a node shown as that node."""
+        first, last = self._hierarchy.first[node], self._hierarchy.last[node]
+        shown, weights = dict(group.shown), group.weights.copy()
+        beneath = [other for other in shown if node < other and first <= self._hierarchy.first[other] < last]
+        shown[node] = shown.get(node, 0) + sum(shown.pop(other) for other in beneath)
+        weights[first:last] = 0
+        while node > 0:  # what weighs on them now is the node itself, and whatever may be shown above it
+            weights[first:last] += shown.get(node, 0) / (self._hierarchy.last[node] - self._hierarchy.first[node])
+            node = self._hierarchy.parent[node]
+        return Standing(group.left, shown, weights)
+
+    def means(self, units: Iterable[int]) -> Means:
+        """What these people can afford together."""
+        leaves, guarded, has_unguarded = len(self._is_open), [], False
+        lowest, largest = np.ones(leaves), np.full(leaves, self.target_base)
+        for unit in units:
+            guard = self._pool.guards[unit]
+            if guard is not None:
+                if guard.node != EMPTY:
+                    guarded.append(unit)
+                continue
+            has_unguarded = True
+            if self._has_paid(unit):
+                leaf, survival, ratio = self._paid_by(unit)
+                lowest[leaf] = np.minimum(lowest[leaf], survival)
+                largest[leaf] = np.maximum(largest[leaf], ratio)
+        return Means(lowest, largest, has_unguarded, guarded)
 
     def wrong(self, members: list[int], raised: Raised) -> int | None:
         """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact."""
         return self.wrong_in(members, self.standing(members, raised), is_planned=False)
 
-    def wrong_in(self, members: Sequence[int], group: Standing, is_planned: bool) -> int | None:
+    def wrong_in(self, members: list[int], group: Standing, is_planned: bool) -> int | None:
         """The same for a group that shows more than its people do; also held to the strategy's target if planned."""
-        return self._breaks_any(members, group.weights, group, is_planned)
+        return self._breaks_any(members, self.means(members), np.flatnonzero(group.weights), group, is_planned)
 
     def wrong_with(
-        self, members: list[int], newcomer: int, before: Standing, after: Standing, is_planned: bool
+        self,
+        members: list[int],
+        means: Means,
+        newcomer: int,
+        own: Means,
+        before: Standing,
+        after: Standing,
+        is_planned: bool,
     ) -> int | None:
-        """The same for people who are content with how their group stood before a newcomer.
+        """The same for people who are content with how their group stood before a newcomer with means of its own.
 
         Only what the newcomer makes worse is looked at. There members are also held to the strategy's target, so that
         nobody pays more for somebody else's joining than planned, and so is the newcomer if `is_planned`. An offending
         leaf that the newcomer made worse comes first.
         """
-        had, people = before.weights, before.people
-        worse = {leaf: w for leaf, w in after.weights.items() if w * people > had.get(leaf, 0) * after.people}
-        leaf = self._breaks_any([newcomer], worse, after, is_planned)
+        leaves = np.flatnonzero(after.weights)
+        now, had = after.weights[leaves] * before.people, before.weights[leaves] * after.people
+        is_worse = now > had * (1 + ROUNDING)
+        worse, alike = leaves[is_worse], leaves[~is_worse & (now > had * (1 - ROUNDING))]
+        leaf = self._breaks_any([newcomer], own, worse, after, is_planned)
         if leaf is None:
-            leaf = self._breaks_any(members, worse, after, is_planned=True)
+            leaf = self._breaks_any(members, means, worse, after, is_planned=True)
         if leaf is None:
-            leaf = self._breaks_any([newcomer], after.weights, after, is_planned)
+            leaf = self._breaks_any([newcomer], own, leaves, after, is_planned)
+        if leaf is None:  # what floats cannot tell from worse
+            leaf = self._breaks_any(members, means, alike, after, is_planned=False)
         return leaf
 
     def largest_breach(self, members: list[int], raised: Raised) -> float:
         """The largest breach(o, s) of the unguarded people of a group once it is charged."""
         return self.breach_in(members, self.standing(members, raised))
 
-    def breach_in(self, members: Sequence[int], group: Standing) -> float:
+    def breach_in(self, members: list[int], group: Standing) -> float:
         """The same for a group that shows more than its people do."""
-        found = group.weights.items()
-        shares = [(leaf, min(1.0, float(w) / group.people)) for leaf, w in found if leaf not in self._open]
-        largest = 0.0
-        for unit in members if shares else ():
-            if self._pool.guards[unit] is None:
-                if not self._has_paid[unit]:
-                    largest = max(largest, *(share for _, share in shares))
-                    continue
-                accounts = self._accounts_of(unit)
-                for leaf, share in shares:
-                    survival = accounts.get(leaf, UNTOUCHED).survival
-                    largest = max(largest, 1.0 - survival * (1.0 - share))
-        return min(largest, float(self._bound))
+        means = self.means(members)
+        leaf = np.flatnonzero((group.weights > 0) & ~self._is_open)
+        if not means.has_unguarded or not leaf.size:
+            return 0.0
+        after = means.survival[leaf] * (1 - np.minimum(1.0, group.weights[leaf] / group.people))
+        return min(float(1 - after.min()), float(self._bound))
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _shown(self, members: Iterable[int], raised: Raised) -> dict[int, int]:
-        shown: dict[int, int] = {}
-        leaf_node = self._hierarchy.leaf_node
+    def _standing(
+        self, left: int, before: Mapping[int, int], weights: Floats, members: list[int], raised: Raised
+    ) -> Standing:
+        """A group that showed `before` with these weights, which are written into, and more people."""
+        shown = dict(before)
+        leaf_node, stars = self._hierarchy.leaf_node, 0
         for unit in members:
             exceptions = raised.get(unit)
             for leaf in self._pool.sets[unit]:
                 node = leaf_node[leaf] if exceptions is None else exceptions.get(leaf, leaf_node[leaf])
                 shown[node] = shown.get(node, 0) + 1
-        return shown
+                if node == leaf_node[leaf]:
+                    weights[leaf] += 1
+                elif node:
+                    first, last = self._hierarchy.first[node], self._hierarchy.last[node]
+                    weights[first:last] += 1 / (last - first)
+                else:
+                    stars += 1
+        return Standing(left + len(members) - stars, shown, weights)
 
     def _breaks_any(
-        self, units: Iterable[int], looked_at: Mapping[int, Weight], group: Standing, is_planned: bool
+        self, units: Iterable[int], means: Means, looked_at: Rows, group: Standing, is_planned: bool
     ) -> int | None:
-        """The first leaf of `looked_at` that breaks somebody's promise in a group that stands so, or None."""
-        protected = {leaf: weight for leaf, weight in looked_at.items() if leaf not in self._open}
-        fresh = self._breaks_fresh(protected, group.people, is_planned)
+        """The first leaf of `looked_at` that breaks somebody's promise in a group that stands so, or None.
+
+        If planned, also one that asks for more than the strategy would give.
+        """
+        if not looked_at.size:
+            return None
+        if means.has_unguarded:
+            leaf = looked_at[~self._is_open[looked_at]]
+            weight, people = group.weights[leaf], group.people
+            after = means.survival[leaf] * (1 - np.minimum(1.0, weight / people))
+            is_wrong = after < self._floor * (1 - NEAR)
+            if is_planned:
+                is_wrong |= means.ratio[leaf] * weight > people * (1 + ROUNDING)
+            if is_wrong.any():
+                return int(leaf[is_wrong.argmax()])
+            for near in leaf[after <= self._floor * (1 + NEAR)].tolist():
+                if self._is_over(units, near, group):
+                    return int(near)
+        for unit in means.guarded:
+            if (offending := self._breaks_guard(unit, looked_at, group, is_planned)) is not None:
+                return offending
+        return None
+
+    def _is_over(self, units: Iterable[int], leaf: int, group: Standing) -> bool:
+        """Whether one leaf breaks the promise of somebody without a guard, exactly."""
+        weight, run = weight_of(group.shown.items(), self._hierarchy, leaf, leaf + 1), (leaf, leaf + 1)
+        if weight * Fraction(self._policy.l) > group.people:
+            return True  # for anybody; having paid before never makes it easier
         for unit in units:
-            leaf: int | None = None
-            if self._pool.guards[unit] is not None:
-                leaf = self._breaks_guard(unit, looked_at, group, is_planned)
-            elif fresh is not None:
-                return fresh  # having paid before never makes it easier
-            elif self._has_paid[unit]:
-                leaf = self._breaks_account(unit, protected, group.people, is_planned)
-            if leaf is not None:
-                return leaf
-        return None
+            if self._pool.guards[unit] is None and self._has_paid(unit):
+                paid = self._paid_by(unit)
+                for survival in paid.survival[paid.leaf == leaf].tolist():
+                    exposures = self._pool.exposures(unit)
+                    if not self._ledger.can_afford(exposures, run, survival, weight, group.people, self._bound):
+                        return True
+        return False
 
-    def _breaks_fresh(self, protected: Mapping[int, Weight], people: int, is_planned: bool) -> int | None:
-        """The same for anybody without a guard who has paid nothing yet: w/n <= 1/l, which is exact."""
-        limit = self.target_base / (1 + 1e-12) if is_planned else 0.0
-        for leaf, weight in protected.items():
-            if weight * limit > people or weight * self._l > people:
-                return leaf
-        return None
-
-    def _breaks_account(self, unit: int, protected: Mapping[int, Weight], people: int, is_planned: bool) -> int | None:
-        accounts = self._accounts_of(unit)
-        for leaf in protected.keys() & accounts.keys():
-            exposures, run = self._pool.exposures(unit), (leaf, leaf + 1)
-            if self._is_over(accounts[leaf], exposures, run, protected[leaf], people, self._bound, is_planned):
-                return leaf
-        return None
-
-    def _breaks_guard(
-        self, unit: int, looked_at: Mapping[int, Weight], group: Standing, is_planned: bool
-    ) -> int | None:
+    def _breaks_guard(self, unit: int, looked_at: Rows, group: Standing, is_planned: bool) -> int | None:
         guard = self._pool.guards[unit]
         assert guard is not None
-        if guard.node == EMPTY:
-            return None
         run = first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
-        inside = [leaf for leaf in looked_at if first <= leaf < last]
-        if not inside:
+        inside = looked_at[(looked_at >= first) & (looked_at < last)]
+        if not inside.size:
             return None
-        weight = sum((w for leaf, w in group.weights.items() if first <= leaf < last), Fraction(0))
-        exposures = self._pool.exposures(unit)
-        account = self._ledger.account_of(exposures, first, last)
+        weight, account = weight_of(group.shown.items(), self._hierarchy, *run), self._guarded_account(unit)
         bound = self._bound if guard.bound is None else Fraction(guard.bound)
-        is_over = self._is_over(account, exposures, run, weight, group.people, bound, is_planned)
-        return inside[0] if is_over else None
+        is_over = is_planned and (
+            required_ratio(self._policy.strategy, float(1 / bound), *account) * float(weight)
+            > group.people * (1 + ROUNDING)
+        )
+        if not is_over:
+            exposures = self._pool.exposures(unit)
+            is_over = not self._ledger.can_afford(exposures, run, account.survival, weight, group.people, bound)
+        return int(inside[0]) if is_over else None
 
-    def _is_over(
-        self,
-        account: Account,
-        exposures: Sequence[int],
-        leaves: tuple[int, int],
-        weight: Weight,
-        people: int,
-        bound: Fraction,
-        is_planned: bool,
-    ) -> bool:
-        """Whether one more exposure breaks a bound, or, if planned, asks for more than the strategy would give."""
-        if is_planned:
-            ratio = required_ratio(self._policy.strategy, float(1 / bound), *account)
-            if ratio * float(weight) > people * (1 + 1e-12):
-                return True
-        return not self._ledger.can_afford(exposures, leaves, account.survival, weight, people, bound)
+    def _paid_by(self, unit: int) -> _Paid:
+        paid = self._paid.get(unit)
+        if paid is None:
+            mine, accounts = slice(self._bounds[unit], self._bounds[unit + 1]), self._accounts
+            survival, exposures = accounts.survival[mine], accounts.exposures[mine]
+            ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures)
+            paid = self._paid[unit] = _Paid(accounts.leaf[mine], survival, np.minimum(ratio, UNPAYABLE))
+        return paid
 
-    def _accounts_of(self, unit: int) -> dict[int, Account]:
-        accounts = self._accounts.get(unit)
-        if accounts is None:
-            accounts = self._accounts[unit] = self._ledger.accounts(self._pool.exposures(unit))
-        return accounts
+    def _has_paid(self, unit: int) -> bool:
+        return self._bounds[unit] < self._bounds[unit + 1]
+
+    def _guarded_account(self, unit: int) -> Account:
+        """The account of a unit for all the leaves under its guard."""
+        account = self._guarded.get(unit)
+        if account is None:
+            guard = self._pool.guards[unit]
+            assert guard is not None
+            run = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
+            account = self._guarded[unit] = self._ledger.account_of(self._pool.exposures(unit), *run)
+        return account
 
     def _claim(self, unit: int, is_hard: bool) -> Claim:
         kept = self._claims.get((unit, is_hard))
@@ -227,36 +313,32 @@ class Claims:
             self._claims[unit, is_hard] = kept
         return kept
 
-    def _ratio(self, l: float, account: Account, is_hard: bool) -> float:
-        if is_hard:
-            return hard_minimum(l, account.survival)
-        return required_ratio(self._policy.strategy, l, *account)
-
     def _work_out(self, unit: int, is_hard: bool) -> Claim:
         values, guard, policy = self._pool.sets[unit], self._pool.guards[unit], self._policy
-        base = self._ratio(policy.l, UNTOUCHED, is_hard)
+        base = hard_minimum(policy.l, 1.0) if is_hard else self.target_base
         protected = tuple(leaf for leaf in values if leaf not in self._open)
         if guard is None:
-            ratio = {}
-            for leaf, account in self._accounts_of(unit).items():
-                asked = self._ratio(policy.l, account, is_hard)
-                if asked > base:
-                    ratio[leaf] = asked
-            starred = {leaf: 0 for leaf in protected if math.isinf(ratio.get(leaf, 0.0))}
+            ratio: dict[int, float] = {}
+            if self._has_paid(unit):
+                paid = self._paid_by(unit)
+                asked = hard_minima(policy.l, paid.survival) if is_hard else paid.ratio
+                is_more = asked > base
+                ratio = dict(zip(paid.leaf[is_more].tolist(), asked[is_more].tolist(), strict=True))
+            starred = {leaf: 0 for leaf in protected if ratio.get(leaf, 0.0) >= UNPAYABLE}
             shown = tuple(leaf for leaf in values if leaf not in starred)
             alone = max((ratio.get(leaf, base) for leaf in protected if leaf not in starred), default=0.0)
             return Claim(shown, starred, protected, base, ratio, (), False, alone)
         if guard.node == EMPTY:
             return Claim(values, {}, protected, base, {}, (), True, 0.0)
         first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
-        bound = 1 / policy.l if guard.bound is None else guard.bound
-        asked = self._ratio(1 / bound, self._ledger.account_of(self._pool.exposures(unit), first, last), is_hard)
+        l, account = policy.l if guard.bound is None else 1 / guard.bound, self._guarded_account(unit)
+        least = hard_minimum(l, account.survival) if is_hard else required_ratio(policy.strategy, l, *account)
         inside = tuple(leaf for leaf in values if first <= leaf < last)
-        starred = dict.fromkeys(inside, 0) if math.isinf(asked) else {}
+        starred = dict.fromkeys(inside, 0) if math.isinf(least) else {}
         shown = tuple(leaf for leaf in values if leaf not in starred)
-        alone = 0.0 if starred else asked * len(inside)
+        alone = 0.0 if starred else least * len(inside)
         hidden = tuple(dict.fromkeys((*protected, *inside)))
-        return Claim(shown, starred, hidden, base, {}, ((first, last, asked),), True, alone)
+        return Claim(shown, starred, hidden, base, {}, ((first, last, least),), True, alone)
 
 
 def _barred(claim: Claim, barred: Sequence[int]) -> Claim:

@@ -17,11 +17,12 @@ group is kept only if no promise is broken in `Claims.wrong`, which is exact.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.claim import Claim, Claims, Standing
+from core.claim import ROUNDING, Claim, Claims, Means, Standing
 from core.ledger import Ledger
 from core.policy import Policy
 from core.pool import Pool
@@ -34,6 +35,7 @@ LEAST_AHEAD = 8  # how far that shrinks where one unit after the other finds nob
 NEIGHBOURS = 12  # groups a stuck unit tries to join as it is
 LIFTING = 3  # groups it tries to join with values raised
 REACH = 96  # units to each side among which it looks for them
+KEPT_IN_MIND = 256  # groups whose standing is remembered: it is as long as the list of values
 
 
 @dataclass
@@ -49,10 +51,12 @@ class Formation:
 
 def form_groups(pool: Pool, ledger: Ledger, policy: Policy, spare: Mapping[int, int]) -> Formation:
     """Group the pool, which stands in sweep order; `spare` says how many rows each cell can do without."""
+    paid = ledger.accounts(pool.exposed, pool.exposed_to)
     looked_at = _near_guards(pool, policy)
     looked_at[list(pool.barred)] = True
-    dealt = spread(pool, ledger, policy, looked_at)
-    return _Sweep(pool, ledger, policy, dealt.group, dealt.breach).run(dict(spare))
+    dealt = spread(pool, paid, policy, looked_at)
+    claims = Claims(pool, ledger, paid, policy)
+    return _Sweep(pool, claims, policy, dealt.group, dealt.breach).run(dict(spare))
 
 
 def _near_guards(pool: Pool, policy: Policy) -> NDArray[np.bool_]:
@@ -81,16 +85,25 @@ class _Draft:
     has_unguarded: bool = False
 
 
+class _Join(NamedTuple):
+    """How a unit could join a group: what more is lost, its own values raised so, the nodes lifted for everybody."""
+
+    loss: float
+    group: int
+    own: dict[int, int]
+    lifted: list[int]
+    after: Standing
+
+
 class _Sweep:
-    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy, group: Rows, breach: Floats) -> None:
-        self._pool, self._policy, self._ledger = pool, policy, ledger
+    def __init__(self, pool: Pool, claims: Claims, policy: Policy, group: Rows, breach: Floats) -> None:
+        self._pool, self._policy, self._claims = pool, policy, claims
         self._hierarchy = policy.sensitive.hierarchy
-        self._claims = Claims(pool, ledger, policy)
         self._group, self._groups, self._breach = group, len(breach), breach
         order = np.argsort(group, kind="stable")
         self._order, self._bounds = order, np.searchsorted(group[order], np.arange(len(breach) + 1))
         self._members: dict[int, list[int]] = {}
-        self._standings: dict[int, Standing] = {}
+        self._looks: dict[int, tuple[Standing, Means]] = {}
         self._raised: dict[int, dict[int, int]] = {}
         self._touched: set[int] = set()  # groups formed or joined here
 
@@ -142,7 +155,7 @@ class _Sweep:
                 taken.append(here)
                 following[before] = here = following[here]
             is_large = is_hard or draft.people >= enough or not draft.required
-            if is_large and draft.required <= draft.people * (1 + 1e-12) and self._are_kept(draft.members):
+            if is_large and draft.required <= draft.people * (1 + ROUNDING) and self._are_kept(draft.members):
                 self._keep(draft.members)
                 head, ahead = following[head], LOOK_AHEAD
                 continue
@@ -194,58 +207,77 @@ class _Sweep:
 
     def _place(self, unit: int, is_raising: bool) -> bool:
         """Put a unit into the neighbouring group where that loses least; false if there is none."""
-        best: tuple[float, int, dict[int, dict[int, int]]] | None = None
+        own, best = self._claims.means([unit]), None
         for group in self._neighbours(unit, LIFTING if is_raising else NEIGHBOURS):
             if not is_raising and self._has_no_room(group, unit):
                 continue
-            members = self._members_of(group)
-            change = self._raising(unit, group, members, is_raising)
-            if change is None:
-                continue
-            loss = sum(self._loss(node) for raised in change.values() for node in raised.values())
-            loss -= sum(self._loss(node) for m in members for node in self._raised.get(m, {}).values())
-            if best is None or loss < best[0]:
-                best = (loss, group, change)
-            if not loss:
-                break
+            join = self._join(unit, own, group, is_raising)
+            if join is not None and (best is None or join.loss < best.loss):
+                best = join
+                if not join.loss:
+                    break
         if best is None:
             return False
-        _, group, change = best
-        self._raised.update(change)
-        self._members_of(group).append(unit)
-        self._standings.pop(group, None)
-        self._group[unit] = group
-        self._touched.add(group)
+        members = self._members_of(best.group)
+        for member in members if best.lifted else ():
+            self._raise_under(member, best.lifted)
+        if best.own:
+            self._raised[unit] = best.own
+        members.append(unit)
+        _, means = self._look_at(best.group)
+        self._looks[best.group] = best.after, means.joined_by(own)
+        self._group[unit] = best.group
+        self._touched.add(best.group)
         return True
 
-    def _raising(self, unit: int, group: int, members: list[int], is_raising: bool) -> dict[int, dict[int, int]] | None:
-        """How values must be raised for a unit to join these people, None if it cannot; {} for not at all."""
-        claim = self._claims.target(unit)
-        everyone = [*members, unit]
-        change = {member: self._raised[member] for member in members if member in self._raised}
-        lifted = {node for raised in change.values() for node in raised.values() if node}
-        under = {leaf: node for leaf in claim.shown for node in lifted if self._covers(node, leaf)}
+    def _join(self, unit: int, mine: Means, group: int, is_raising: bool) -> _Join | None:
+        """How values must be raised for a unit to join a group, None if it cannot."""
+        claim, members = self._claims.target(unit), self._members_of(group)
+        before, means = self._look_at(group)
+        raised = [node for node in before.shown if node and not self._is_leaf(node)]
+        under = {leaf: node for leaf in claim.shown for node in raised if self._covers(node, leaf)}
         if under and not is_raising:
             return None
-        if under or claim.starred:
-            change[unit] = {**under, **claim.starred}
-        before = self._standing_of(group, members)
-        start = dict(change)
-        after = self._claims.standing_with(before, unit, change)
-        while (wrong := self._claims.wrong_with(members, unit, before, after, is_planned=not is_raising)) is not None:
-            leaf = self._offender(unit, wrong, change.get(unit, {})) if is_raising else None
+        start = own = {**under, **claim.starred}
+        lifted: list[int] = []
+        after = self._claims.standing_with(before, unit, {unit: own})
+        while (
+            wrong := self._claims.wrong_with(members, means, unit, mine, before, after, is_planned=not is_raising)
+        ) is not None:
+            leaf = self._offender(unit, wrong, own) if is_raising else None
             if leaf is None:
                 return None
-            if not self._lift(everyone, unit, leaf, change):  # nothing but "*" is left for it: begin again with that
-                change = start = {**start, unit: {**start.get(unit, {}), leaf: 0}}
-            after = self._claims.standing(everyone, change)
-        return change
+            above = self._above(own.get(leaf, self._hierarchy.leaf_node[leaf]))
+            if above is None:  # nothing but "*" is left for it: begin again with that
+                start = own = {**start, leaf: 0}
+                lifted = []
+                after = self._claims.standing_with(before, unit, {unit: own})
+            else:
+                lifted.append(above)
+                own = own | {leaf: above for leaf in claim.shown if own.get(leaf) != 0 and self._covers(above, leaf)}
+                after = self._claims.standing_lifted(after, above)
+        loss = self._losses(after.shown) - self._losses(before.shown)
+        return _Join(loss, group, own, lifted, after)
 
-    def _standing_of(self, group: int, members: list[int]) -> Standing:
-        standing = self._standings.get(group)
-        if standing is None:
-            standing = self._standings[group] = self._claims.standing(members, self._raised)
-        return standing
+    def _raise_under(self, member: int, lifted: list[int]) -> None:
+        """Raise a member's values to the nodes that were lifted over them, but for those that are "*"."""
+        raised = dict(self._raised.get(member, {}))
+        for node in lifted:
+            for leaf in self._pool.sets[member]:
+                if raised.get(leaf) != 0 and self._covers(node, leaf):
+                    raised[leaf] = node
+        if raised:
+            self._raised[member] = raised
+
+    def _look_at(self, group: int) -> tuple[Standing, Means]:
+        """How a group stands and what its people can afford; kept for the next neighbours, who will ask again."""
+        look = self._looks.get(group)
+        if look is None:
+            if len(self._looks) >= KEPT_IN_MIND:
+                self._looks.clear()
+            members = self._members_of(group)
+            look = self._looks[group] = self._claims.standing(members, self._raised), self._claims.means(members)
+        return look
 
     def _offender(self, unit: int, wrong: int, own: Mapping[int, int]) -> int | None:
         """The unit's own value that is to blame for an offending leaf, None if it is somebody else's."""
@@ -255,23 +287,19 @@ class _Sweep:
                 return leaf
         return None
 
-    def _lift(self, everyone: list[int], unit: int, leaf: int, change: dict[int, dict[int, int]]) -> bool:
-        """Raise a value by one level, and with it all that is beneath the new node; false if only the root is above.
+    def _above(self, node: int) -> int | None:
+        """The node one level up, to which it and all that is beneath is raised; None if only the root is above.
 
         Nothing is raised to a node above a permanent value: that a permanent value may be there is for G3 to say.
         """
-        parent = self._hierarchy.parent[change.get(unit, {}).get(leaf, self._hierarchy.leaf_node[leaf])]
+        parent = self._hierarchy.parent[node]
         first, last = self._hierarchy.first[parent], self._hierarchy.last[parent]
         if parent == 0 or any(first <= permanent < last for permanent in self._policy.sensitive.permanent):
-            return False
-        for member in everyone:
-            raised = change.get(member, {})
-            lifted = {
-                value: parent for value in self._pool.sets[member] if first <= value < last and raised.get(value) != 0
-            }
-            if lifted:
-                change[member] = {**raised, **lifted}
-        return True
+            return None
+        return parent
+
+    def _is_leaf(self, node: int) -> bool:
+        return self._hierarchy.leaf_node[self._hierarchy.first[node]] == node
 
     def _covers(self, node: int, leaf: int) -> bool:
         return node > 0 and self._hierarchy.first[node] <= leaf < self._hierarchy.last[node]
@@ -281,27 +309,28 @@ class _Sweep:
         leaves = self._hierarchy.last[node] - self._hierarchy.first[node]
         return (leaves - 1) / len(self._hierarchy.leaves)
 
+    def _losses(self, shown: Mapping[int, int]) -> float:
+        return sum(count * self._loss(node) for node, count in shown.items())
+
     def _has_no_room(self, group: int, unit: int) -> bool:
         """Whether a group already shows one of a unit's values too often for anybody: a quick no, before looking."""
-        standing = self._standing_of(group, self._members_of(group))
-        people, found = standing.people, standing.weights
-        protected = (leaf for leaf in self._claims.target(unit).shown if leaf not in self._policy.sensitive.open)
-        return any(
-            (found.get(leaf, 0) + 1) * self._claims.target_base > (people + 1) * (1 + 1e-12) for leaf in protected
-        )
+        standing, _ = self._look_at(group)
+        room = (standing.people + 1) * (1 + ROUNDING) / self._claims.target_base - 1
+        is_open = self._policy.sensitive.open
+        return any(standing.weights[leaf] > room for leaf in self._claims.target(unit).shown if leaf not in is_open)
 
     def _neighbours(self, unit: int, most: int) -> Iterator[int]:
         """The nearest groups in the tree's order, nearest first."""
-        seen: set[int] = set()
+        first, seen = max(0, unit - REACH), set[int]()
+        around: list[int] = self._group[first : unit + REACH + 1].tolist()
+        here = unit - first
         for distance in range(1, REACH + 1):
-            for other in (unit - distance, unit + distance):
-                if 0 <= other < len(self._group):
-                    group = int(self._group[other])
-                    if group != ALONE and group not in seen:
-                        seen.add(group)
-                        yield group
-                        if len(seen) == most:
-                            return
+            for other in (here - distance, here + distance):
+                if 0 <= other < len(around) and around[other] != ALONE and around[other] not in seen:
+                    seen.add(around[other])
+                    yield around[other]
+                    if len(seen) == most:
+                        return
 
     # -- keeping ------------------------------------------------------------------------------------------------
 

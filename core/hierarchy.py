@@ -3,8 +3,8 @@
 Layout. Nodes are numbered depth-first, parents before children, the root "*" being node 0; children stand in the order
 in which the file first names them. Leaves are numbered from 0 in the same walk, so that every node covers a
 contiguous run [first, last) of leaf codes: "is s below v" is two comparisons, and a region of a category attribute is a
-run like any other interval. `cuts` and `fewest_labels` are memoised per run; there are few runs, since regions are only
-ever nodes or runs of siblings.
+run like any other interval. `fewest_labels` is memoised per run; there are few runs, since regions are only ever nodes
+or runs of siblings.
 """
 
 import csv
@@ -33,8 +33,8 @@ class Hierarchy:
     node_of: dict[str, int] = field(compare=False, repr=False)
     leaf_node: tuple[int, ...] = field(compare=False, repr=False)  # by leaf code
     _children: tuple[tuple[int, ...], ...] = field(compare=False, repr=False)
-    _cuts: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
     _fewest: dict[tuple[int, int], tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _parting: list[int] = field(default_factory=list, compare=False, repr=False)
 
     def children(self, node: int) -> tuple[int, ...]:
         return self._children[node]
@@ -50,17 +50,22 @@ class Hierarchy:
                 return node
             node = children[below]
 
-    def cuts(self, lo: int, hi: int) -> tuple[int, ...]:
-        """Where the leaf run [lo, hi) may be cut: between the children of the smallest node that covers it.
+    def parting_depths(self) -> list[int]:
+        """For each leaf code but the first, the depth of the lowest node above both it and the one before; 0 there.
 
-        So whatever is cut from the whole domain down is always one node or a run of siblings.
+        A run may be cut where its leaves part highest: between the children of the smallest node that covers it. So
+        whatever is cut from the whole domain down is one node or a run of siblings. Worked out once.
         """
-        known = self._cuts.get((lo, hi))
-        if known is None:
-            children = self._children[self.covering(lo, hi)]
-            known = tuple(self.first[child] for child in children if lo < self.first[child] < hi)
-            self._cuts[lo, hi] = known
-        return known
+        if not self._parting:
+            depth = [0] * len(self.labels)
+            found = [0] * len(self.leaves)
+            for node, children in enumerate(self._children):
+                for child in children:
+                    depth[child] = depth[node] + 1
+                for child in children[1:]:
+                    found[self.first[child]] = depth[node]
+            self._parting.extend(found)
+        return self._parting
 
     def fewest_labels(self, lo: int, hi: int) -> tuple[str, ...]:
         """The fewest labels that say exactly [lo, hi), highest first, in the hierarchy's order."""

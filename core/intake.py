@@ -15,9 +15,11 @@ So an insert and a delete in one window come to REGISTER: no record, but registe
 and REGISTER or DEREGISTERED may stand for somebody who was present at the start. Whether a person *changed* (there and
 back is no change) is for the plan to say, which knows the record at the start.
 
-This is the hot path of ingest, a few microseconds an event, and nothing is raised. A rejected event leaves no trace.
+This is the hot path of ingest, a microsecond or two an event, and nothing is raised. A rejected event leaves no trace.
+`take` reads an event and judges it; whoever has read one already says `insert`, `update` or `delete`.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.event import Reason, Reject, ReleaseRequest, parse_release, read_op, wrong_fields, wrong_id
@@ -37,14 +39,16 @@ __all__ = [
     "Delta",
     "Intake",
     "ReleaseRequest",
+    "overlay",
     "parse_release",
 ]
 
 # (kind, qid, values, offsets, guard): values are sorted distinct leaf codes; offsets are those of every accepted event
 # of this window about someone whose home was not settled at its start (unknown to the roster, or in `unsettled`), else
 # None; guard is what they last asked for in this window (see `core/guard.py`), None if nothing: then an older wish
-# stands, as it does through delete and insert.
-Delta = tuple[int, tuple[Any, ...] | None, tuple[int, ...] | None, tuple[int, ...] | None, Wish | None]
+# stands, as it does through delete and insert. Several offsets are a list that grows in place: somebody new may have
+# very many events in one window.
+Delta = tuple[int, tuple[Any, ...] | None, tuple[int, ...] | None, Sequence[int] | None, Wish | None]
 
 PATCH: Final = 0
 PUT: Final = 1
@@ -66,15 +70,16 @@ class Intake:
     """
 
     __slots__ = (
+        "_grown",
         "_handlers",
-        "_policy",
         "_read_patch",
         "_read_qid",
         "_read_values",
-        "_unchanged",
         "accepted",
+        "policy",
         "roster",
         "touched",
+        "unchanged",
         "unsettled",
         "window",
     )
@@ -83,9 +88,9 @@ class Intake:
         self, policy: Policy, roster: dict[str, int], window: dict[str, Delta] | None = None, accepted: int = 0
     ) -> None:
         reader = RecordReader(policy)
-        self._policy = policy
+        self.policy = policy
         self._read_qid, self._read_patch, self._read_values = reader.read_qid, reader.read_patch, reader.read_values
-        self._unchanged = reader.unchanged
+        self.unchanged = reader.unchanged
         self._handlers = {
             "insert": self._insert,
             "update": self._update,
@@ -97,7 +102,8 @@ class Intake:
         self.window: dict[str, Delta] = {} if window is None else window
         self.accepted = accepted  # events of this window
         self.unsettled: set[str] = set()  # known to the roster, but perhaps at home in another partition
-        self.touched: set[str] = set()  # whose delta was made or changed since the last drain
+        self.touched: dict[str, Delta] = {}  # what was made or changed since the last drain
+        self._grown: dict[str, int] = {}  # of the touched, how many of their offsets were drained, if they have several
 
     def take(self, event: object, offset: int = -1) -> Reject | None:
         """Accept an event, or say why not. `offset` is its place in its partition, where it has one."""
@@ -111,31 +117,101 @@ class Intake:
             return handler(event, person, offset)
         return wrong_fields(op, event) or Reject(wrong_id(person) or Reason.EMPTY, op, "id")
 
-    def drain(self) -> set[str]:
-        """The ids touched since the last call."""
-        touched, self.touched = self.touched, set()
+    def drain(self) -> dict[str, Delta]:
+        """The deltas made or changed since the last call. Their offsets are only those that came since, so that a
+        window written down drain by drain, with `overlay`, grows with its events and not with their square.
+        """
+        touched, self.touched = self.touched, {}
+        for person, drained in self._grown.items():
+            kind, qid, values, offsets, guard = self.window[person]
+            assert offsets is not None
+            touched[person] = (kind, qid, values, offsets[drained:], guard)
+        self._grown = {}
         return touched
 
     def cut(self) -> dict[str, Delta]:
         """End the window and return it. The next one begins empty, nothing touched, with the roster as it is."""
         window, self.window = self.window, {}
         self.accepted = 0
-        self.touched = set()
+        self.touched, self._grown = {}, {}
         return window
 
     def check_invariants(self) -> None:
         """Raise AssertionError unless the window is as the module says and agrees with the roster. O(window)."""
-        assert self.touched <= self.window.keys()
+        assert self.touched.keys() <= self.window.keys()
+        assert self._grown.keys() <= self.touched.keys()
         for person, (kind, qid, values, offsets, guard) in self.window.items():
             assert self.roster[person] == STATUS_AFTER[kind]
             assert (qid is not None) == (kind in (PATCH, PUT, REGISTER))
-            assert qid is None or len(qid) == len(self._unchanged)
+            assert qid is None or len(qid) == len(self.unchanged)
             assert qid is None or kind == PATCH or None not in qid
             assert kind in (PATCH, PUT) if values is not None else kind != PUT
             assert values is None or (values and list(values) == sorted(set(values)))
-            is_patch = values is not None or qid != self._unchanged or offsets is not None or guard is not None
+            is_patch = values is not None or qid != self.unchanged or offsets is not None or guard is not None
             assert kind != PATCH or is_patch
             assert offsets is None or (offsets and list(offsets) == sorted(set(offsets)))
+
+    # -- events that are read already ---------------------------------------------------------------------------------
+
+    def insert(
+        self, person: str, qid: tuple[Any, ...], values: tuple[int, ...], guard: Wish | None, offset: int
+    ) -> Reject | None:
+        """Accept somebody's record, or say why not."""
+        status = self.roster.get(person)
+        if status is None:
+            # What `_fold` would do, written out: most of a first load comes through here. Somebody who is in the window
+            # and not in the roster was found to be at home elsewhere in the meantime.
+            delta: Delta = (PUT, qid, values, (offset,) if offset >= 0 else None, guard)
+            if self.window.setdefault(person, delta) is delta:
+                self.touched[person] = delta
+                self.roster[person] = PRESENT
+                self.accepted += 1
+                return None
+        elif status != ABSENT:
+            return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "insert", "id")
+        self._fold(person, PUT, qid, values, status, offset, guard)
+        return None
+
+    def update(
+        self,
+        person: str,
+        qid: tuple[Any, ...],
+        values: tuple[int, ...] | None,
+        guard: Wish | None,
+        offset: int,
+    ) -> Reject | None:
+        """Accept a change of somebody's record, or say why not. `qid` has None where nothing changes."""
+        status = self.roster.get(person)
+        if status != PRESENT:
+            return _not_present("update", status)
+        before = self.window.get(person)
+        if before is not None:
+            kind, before_qid, before_values, _, _ = before
+            assert before_qid is not None
+            if qid is not self.unchanged:
+                qid = tuple([old if new is None else new for new, old in zip(qid, before_qid, strict=True)])
+            else:
+                qid = before_qid
+            self._fold(person, kind, qid, before_values if values is None else values, status, offset, guard)
+        elif values is not None or qid != self.unchanged or guard is not None or person in self.unsettled:
+            self._fold(person, PATCH, qid, values, status, offset, guard)
+        else:
+            self.accepted += 1
+        return None
+
+    def delete(self, person: str, offset: int) -> Reject | None:
+        """Accept that somebody leaves, or say why not."""
+        status = self.roster.get(person)
+        if status != PRESENT:
+            return _not_present("delete", status)
+        before = self.window.get(person)
+        if before is not None and before[0] == PUT:
+            self._fold(person, REGISTER, before[1], None, status, offset)
+        else:
+            self._fold(person, GONE, None, None, status, offset)
+        return None
+
+    # -- reading them -------------------------------------------------------------------------------------------------
 
     def _insert(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
         qid = self._read_qid(event.get("qid"))
@@ -144,29 +220,14 @@ class Intake:
         values = self._read_values(event.get("sensitive"))
         if type(values) is Reject:
             return wrong_fields("insert", event) or values._replace(op="insert")
-        guard: Wish | None = None
-        if len(event) != 4:
-            if wrong := wrong_fields("insert", event):
-                return wrong
-            wish = read_guard(event.get("guard"), self._policy)
-            if isinstance(wish, Reject):
-                return wish._replace(op="insert")
-            guard = wish
-        status = self.roster.get(person)
-        if status is None:  # what `_fold` would do, written out: most of a first load comes through here
-            self.window[person] = (PUT, qid, values, (offset,) if offset >= 0 else None, guard)
-            self.roster[person] = PRESENT
-            self.touched.add(person)
-            self.accepted += 1
-            return None
-        if status != ABSENT:
-            return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "insert", "id")
-        self._fold(person, PUT, qid, values, status, offset, guard)
-        return None
+        guard = None if len(event) == 4 else self._read_guard("insert", event)
+        if isinstance(guard, Reject):
+            return guard
+        return self.insert(person, qid, values, guard, offset)
 
     def _update(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
         known = 2
-        qid: tuple[Any, ...] = self._unchanged
+        qid: tuple[Any, ...] = self.unchanged
         values: tuple[int, ...] | None = None
         if "qid" in event:
             known = 3
@@ -180,44 +241,22 @@ class Intake:
             if type(read) is Reject:
                 return wrong_fields("update", event) or read._replace(op="update")
             values = read
-        guard: Wish | None = None
-        if len(event) != known:
-            if wrong := wrong_fields("update", event):
-                return wrong
-            wish = read_guard(event.get("guard"), self._policy)
-            if isinstance(wish, Reject):
-                return wish._replace(op="update")
-            guard = wish
-        status = self.roster.get(person)
-        if status != PRESENT:
-            return _not_present("update", status)
-        before = self.window.get(person)
-        if before is not None:
-            kind, before_qid, before_values, _, _ = before
-            assert before_qid is not None
-            if qid is not self._unchanged:
-                qid = tuple([old if new is None else new for new, old in zip(qid, before_qid, strict=True)])
-            else:
-                qid = before_qid
-            self._fold(person, kind, qid, before_values if values is None else values, status, offset, guard)
-        elif values is not None or qid != self._unchanged or guard is not None or person in self.unsettled:
-            self._fold(person, PATCH, qid, values, status, offset, guard)
-        else:
-            self.accepted += 1
-        return None
+        guard = None if len(event) == known else self._read_guard("update", event)
+        if isinstance(guard, Reject):
+            return guard
+        return self.update(person, qid, values, guard, offset)
+
+    def _read_guard(self, op: str, event: dict[Any, Any]) -> Wish | Reject | None:
+        """The guard of an event that has more fields than were looked at; none of them may be unknown."""
+        if wrong := wrong_fields(op, event):
+            return wrong
+        wish = read_guard(event.get("guard"), self.policy)
+        return wish._replace(op=op) if isinstance(wish, Reject) else wish
 
     def _delete(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
         if len(event) != 2 and (wrong := wrong_fields("delete", event)):
             return wrong
-        status = self.roster.get(person)
-        if status != PRESENT:
-            return _not_present("delete", status)
-        before = self.window.get(person)
-        if before is not None and before[0] == PUT:
-            self._fold(person, REGISTER, before[1], None, status, offset)
-        else:
-            self._fold(person, GONE, None, None, status, offset)
-        return None
+        return self.delete(person, offset)
 
     def _register(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
         qid = self._read_qid(event.get("qid"))
@@ -252,19 +291,38 @@ class Intake:
         offset: int,
         guard: Wish | None = None,
     ) -> None:
-        offsets: tuple[int, ...] | None = None
+        offsets: Sequence[int] | None = None
         before = self.window.get(person)
         if before is not None:
             if guard is None:
                 guard = before[4]
             if before[3] is not None:
-                offsets = (*before[3], offset)
+                offsets = self._grow(person, before[3], offset)
         elif offset >= 0 and (status is None or person in self.unsettled):
             offsets = (offset,)
-        self.window[person] = (kind, qid, values, offsets, guard)
+        self.window[person] = self.touched[person] = (kind, qid, values, offsets, guard)
         self.roster[person] = STATUS_AFTER[kind]
-        self.touched.add(person)
         self.accepted += 1
+
+    def _grow(self, person: str, offsets: Sequence[int], offset: int) -> list[int]:
+        grown = offsets if type(offsets) is list else [*offsets]
+        if person not in self._grown:
+            self._grown[person] = 0 if person in self.touched else len(grown)
+        grown.append(offset)
+        return grown
+
+
+def overlay(window: dict[str, Delta], drained: Mapping[str, Delta]) -> None:
+    """Bring a window that was written down up to date by what was drained next, whose lists become its own."""
+    known = {person: window[person][3] for person in window.keys() & drained.keys()}
+    window.update(drained)
+    for person, before in known.items():
+        if before is not None:
+            kind, qid, values, offsets, guard = drained[person]
+            assert offsets is not None
+            grown = before if type(before) is list else [*before]
+            grown.extend(offsets)
+            window[person] = (kind, qid, values, grown, guard)
 
 
 def _wrong_op(event: object) -> Reject:

@@ -3,8 +3,8 @@
 Layout. A person's account is the chain of groups they were ever published in (see `core/people.py`); a group's
 histogram is stored once and shared by everybody who was in it. A group that is carried over is the same draw, so it
 stands in the chain once (DESIGN, G2). From the two, survival for any value or set of values follows at any time, also
-after a guard changed. Beside the histograms, the share w/n of every protected leaf stands in flat arrays, group after
-group, so that the accounts of a whole pool can be worked out at once.
+after a guard changed. Beside the histograms, log(1 - w/n) of every protected leaf stands in flat arrays, group after
+group, so that the accounts of a whole pool can be added up at once.
 
 Floats guide the search for groups; where a float comes near the bound, exact fractions decide, so rounding can never
 spend more than was promised.
@@ -23,6 +23,8 @@ from core.tree import Rows
 
 Weight = int | Fraction
 
+TABLE = 1 << 17  # cells of a table that is filled densely, small enough for a processor's cache
+FEW = 8  # cells for each entry, beyond which sorting is cheaper
 NEAR = 1e-9  # relative distance to the bound within which floats are not trusted
 
 
@@ -38,6 +40,15 @@ class GroupRecord(NamedTuple):
     counterfeits: int = 0
 
 
+class Accounts(NamedTuple):
+    """The standing of many, a line for each (person, protected leaf) that was ever shown to be possible, in order."""
+
+    person: Rows
+    leaf: Rows
+    survival: NDArray[np.float64]
+    exposures: Rows
+
+
 class Account(NamedTuple):
     """One person's standing for one value or set of values."""
 
@@ -45,19 +56,20 @@ class Account(NamedTuple):
     exposures: int
 
 
-UNTOUCHED = Account(1.0, 0)
+def open_leaves(policy: Policy) -> NDArray[np.bool_]:
+    """By leaf, whether it is open: not protected, except for a person whose guard covers it."""
+    is_open = np.zeros(len(policy.sensitive.hierarchy.leaves), dtype=bool)
+    is_open[list(policy.sensitive.open)] = True
+    return is_open
 
 
-def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy) -> dict[int, Weight]:
-    """w(s, G) of every leaf s a group may show: 1 for the leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
-    found: dict[int, Weight] = {}
+def weight_of(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy, first: int, last: int) -> Fraction:
+    """w(A, G) of the leaves [first, last): 1 for a leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
+    found = Fraction(0)
     for node, count in shown:
-        if node == 0:
-            continue
-        first, last = hierarchy.first[node], hierarchy.last[node]
-        weight = count if last - first == 1 else Fraction(count, last - first)
-        for leaf in range(first, last):
-            found[leaf] = found.get(leaf, 0) + weight
+        low, high = hierarchy.first[node], hierarchy.last[node]
+        if node and low < last and first < high:
+            found += Fraction(count * (min(high, last) - max(low, first)), high - low)
     return found
 
 
@@ -71,15 +83,13 @@ class Ledger:
 
     def __init__(self, policy: Policy) -> None:
         self._hierarchy = policy.sensitive.hierarchy
-        self._open = policy.sensitive.open
-        self._is_open = np.zeros(len(self._hierarchy.leaves), dtype=bool)
-        self._is_open[list(self._open)] = True
+        self._is_open = open_leaves(policy)
         self._leaf_of = np.full(len(self._hierarchy.labels), -1, dtype=np.int64)
         self._leaf_of[list(self._hierarchy.leaf_node)] = np.arange(len(self._hierarchy.leaves))
         self._records: dict[int, GroupRecord] = {}
         self._start = np.zeros(2, dtype=np.int64)  # of group g's shares, at g; the last entry is the end
         self._leaf = np.zeros(0, dtype=np.int32)
-        self._share = np.zeros(0, dtype=np.float64)
+        self._kept = np.zeros(0, dtype=np.float64)
 
     def copy(self) -> "Ledger":
         """A ledger that can take more groups without changing this one; arrays are replaced, never written into."""
@@ -111,11 +121,12 @@ class Ledger:
             groups = np.concatenate([groups, np.full(len(under), groups[index])])
             count = np.concatenate([count, np.full(len(under), count[index] / len(under))])
             kept = np.concatenate([kept, ~self._is_open[under]])
-        leaf, groups, count = leaf[kept], groups[kept], count[kept]
-        order = np.argsort(groups, kind="stable")
-        share = np.minimum(1.0, count / people[groups]) if len(groups) else count
-        self._leaf = np.concatenate([self._leaf, leaf[order].astype(np.int32)])
-        self._share = np.concatenate([self._share, share[order]])
+        keys, where = np.unique(groups[kept] * len(self._is_open) + leaf[kept], return_inverse=True)
+        groups, leaf = np.divmod(keys, len(self._is_open))
+        weight = np.bincount(where, weights=count[kept], minlength=len(keys))  # of all nodes above a leaf together
+        logs = np.log(np.maximum(1e-300, 1 - weight / people[groups]))
+        self._leaf = np.concatenate([self._leaf, leaf.astype(np.int32)])
+        self._kept = np.concatenate([self._kept, logs])
         numbers = np.array([number for number, _ in records], dtype=np.int64) - first
         sizes = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
         sizes[numbers] = np.bincount(groups, minlength=len(records))
@@ -129,26 +140,33 @@ class Ledger:
 
     # -- accounts -----------------------------------------------------------------------------------------------
 
-    def explode(self, groups: Rows) -> tuple[Rows, NDArray[np.int32], NDArray[np.float64]]:
-        """The protected leaves of these groups: positions in `groups`, leaves, shares."""
-        begins, ends = self._start[groups], self._start[groups + 1]
-        sizes = ends - begins
-        positions = np.repeat(np.arange(len(groups)), sizes)
-        at = np.arange(len(positions)) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
-        return positions, self._leaf[at], self._share[at]
+    def accounts(self, exposed: Rows, exposed_to: Rows) -> Accounts:
+        """What many people have paid for, given as (person, group) pairs, one for each exposure, persons from 0.
 
-    def accounts(self, exposures: Iterable[int]) -> dict[int, Account]:
-        """Survival and number of exposures for each protected value a person was ever exposed to."""
-        found: dict[int, Account] = {}
-        for group in exposures:
-            begin, end = int(self._start[group]), int(self._start[group + 1])
-            shares: dict[int, float] = {}
-            for leaf, share in zip(self._leaf[begin:end].tolist(), self._share[begin:end].tolist(), strict=True):
-                shares[leaf] = shares.get(leaf, 0.0) + share
-            for leaf, share in shares.items():
-                survival, times = found.get(leaf, UNTOUCHED)
-                found[leaf] = Account(survival * (1.0 - min(1.0, share)), times + 1)
-        return found
+        Added up in tables of some people by all leaves, so that nothing needs sorting.
+        """
+        order = np.argsort(exposed, kind="stable")
+        person, group = exposed[order], exposed_to[order]
+        leaves = len(self._is_open)
+        at_once = max(1, TABLE // leaves)
+        nothing = np.zeros(0, dtype=np.int64)
+        parts = [(nothing, nothing, np.zeros(0), nothing)]
+        for first in range(0, int(person[-1]) + 1 if len(person) else 0, at_once):
+            here = slice(*np.searchsorted(person, [first, first + at_once]).tolist())
+            begins, sizes = self._start[group[here]], self._start[group[here] + 1] - self._start[group[here]]
+            at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+            at += np.arange(len(at))
+            cells = np.repeat((person[here] - first) * leaves, sizes)
+            cells += self._leaf[at]
+            paid = np.zeros(0, dtype=np.int64)
+            if is_sparse := FEW * len(cells) < at_once * leaves:
+                paid, cells = np.unique(cells, return_inverse=True)
+            times, kept = np.bincount(cells), np.bincount(cells, weights=self._kept[at])
+            if not is_sparse:
+                paid = np.flatnonzero(times)
+                times, kept = times[paid], kept[paid]
+            parts.append((first + paid // leaves, paid % leaves, np.exp(kept), times))
+        return Accounts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def account_of(self, exposures: Iterable[int], first: int, last: int) -> Account:
         """Survival and exposures for the set of leaves [first, last), open ones included (G4)."""
@@ -162,9 +180,8 @@ class Ledger:
     def share_of(self, group: int, first: int, last: int) -> Fraction:
         """w(A, G) / n(G), capped at 1, for the leaves [first, last)."""
         record = self._records[group]
-        found = weights(record.shown, self._hierarchy)
-        weight = sum((w for leaf, w in found.items() if first <= leaf < last), Fraction(0))
-        return min(Fraction(1), Fraction(weight) / effective_people(record.people, record.shown))
+        weight = weight_of(record.shown, self._hierarchy, first, last)
+        return min(Fraction(1), weight / effective_people(record.people, record.shown))
 
     def breach(self, exposures: Iterable[int], first: int, last: int) -> Fraction:
         """1 - Π (1 - w/n) over these groups for the leaves [first, last), exactly (G2 for one leaf, G4 for a set)."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from core.hierarchy import Hierarchy
 from core.policy import Attribute
 from core.published import Published
-from core.region import domain
+from core.region import attribute_losses, domain
 from core.tree import Column, Rows, Tree
 
 
@@ -63,7 +63,7 @@ def release_loss(published: Published) -> ReleaseLoss | None:
     attributes = published.policy.attributes
     ncp = qid_loss = 0.0
     for attribute, low, high in zip(attributes, published.low, published.high, strict=True):
-        ncp += float(cell_rows @ span_shares(attribute, low, high))
+        ncp += float(cell_rows @ attribute_losses(attribute, low, high))
         qid_loss += float(cell_rows @ value_losses(attribute, low, high))
     by_node = np.array([float(node_loss(published.policy.sensitive.hierarchy, node)) for node in _nodes(published)])
     return ReleaseLoss(
@@ -77,16 +77,6 @@ def release_loss(published: Published) -> ReleaseLoss | None:
         qid_loss=qid_loss,
         sensitive_loss=float(published.shown_count @ by_node[published.shown_node]),
     )
-
-
-def span_shares(attribute: Attribute, low: Column, high: Column) -> NDArray[np.float64]:
-    """NCP of one attribute over many regions; `core.region.attribute_loss`, vectorised."""
-    start, end = domain(attribute)
-    if attribute.kind == "float":
-        return np.asarray((high - low) / (end - start), dtype=np.float64)
-    if attribute.kind == "int":
-        return np.asarray((high - 1 - low) / (end - 1 - start), dtype=np.float64)
-    return np.where(high - low <= 1, 0.0, (high - low) / (end - start))
 
 
 def value_losses(attribute: Attribute, low: Column, high: Column) -> NDArray[np.float64]:

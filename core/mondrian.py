@@ -1,29 +1,35 @@
 """Growing the tree: strict Mondrian over many leaves at once, one level per round (Pei, section 4).
 
-Layout. The rows of all leaves under work stand in one array, leaf after leaf (a *segment* each), and beside it one code
-array per attribute: small non-negative integers that order like the values. One round sorts a single packed integer per
-row, `segment | code | position`, so that every segment comes out ordered by the attribute chosen for it; medians and
-cuts are then read off by binary search for all segments together. There is no Python loop over people, and none over
-leaves but for rounding the cuts of float attributes.
+Which cut. A cut rids every row of the part of the region on its other side; its *gain* is what that takes off the
+release's NCP, summed over the rows. It costs, too: rows that are parted cannot be parted again, and halves cost most.
+So a cut is worth gain² / (rows on its one side x rows on its other), over all attributes and places alike: the median
+where rows lie evenly, the edge of the crowd where they do not. Of those worth nearly as much as the best, the one that
+parts the rows most evenly is taken, because small cells are the first to fall under k when people leave. Only sums,
+products and quotients are used, which every machine rounds alike.
 
-Cost: per level O(rows x attributes) and one sort, so O(n log² n) for a first build. A later release works only on the
-leaves that received arrivals.
+Layout. The rows of all leaves under work stand in one array, leaf after leaf (a *segment* each), and beside it one line
+of steps per attribute (`core/scale.py`). Rows are counted, not sorted: each segment has, for each attribute, a block of
+bins, about as many as it has rows, and cuts are tried between the bins that hold rows, for all segments and attributes
+together. Where none of these leaves enough rows on both sides, one may still be inside the bin in which the middle row
+falls, and the search goes on there. How fine the bins are depends on all leaves at work: the same work always gives the
+same tree, but a leaf in other company may be cut a little to the side. There is no Python loop over people, and none
+over leaves but for rounding the cuts of float attributes.
+
+Cost: O(rows x attributes) per level. A later release works only on the leaves that received arrivals.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.policy import Attribute
-from core.region import domain, roundest_between
+from core.scale import Codes, Scale, Steps
 from core.tree import Column, Rows, Tree
 
-SMALL_SPAN = 1 << 20  # integer domains up to this size are coded by subtraction, larger ones by rank
 NO_CUT = -1
-FAR = np.iinfo(np.int64).max
+NEARLY = 0.9  # as good
+FEWEST_BINS, MOST_BINS = 32, 128  # of an attribute in a segment
 
 
 def grow(
@@ -31,9 +37,8 @@ def grow(
 ) -> list[int]:
     """Split these leaves, given with their rows, while both sides keep `smallest` rows; returns the nodes split.
 
-    `leaf` is everybody's leaf and is kept up to date. Mondrian's choice: the attribute whose rows spread widest over
-    its domain, cut nearest to the median between two different values, so that equal quasi-identifiers never part
-    (strict). Categories are cut between siblings only.
+    `leaf` is everybody's leaf and is kept up to date. Equal quasi-identifiers never part (strict), categories are cut
+    between siblings only, and a cut in a float attribute is the roundest number between its neighbours.
     """
     kept = [(node, rows) for node, rows in leaves if len(rows) >= 2 * smallest]
     split: list[int] = []
@@ -52,169 +57,232 @@ def grow(
     return split
 
 
-class _Coded:
-    """One attribute of the rows under work, as codes that order like the values, and back."""
+class _Cuts(NamedTuple):
+    """For each of some segments the attribute it is cut in, the first step of the right side, and the rows left."""
 
-    def __init__(self, attribute: Attribute, values: Column) -> None:
-        self.attribute = attribute
-        low, high = domain(attribute)
-        self.width = float(high - low)
-        self._low = int(low)
-        self._is_ranked = attribute.kind == "float" or high - low > SMALL_SPAN
-        if self._is_ranked:
-            self._ranked, inverse = np.unique(values, return_inverse=True)
-            self.codes: Rows = inverse.astype(np.int64)
-            self.span = len(self._ranked)
-        else:
-            self.codes = values - self._low
-            self.span = int(high - low)
-
-    def values(self, codes: Rows) -> NDArray[Any]:
-        return self._ranked[codes] if self._is_ranked else codes + self._low
-
-    def spread(self, starts: Rows) -> NDArray[np.float64]:
-        """How much of the domain the rows of each segment span; -1 where they are all equal."""
-        lowest, highest = np.minimum.reduceat(self.codes, starts), np.maximum.reduceat(self.codes, starts)
-        spans = (self.values(highest) - self.values(lowest)) / self.width
-        return np.where(lowest == highest, -1.0, spans)
-
-
-@dataclass
-class _Sorted:
-    """Some segments, each sorted by the attribute it is to be cut in."""
-
-    segments: Rows  # which ones, as positions in the level
-    begins: Rows
-    sizes: Rows
-    keys: Rows  # position among these segments << shift | code
-    codes: Rows
+    segments: Rows
+    attributes: Rows
+    steps: Codes
+    left: Rows
 
 
 class _Level:
-    """The leaves of one level that may still be cut, with their rows, and the cuts found so far."""
+    """The leaves of one level that may still be cut, with their rows and the runs of steps their regions cover."""
 
     def __init__(
         self, tree: Tree, columns: Sequence[Column], leaves: Rows, sizes: Rows, rows: Rows, smallest: int
     ) -> None:
-        self._tree, self._smallest = tree, smallest
-        self._coded = [_Coded(a, column[rows]) for a, column in zip(tree.attributes, columns, strict=True)]
-        self._shift = max(1, max(column.span for column in self._coded).bit_length())
-        self._rows = rows
-        self._start(leaves, sizes)
-
-    def _start(self, leaves: Rows, sizes: Rows) -> None:
+        self._tree, self._columns, self._smallest, self._rows = tree, columns, smallest, rows
+        self._scales = [Scale(a, column[rows]) for a, column in zip(tree.attributes, columns, strict=True)]
+        self._tables = Steps(self._scales)
+        self._alone = np.array([scale.alone for scale in self._scales])
+        self._steps = np.stack([scale.codes for scale in self._scales])
         self.leaves, self._sizes = leaves, sizes
-        self._starts = np.cumsum(sizes) - sizes
-        self._attribute = np.full(len(leaves), NO_CUT, dtype=np.int64)
-        self._left = np.zeros(len(leaves), dtype=np.int64)
-        self._whole = np.zeros(len(leaves), dtype=np.int64)
-        self._real = np.zeros(len(leaves), dtype=np.float64)
-        self._order = np.arange(len(self._rows))
+        shape = len(self._scales), len(leaves)
+        self._table, self._first, self._last = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+        for position, scale in enumerate(self._scales):
+            low, high = (scale.edges(side) for side in tree.bounds(position, leaves))
+            self._set_runs(position, np.arange(len(leaves)), low, high)
+
+    def _set_runs(self, position: int, segments: Rows, low: Codes, high: Codes) -> None:
+        """Note which codes of one attribute these segments cover, and bring a category's rows to the steps there."""
+        runs = self._tables.runs(position, low, high)
+        for known, new in zip((self._table, self._first, self._last), runs, strict=True):
+            known[position, segments] = new
+        if self._scales[position].attribute.kind == "category":
+            at = self._places_of(segments)
+            codes = self._columns[position][self._rows[at]]
+            self._steps[position, at] = self._tables.steps[np.repeat(runs[0], self._sizes[segments]) + codes]
+
+    def _places_of(self, segments: Rows) -> Rows:
+        """Where the rows of these segments stand."""
+        return _ranges((np.cumsum(self._sizes) - self._sizes)[segments], self._sizes[segments])
 
     def split(self, leaf: Rows) -> Rows:
         """Cut every leaf that can be cut and go on to the children; returns the leaves cut."""
-        spreads = np.stack([column.spread(self._starts) for column in self._coded])
-        for choice in np.argsort(-spreads, axis=0, kind="stable"):
-            is_open = (self._attribute == NO_CUT) & (spreads[choice, np.arange(len(choice))] > 0)
-            wanted = np.flatnonzero(is_open)
-            if not wanted.size:
+        found: list[_Cuts] = []
+        waiting = np.arange(len(self.leaves))
+        steps, first, last = self._steps, self._first, self._last
+        while waiting.size:
+            bins = _Bins(steps, first, last, self._sizes[waiting], self._smallest)
+            found.append(self._best(bins, waiting))
+            is_open = np.ones(len(self.leaves), dtype=bool)
+            is_open[found[-1].segments] = False
+            coarse = np.flatnonzero(is_open[waiting] & bins.is_coarse)
+            if not coarse.size:
                 break
-            self._cut(wanted, choice[wanted])
-        return self._descend(leaf)
+            first, last = bins.narrowed(coarse)
+            waiting = waiting[coarse]
+            sizes, steps = self._sizes[waiting], self._steps[:, self._places_of(waiting)]
+            np.clip(steps, np.repeat(first, sizes, axis=1), np.repeat(last, sizes, axis=1), out=steps)
+        return self._descend(leaf, _Cuts(*(np.concatenate(part) for part in zip(*found, strict=True))))
 
-    def _cut(self, segments: Rows, attributes: Rows) -> None:
-        """Look for a cut of these segments, each in the attribute it chose."""
-        sizes = self._sizes[segments]
-        begins = np.cumsum(sizes) - sizes
-        within = np.repeat(np.arange(len(segments)), sizes)
-        at = np.arange(len(within)) + np.repeat(self._starts[segments] - begins, sizes)
-        codes = np.empty(len(at), dtype=np.int64)
-        present = np.unique(attributes).tolist()
-        for position in present:
-            here = slice(None) if len(present) == 1 else (attributes == position)[within]
-            codes[here] = self._coded[position].codes[at[here]]
-        keys, sorting = _sort((within << self._shift) | codes)
-        ordered = _Sorted(segments, begins, sizes, keys, codes[sorting])
-        for position in present:
-            self._choose(position, np.flatnonzero(attributes == position), ordered)
-        is_cut = (self._attribute[segments] != NO_CUT)[within]
-        self._order[at[is_cut]] = at[sorting[is_cut]]
+    def _best(self, bins: "_Bins", segments: Rows) -> _Cuts:
+        """Of the places where these segments may be cut, the best of each."""
+        within, attributes, steps, left = bins.between()
+        table = self._table[attributes, segments[within]]
+        if self._tables.closed is not None:
+            able = np.flatnonzero(~self._tables.closed[table + steps])
+            within, attributes, steps, left, table = (part[able] for part in (within, attributes, steps, left, table))
+        owner = segments[within]
+        right = self._sizes[owner] - left
+        places, alone = self._tables.places, self._alone[attributes]
+        place = places[table + steps]
+        on_left = place - places[table + self._first[attributes, owner]]
+        on_right = places[table + self._last[attributes, owner] + 1] - place
+        # Rows to the left are rid of what is on the right; and a category that comes down to one leaf loses nothing.
+        gain = left * (on_right + alone * (on_left < 1.5 * alone))
+        gain += right * (on_left + alone * (on_right < 1.5 * alone))
+        worth = gain * gain / (left * right)
+        taken = _least(np.abs(right - left), owner, worth >= NEARLY * _most(worth, owner))
+        return _Cuts(owner[taken], attributes[taken], steps[taken], left[taken])
 
-    def _choose(self, position: int, here: Rows, ordered: _Sorted) -> None:
-        """Of the places where these segments may be cut, take the one nearest to the middle that leaves enough rows."""
-        column = self._coded[position]
-        if column.attribute.kind == "category":
-            chosen, left, cut = self._between_siblings(position, here, ordered)
-            self._keep(ordered.segments[chosen], position, left, cut)
-            return
-        begins, sizes = ordered.begins[here], ordered.sizes[here]
-        median = ordered.keys[begins + sizes // 2]
-        sides = [np.searchsorted(ordered.keys, median, side=side) - begins for side in ("left", "right")]
-        distance = np.stack([self._distance(left, sizes) for left in sides])
-        for nearest in np.argsort(distance, axis=0, kind="stable"):
-            best = np.choose(nearest, sides)
-            can = (self._attribute[ordered.segments[here]] == NO_CUT) & (np.choose(nearest, distance) < FAR)
-            chosen, left = here[can], best[can]
-            below = column.values(ordered.codes[ordered.begins[chosen] + left - 1])
-            above = column.values(ordered.codes[ordered.begins[chosen] + left])
-            if column.attribute.kind == "int":
-                self._keep(ordered.segments[chosen], position, left, (below + above) // 2 + 1)
-                continue
-            rounded = [roundest_between(*pair) for pair in zip(below.tolist(), above.tolist(), strict=True)]
-            is_cut = np.array([cut is not None for cut in rounded], dtype=bool)
-            cuts = np.array([cut for cut in rounded if cut is not None], dtype=np.float64)
-            self._keep(ordered.segments[chosen[is_cut]], position, left[is_cut], cuts)
+    # -- cutting ------------------------------------------------------------------------------------------------
 
-    def _between_siblings(self, position: int, here: Rows, ordered: _Sorted) -> tuple[Rows, Rows, Rows]:
-        """All segments' permitted cuts stand in one ragged array, segment after segment; the best of each is taken."""
-        hierarchy = self._coded[position].attribute.hierarchy
-        assert hierarchy is not None
-        lows, highs = self._tree.bounds(position, self.leaves[ordered.segments[here]])
-        base = len(hierarchy.leaves) + 1
-        runs, which = np.unique(lows * base + highs, return_inverse=True)
-        cuts = [hierarchy.cuts(*divmod(run, base)) for run in runs.tolist()]
-        lengths = np.array([len(places) for places in cuts], dtype=np.int64)
-        can = lengths[which] > 0
-        here, which = here[can], which[can]
-        if not here.size:
-            return here, here, here
-        counts = lengths[which]
-        flat = np.array([place for places in cuts for place in places], dtype=np.int64)
-        allowed = flat[_ranges((np.cumsum(lengths) - lengths)[which], counts)]
-        owner = np.repeat(np.arange(len(here)), counts)
-        left = np.searchsorted(ordered.keys, (here[owner] << self._shift) | allowed) - ordered.begins[here][owner]
-        distance = self._distance(left, ordered.sizes[here][owner])
-        best = np.minimum.reduceat(distance, np.cumsum(counts) - counts)
-        at = np.flatnonzero((distance == best[owner]) & (distance < FAR))
-        at = at[np.r_[True, owner[at[1:]] != owner[at[:-1]]]] if at.size else at
-        return here[owner[at]], left[at], allowed[at]
-
-    def _distance(self, left: Rows, sizes: Rows) -> Rows:
-        """How far a cut is from the middle; out of reach where a side would be too small."""
-        is_small = (left < self._smallest) | (left > sizes - self._smallest)
-        return np.where(is_small, FAR, np.abs(2 * left - sizes))
-
-    def _keep(self, segments: Rows, position: int, left: Rows, cuts: NDArray[Any]) -> None:
-        self._attribute[segments], self._left[segments] = position, left
-        (self._real if self._coded[position].attribute.kind == "float" else self._whole)[segments] = cuts
-
-    def _descend(self, leaf: Rows) -> Rows:
+    def _descend(self, leaf: Rows, cuts: _Cuts) -> Rows:
         """Turn the cuts into nodes, tell everybody their new leaf, and keep the children that may be cut again."""
-        cut = np.flatnonzero(self._attribute != NO_CUT)
-        split = self.leaves[cut]
-        first = self._tree.put_many(split, self._attribute[cut], self._whole[cut], self._real[cut])
-        leaves = first + np.arange(2 * len(cut))
-        sizes = np.stack([self._left[cut], self._sizes[cut] - self._left[cut]], axis=1).ravel()
-        begins = np.stack([self._starts[cut], self._starts[cut] + self._left[cut]], axis=1).ravel()
-        order = self._order[_ranges(begins, sizes)]
-        leaf[self._rows[order]] = np.repeat(leaves, sizes)
-        going_on = sizes >= 2 * self._smallest
-        order = self._order[_ranges(begins[going_on], sizes[going_on])]
-        self._rows = self._rows[order]
-        for column in self._coded:
-            column.codes = column.codes[order]
-        self._start(leaves[going_on], sizes[going_on])
+        segments, attributes, steps, left = cuts
+        sizes, split = self._sizes[segments], self.leaves[segments]
+        at = self._places_of(segments)
+        chosen = self._steps.ravel()[np.repeat(attributes * self._steps.shape[1], sizes) + at]
+        is_right = chosen >= np.repeat(steps, sizes)
+        number = self._tree.put_many(split, attributes, *self._values(cuts, chosen, is_right))
+        children = number + np.arange(2 * len(split)).reshape(-1, 2)
+        order, parts = [], []
+        for side, rows, counts in ((0, at[~is_right], left), (1, at[is_right], sizes - left)):
+            leaf[self._rows[rows]] = np.repeat(children[:, side], counts)
+            kept = counts >= 2 * self._smallest
+            order.append(rows[np.repeat(kept, counts)])
+            table, first, last = (line[:, segments[kept]] for line in (self._table, self._first, self._last))
+            here = attributes[kept], np.arange(table.shape[1])
+            if side == 0:
+                last[here] = steps[kept] - 1
+            else:
+                first[here] = steps[kept]
+            parts.append((children[kept, side], counts[kept], table, first, last, attributes[kept]))
+        keep = np.concatenate(order)
+        self._rows, self._steps = self._rows[keep], np.take(self._steps, keep, axis=1)
+        self.leaves, self._sizes, self._table, self._first, self._last, parted = (
+            np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)
+        )
+        self._unfold(parted)
         return split
+
+    def _unfold(self, parted: Rows) -> None:
+        """Where one step is left of the category in which a leaf came about, go on among the children below it."""
+        everyone = np.arange(len(parted))
+        table, first, last = (line[parted, everyone] for line in (self._table, self._first, self._last))
+        low, high = self._tables.codes[table + first], self._tables.codes[table + last + 1]
+        is_folded = (first == last) & (high - low > 1)
+        for position in np.unique(parted[is_folded]).tolist():
+            if self._scales[position].attribute.kind == "category":
+                here = np.flatnonzero(is_folded & (parted == position))
+                self._set_runs(position, here, low[here], high[here])
+
+    def _values(self, cuts: _Cuts, chosen: Codes, is_right: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.float64]]:
+        """The cuts as values, whole and real; `chosen` are the steps of the rows in the attribute they are cut in."""
+        whole = self._tables.codes[self._table[cuts.attributes, cuts.segments] + cuts.steps]
+        real = np.zeros(len(whole))
+        for position, scale in enumerate(self._scales):
+            here = np.flatnonzero(cuts.attributes == position)
+            if not scale.is_ranked:
+                whole[here] += int(scale.attribute.low)
+            elif here.size:
+                begins = np.cumsum(self._sizes[cuts.segments]) - self._sizes[cuts.segments]
+                below = np.maximum.reduceat(np.where(is_right, NO_CUT, chosen), begins)[here]
+                above = np.minimum.reduceat(np.where(is_right, chosen, scale.span), begins)[here]
+                (real if scale.attribute.kind == "float" else whole)[here] = scale.between(below, above)
+        return whole, real
+
+
+class _Bins:
+    """The rows of some segments, counted: for each segment and attribute a block of bins, each of 2**shift steps.
+
+    `first` and `last` bound the steps of a block. Blocks of one attribute are equally long, and a segment's blocks
+    stand one after the other, attribute by attribute.
+    """
+
+    def __init__(self, steps: Codes, first: Codes, last: Codes, sizes: Rows, smallest: int) -> None:
+        self._last, self._smallest = last, smallest
+        attributes, segments = first.shape
+        rows, spans = steps.shape[1] // segments, last - first
+        most = max(FEWEST_BINS, min(rows, MOST_BINS))
+        self._shift = np.maximum(0, _bit_length(spans) + 1 - most.bit_length())
+        self._start = first.copy()
+        lengths = np.zeros(attributes, dtype=np.int64)
+        bins = np.empty(steps.shape, dtype=np.int64)
+        for position, line in enumerate(bins):
+            lowest = first[position].min()
+            length = last[position].max() - lowest + 1
+            if length <= max(most, min(4 * rows, MOST_BINS)):  # count single steps, from the same one on everywhere
+                self._start[position], self._shift[position] = lowest, 0
+                np.subtract(steps[position], lowest, out=line)
+            else:
+                length = (spans[position] >> self._shift[position]).max() + 1
+                np.subtract(steps[position], np.repeat(first[position], sizes), out=line)
+                line >>= np.repeat(self._shift[position], sizes)
+            lengths[position] = length
+        self._begins, self._length = np.cumsum(lengths) - lengths, int(lengths.sum())
+        self.is_coarse = self._shift.any(axis=0)
+        bins += self._begins[:, None]
+        bins += np.repeat(self._length * np.arange(segments), sizes)
+        counts = np.bincount(bins.ravel(), minlength=segments * self._length)
+        self._filled = np.flatnonzero(counts)
+        self._segment = self._filled // self._length
+        self._bin = self._filled - self._segment * self._length
+        self._attribute = np.repeat(np.arange(attributes), lengths)[self._bin]
+        passed = np.cumsum(sizes) - sizes
+        rows_of = sizes[self._segment]
+        self._left = np.cumsum(counts[self._filled]) - (attributes * passed[self._segment] + self._attribute * rows_of)
+        self._right = rows_of - self._left
+
+    def between(self) -> tuple[Rows, Rows, Codes, Rows]:
+        """The places with enough rows to either side: segment, attribute, first step of the right, rows left.
+
+        Where bins are empty there, the place is in the middle of those.
+        """
+        can = np.flatnonzero((self._left >= self._smallest) & (self._right >= self._smallest))
+        segment, attribute = self._segment[can], self._attribute[can]
+        start, shift = self._start[attribute, segment], self._shift[attribute, segment]
+        begin = self._begins[attribute]
+        below, above = self._bin[can] + 1 - begin, self._bin[can + 1] - begin
+        return segment, attribute, start + (((below + above) << shift) - 1) // 2 + 1, self._left[can]
+
+    def narrowed(self, segments: Rows) -> tuple[Codes, Codes]:
+        """The first and last steps in which these segments may yet be cut: the bin in which the middle row falls.
+
+        For segments that cannot be cut between bins; a block of single steps has no such place.
+        """
+        opens = np.flatnonzero(np.diff(self._segment * len(self._begins) + self._attribute, prepend=NO_CUT))
+        under = np.add.reduceat(self._left < self._smallest, opens)
+        middle = self._bin[opens + under].reshape(-1, len(self._begins)).T[:, segments] - self._begins[:, None]
+        shift = self._shift[:, segments]
+        first = self._start[:, segments] + (middle << shift)
+        return first, np.minimum(self._last[:, segments], first + (1 << shift) - 1)
+
+
+def _most(worth: NDArray[np.float64], owner: Rows) -> NDArray[np.float64]:
+    """For each place the worth of the best one of its owner; owners stand together."""
+    begins = np.flatnonzero(np.diff(owner, prepend=NO_CUT))
+    if not begins.size:
+        return worth
+    return np.repeat(np.maximum.reduceat(worth, begins), np.diff(begins, append=len(owner)))
+
+
+def _least(uneven: Rows, owner: Rows, is_good: NDArray[np.bool_]) -> Rows:
+    """For each owner the first of its good places that is least uneven."""
+    good = np.flatnonzero(is_good)
+    begins = np.flatnonzero(np.diff(owner[good], prepend=NO_CUT))
+    if not begins.size:
+        return good
+    least = np.repeat(np.minimum.reduceat(uneven[good], begins), np.diff(begins, append=len(good)))
+    taken = good[uneven[good] == least]
+    first: Rows = taken[np.diff(owner[taken], prepend=NO_CUT) != 0]
+    return first
+
+
+def _bit_length(numbers: Rows) -> Rows:
+    return np.frexp(numbers)[1].astype(np.int64)
 
 
 def _ranges(begins: Rows, sizes: Rows) -> Rows:
@@ -222,13 +290,3 @@ def _ranges(begins: Rows, sizes: Rows) -> Rows:
     offsets = np.cumsum(sizes) - sizes
     positions: Rows = np.arange(int(sizes.sum())) + np.repeat(begins - offsets, sizes)
     return positions
-
-
-def _sort(keys: Rows) -> tuple[Rows, Rows]:
-    """Sorted keys and where each came from; packed into one integer with its position where that fits 63 bits."""
-    bits = max(1, len(keys).bit_length())
-    if int(keys.max()).bit_length() + bits <= 63:
-        packed = np.sort((keys << bits) | np.arange(len(keys)))
-        return packed >> bits, packed & ((1 << bits) - 1)
-    sorting = np.argsort(keys, kind="stable")
-    return keys[sorting], sorting

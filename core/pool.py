@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.guard import Guard
+from core.ledger import open_leaves
 from core.people import People, Values
 from core.policy import Policy
 from core.tree import Rows
@@ -48,8 +49,6 @@ class Pool:
         ends = np.cumsum(sizes[codes])
         at = np.arange(len(owner)) + np.repeat(begins - (ends - sizes[codes]), sizes[codes])
         leaf = flat[at]
-        is_open = np.zeros(len(policy.sensitive.hierarchy.leaves), dtype=bool)
-        is_open[list(policy.sensitive.open)] = True
         exposed, exposed_to = people.exposures(rows)
         sets, guards = people.sets.items, people.guards.items
         return cls(
@@ -59,7 +58,7 @@ class Pool:
             [guards[code] for code in people.guard[rows].tolist()],
             owner,
             leaf,
-            ~is_open[leaf],
+            ~open_leaves(policy)[leaf],
             exposed,
             exposed_to,
             _protected_share(people, policy),

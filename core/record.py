@@ -14,12 +14,12 @@ from core.policy import Attribute, Policy
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
-# What one quasi-identifier may be: name, leaf codes (of a category, see `_codes`), whether it is an int, least and
+# What one quasi-identifier may be: name, leaf codes (of a category, see `leaf_codes`), whether it is an int, least and
 # largest value. A plain tuple, because Python 3.11 unpacks nothing else as fast.
 _Column = tuple[str, dict[str | int, int] | None, bool, int | float, int | float]
 
 
-def _codes(hierarchy: Hierarchy) -> dict[str | int, int]:
+def leaf_codes(hierarchy: Hierarchy) -> dict[str | int, int]:
     """Leaf codes by label, and by the integer whose text is the label. Ask for a str or an int only: True equals 1."""
     numbers = {int(label): code for label, code in hierarchy.leaf_code.items() if _INTEGER.fullmatch(label)}
     return hierarchy.leaf_code | numbers
@@ -34,7 +34,7 @@ class RecordReader:
         self._policy = policy
         self._columns = tuple(_column(attribute) for attribute in policy.attributes)
         self._by_name = {column[0]: (position, column) for position, column in enumerate(self._columns)}
-        self._single = {label: (code,) for label, code in _codes(policy.sensitive.hierarchy).items()}
+        self._single = {label: (code,) for label, code in leaf_codes(policy.sensitive.hierarchy).items()}
         self.unchanged: tuple[Any, ...] = (None,) * len(self._columns)
 
     def read_qid(self, raw: object) -> tuple[Any, ...] | Reject:
@@ -114,7 +114,7 @@ class RecordReader:
 
 
 def _column(attribute: Attribute) -> _Column:
-    codes = None if attribute.hierarchy is None else _codes(attribute.hierarchy)
+    codes = None if attribute.hierarchy is None else leaf_codes(attribute.hierarchy)
     return attribute.name, codes, attribute.kind == "int", attribute.low, attribute.high
 
 

@@ -11,6 +11,11 @@ formed anew whenever one of n people changes; with a share c changing per releas
 which falls as n grows. People with open values only pay nothing and need no company. So where few are protected, their
 groups are made larger (up to GENEROUS times the ratio, half filled with neighbours whose values are open) and the
 others' smaller, which together keeps the average group no larger than it would be.
+
+And as a budget wears out, the group grows in proportion to its hard minimum (as in Wong's geometric strategy, but only
+where there is room), so that each formation takes about the same share of what is left and nothing ever runs dry. One
+person who has little left must not make everybody's group large, so people are dealt in bands, each of groups twice as
+large as the last; the few of a worn band get as many open neighbours as it takes, up to FILL for each of them.
 """
 
 import math
@@ -19,16 +24,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.ledger import Ledger
+from core.ledger import Accounts
 from core.policy import Policy
 from core.pool import Pool
-from core.strategy import Floats, required_ratio, required_ratios
+from core.strategy import Floats, hard_minima, required_ratio, required_ratios
 from core.tree import Rows
 
 GENEROUS = 4.0
+DOUBLINGS = 4  # of a group's size for those who are worn
+FILL = 8
+SPENT = 1e9  # as worn as can be
 BLOCK = 8  # groups dealt to together
 SLACKS = (1.0, 1.25, 1.5)
 ROUNDS = 4
+MOST_CELLS = 1 << 22  # of an index that is filled densely
 MARGIN = 1e-9
 ALONE = -1
 
@@ -41,16 +50,17 @@ class Spread:
     breach: Floats
 
 
-def spread(pool: Pool, ledger: Ledger, policy: Policy, is_left_out: NDArray[np.bool_]) -> Spread:
+def spread(pool: Pool, paid: Accounts, policy: Policy, is_left_out: NDArray[np.bool_]) -> Spread:
     """Deal the pool, but for some units, into groups that everybody in them can afford."""
     base = required_ratio(policy.strategy, policy.l, 1.0, 0)
     has_protected = np.zeros(len(pool), dtype=bool)
     has_protected[pool.owner[pool.is_protected]] = True
     protected, open_only = np.flatnonzero(has_protected & ~is_left_out), np.flatnonzero(~has_protected & ~is_left_out)
-    check = _Check(pool, ledger, policy, base)
+    check = _Check(pool, paid, policy, base)
+    worn = check.worn()
     best: Spread | None = None
     for slack in SLACKS:  # frequent values leave tight groups too small; then looser ones are tried
-        group = _deal(pool, base * slack, protected, open_only)
+        group = _deal(pool, base * slack, protected, open_only, worn)
         breach = check.settle(group)
         if best is None or (group == ALONE).sum() < (best.group == ALONE).sum():
             best = Spread(group, breach)
@@ -62,23 +72,33 @@ def spread(pool: Pool, ledger: Ledger, policy: Policy, is_left_out: NDArray[np.b
     return Spread(group, best.breach[kept])
 
 
-def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows) -> Rows:
-    """Tentative groups, with no look at anybody's account."""
+def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows, worn: Floats) -> Rows:
+    """Tentative groups, with no look at anybody's account but for how worn it is."""
     group = np.full(len(pool), ALONE, dtype=np.int64)
     least = math.ceil(base * (1 - 1e-12))
-    size = math.ceil(least * min(GENEROUS, max(1.0, 1 / (2 * max(pool.protected_share, 1e-9)))))
-    protected = _without_excess(pool, base, protected, len(open_only))
-    fillers = min(len(protected), len(open_only))
-    units = len(protected) + fillers
-    if units < least:
-        return group
-    groups = max(1, units // size)
-    _round_robin(pool, protected, groups, group)
-    picked = np.zeros(len(open_only), dtype=bool)
-    if fillers:
-        picked[np.arange(fillers) * len(open_only) // fillers] = True
-        group[open_only[picked]] = np.arange(fillers) * groups // fillers
-    rest = open_only[~picked]
+    room = 1 / (2 * max(pool.protected_share, 1e-9))
+    size = math.ceil(least * min(GENEROUS, max(1.0, room)))
+    waiting = _without_excess(pool, base, protected, len(open_only))
+    wished = np.log2(np.maximum(1.0, worn * min(1.0, room / GENEROUS)))
+    first_leaf, rest, groups = _first_leaf(pool), open_only, 0
+    for band in range(DOUBLINGS, -1, -1):
+        is_mine = wished[waiting] >= band - 0.5
+        mine, large = waiting[is_mine], size << band
+        if not mine.size:
+            continue
+        fillers = len(mine)
+        if band:  # enough for the most frequent value to be once in a group
+            most = max(-(-2 * len(mine) // large), int(np.bincount(first_leaf[mine]).max()))
+            fillers = min(most * large - len(mine), FILL * len(mine))
+        fillers = min(fillers, len(rest))
+        if len(mine) + fillers < least << band:
+            continue  # too few: they wait for the next band
+        made = max(1, (len(mine) + fillers) // large)
+        _round_robin(first_leaf, mine, groups, made, group)
+        is_filler = np.zeros(len(rest), dtype=bool)
+        is_filler[np.arange(fillers) * len(rest) // max(1, fillers)] = True
+        group[rest[is_filler]] = groups + np.arange(fillers) * made // max(1, fillers)
+        waiting, rest, groups = waiting[~is_mine], rest[~is_filler], groups + made
     small = len(rest) // max(2, least // 2)
     if small:
         group[rest] = groups + np.arange(len(rest)) * small // len(rest)
@@ -112,29 +132,37 @@ def _first_leaf(pool: Pool) -> Rows:
     return first
 
 
-def _round_robin(pool: Pool, units: Rows, groups: int, group: Rows) -> None:
-    """Deal units to groups: block by block along the tree's order, value by value within a block."""
-    if not groups:
-        return
-    first_leaf = _first_leaf(pool)
+def _round_robin(first_leaf: Rows, units: Rows, first: int, groups: int, group: Rows) -> None:
+    """Deal units to groups from `first` on: block by block along the tree's order, value by value within a block."""
     position = np.arange(len(units))
     block = (position * groups // len(units)) // BLOCK
     order = np.lexsort((position, first_leaf[units], block))
     begins = np.searchsorted(block[order], np.arange(int(block[-1]) + 1))
     in_block = np.minimum(BLOCK, groups - BLOCK * np.arange(len(begins)))
     rank = position - begins[block[order]]
-    group[units[order]] = block[order] * BLOCK + rank % in_block[block[order]]
+    group[units[order]] = first + block[order] * BLOCK + rank % in_block[block[order]]
 
 
 class _Check:
     """Takes out of their groups those who cannot afford them, until everybody left can."""
 
-    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy, base: float) -> None:
+    def __init__(self, pool: Pool, paid: Accounts, policy: Policy, base: float) -> None:
         self._pool, self._policy, self._base = pool, policy, base
         self._leaves = len(policy.sensitive.hierarchy.leaves)
         self._owner, self._leaf = pool.owner[pool.is_protected], pool.leaf[pool.is_protected]
-        at, self._paid_leaf, self._paid_share = ledger.explode(pool.exposed_to)
-        self._payer = pool.exposed[at]
+        self._paid = paid
+
+    def worn(self) -> Floats:
+        """By unit, the hard minimum for what it shows itself, as a multiple of what it is for the untouched."""
+        worn, paid = np.ones(len(self._pool)), self._paid
+        if not paid.person.size:
+            return worn
+        accounts, own = paid.person * self._leaves + paid.leaf, self._owner * self._leaves + self._leaf
+        at = np.minimum(np.searchsorted(accounts, own), len(accounts) - 1)
+        is_paid = accounts[at] == own
+        minima = hard_minima(self._policy.l, paid.survival[at[is_paid]])
+        np.maximum.at(worn, self._owner[is_paid], np.minimum(minima / self._policy.l, SPENT))
+        return worn
 
     def settle(self, group: Rows) -> Floats:
         """Change `group` in place; returns the largest breach in each group that is left."""
@@ -162,8 +190,10 @@ class _Check:
         order = np.argsort(inverse, kind="stable")
         rank = np.arange(len(order)) - (np.cumsum(times) - times)[inverse[order]]
         too_many = owner[order][rank >= allowed[inverse[order]]]
-        payer, survival, exposures, pair = self._standing(group, pairs)
-        ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures)
+        at = self._column(group, pairs)
+        hit = np.flatnonzero(at >= 0)
+        payer, survival, pair = self._paid.person[hit], self._paid.survival[hit], at[hit]
+        ratio = required_ratios(self._policy.strategy, self._policy.l, survival, self._paid.exposures[hit])
         after = survival * (1 - times[pair] / n[pair])
         floor = (1 - 1 / self._policy.l) * (1 + MARGIN)
         cannot = (ratio * times[pair] > n[pair]) | (after < floor)
@@ -172,20 +202,17 @@ class _Check:
         np.maximum.at(breach, pairs[pair] // self._leaves, 1 - after)
         return wrong, breach
 
-    def _standing(self, group: Rows, pairs: Rows) -> tuple[Rows, Floats, Rows, Rows]:
-        """For each (unit, leaf its group would show) it has paid for: unit, survival, exposures, which pair."""
-        in_group = group[self._payer]
-        keys = in_group * self._leaves + self._paid_leaf
-        at = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
-        hit = np.flatnonzero((pairs[at] == keys) & (in_group != ALONE))
-        who = self._payer[hit] * len(pairs) + at[hit]
-        order = np.argsort(who, kind="stable")
-        ordered = who[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
-        if not len(starts):
-            nothing = np.zeros(0, dtype=np.int64)
-            return nothing, np.zeros(0), nothing, nothing
-        kept = np.maximum(1e-300, 1 - self._paid_share[hit][order])
-        survival = np.exp(np.add.reduceat(np.log(kept), starts))
-        exposures = np.diff(np.r_[starts, len(ordered)])
-        return ordered[starts] // len(pairs), survival, exposures, ordered[starts] % len(pairs)
+    def _column(self, group: Rows, pairs: Rows) -> Rows:
+        """For each account, which of `pairs` (group, leaf) its unit would be shown with; -1 for none."""
+        found = np.full(len(self._paid.person), -1, dtype=np.int64)
+        grouped = np.flatnonzero(group[self._paid.person] != ALONE)
+        keys = group[self._paid.person[grouped]] * self._leaves + self._paid.leaf[grouped]
+        cells = (int(group.max()) + 1) * self._leaves
+        if cells <= MOST_CELLS:
+            index = np.full(cells, -1, dtype=np.int64)
+            index[pairs] = np.arange(len(pairs))
+            found[grouped] = index[keys]
+        else:
+            at = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
+            found[grouped] = np.where(pairs[at] == keys, at, -1)
+        return found

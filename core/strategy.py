@@ -58,9 +58,8 @@ def required_ratio(strategy: Strategy, l: float, survival: float, exposures: int
 
 def required_ratios(strategy: Strategy, l: float, survival: Floats, exposures: NDArray[np.int64]) -> Floats:
     """The same for many at once."""
-    left = l * survival - (l - 1)
-    is_spent = left <= 0
-    minimum = l * survival / np.where(is_spent, 1.0, left)
+    minimum = hard_minima(l, survival)
+    is_spent = np.isinf(minimum)
     if strategy.name == "geometric":
         assert strategy.alpha is not None
         target = strategy.alpha * minimum
@@ -72,5 +71,13 @@ def required_ratios(strategy: Strategy, l: float, survival: Floats, exposures: N
         again = np.maximum(1, strategy.releases - exposures)
         ratio = np.minimum((1 - 1 / l) / np.where(is_spent, 1.0, survival), 1 - 1e-15)
         target = 1 / (1 - ratio ** (1 / again))
-    found: Floats = np.where(is_spent, np.inf, np.maximum(target, minimum))
+    found: Floats = np.maximum(target, minimum)
+    return found
+
+
+def hard_minima(l: float, survival: Floats) -> Floats:
+    """The hard minimum for many at once."""
+    left = l * survival - (l - 1)
+    is_spent = left <= 0
+    found: Floats = np.where(is_spent, np.inf, l * survival / np.where(is_spent, 1.0, left))
     return found

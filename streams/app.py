@@ -88,6 +88,8 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     """
     table, servers = policy.table, settings.kafka_servers
     await store.connect(settings.connect_s)
+    for name in [] if settings.embedded else await store.check_server():
+        get_log(table=table).warning("redis.forgetful", setting=name)
     partitions = await ensure_topics(
         servers,
         table,
@@ -105,8 +107,10 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
                 check_identity(meta, identity, partitions, table)
             try:
                 check_story(table, meta, await last_published(servers, table))
+                if meta is not None and not await store.is_whole(meta):
+                    raise _part_lost(table)
             except GuaranteeError:
-                # Another worker may have published between the two looks; then a second look agrees.
+                # Another worker may have published between two looks; then the next one agrees.
                 if look == _LOOKS - 1:
                     raise
                 await asyncio.sleep(1.0)
@@ -258,13 +262,17 @@ async def _explain(error: BaseException, settings: Settings, policy: Policy, sto
     except RedisError as found:
         return _redis_gone(found, settings)
     if meta is not None:
-        return GuaranteeError(
-            f"Redis lost a part of the state of table {policy.table}: nothing is published until `shoal rebuild` has "
-            "brought it back"
-        )
+        return _part_lost(policy.table)
     return GuaranteeError(
         f"Redis lost the state of table {policy.table} while the worker ran; nothing of it was published yet, so start "
         "the worker again and it begins from the first event"
+    )
+
+
+def _part_lost(table: str) -> GuaranteeError:
+    return GuaranteeError(
+        f"Redis lost a part of the state of table {table}: nothing is published until `shoal rebuild` has brought it "
+        "back"
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.audit import Auditor, NotCoveredError, Report, Stored, Truth
+from core.audit import Auditor, Report, Stored, Truth
 from core.audit.finding import Promise
 from core.audit.strictjson import parse
 from core.policy import Policy
@@ -46,25 +46,22 @@ def audit(
     watcher: Watcher,
     external: Sequence[Path] = (),
 ) -> Report:
-    """Audits a folder of releases. Raises `InputError` for what cannot be read or is not covered yet."""
+    """Audits a folder of releases. Raises `InputError` for what cannot be read."""
     folders = list_releases(out)
-    try:
-        auditor = Auditor(policy)
-        watcher.begin(len(folders))
-        for found in (entry for pattern in _PRIVATE for entry in out.rglob(pattern)):
-            auditor.findings.say(Promise.CONTRACT, PRIVATE_FILE, folders[0][0], found.name)
-        shelf = _Shelf(policy, auditor)
-        if private is None:
-            for number, folder in folders:
-                auditor.see(shelf.take(number, folder))
-                watcher.audited(number)
-        else:
-            truth = _audit_privately(policy, shelf, folders, private, events, watcher, external)
-            if len(events) == 1 and (out / "rejects.jsonl").exists():
-                _compare_rejects(auditor, out / "rejects.jsonl", set(truth.rejected))
-        return auditor.report(key)
-    except NotCoveredError as error:
-        raise InputError(str(error)) from None
+    auditor = Auditor(policy)
+    watcher.begin(len(folders))
+    for found in (entry for pattern in _PRIVATE for entry in out.rglob(pattern)):
+        auditor.findings.say(Promise.CONTRACT, PRIVATE_FILE, folders[0][0], found.name)
+    shelf = _Shelf(policy, auditor)
+    if private is None:
+        for number, folder in folders:
+            auditor.see(shelf.take(number, folder))
+            watcher.audited(number)
+    else:
+        truth = _audit_privately(policy, shelf, folders, private, events, watcher, external)
+        if len(events) == 1 and (out / "rejects.jsonl").exists():
+            _compare_rejects(auditor, out / "rejects.jsonl", set(truth.rejected))
+    return auditor.report(key)
 
 
 def list_releases(out: Path) -> list[tuple[int, Path]]:
@@ -109,9 +106,9 @@ def _audit_privately(
         if following[0] > made:
             continue  # a gap, which the chain shows
         members = read_members(private / f"release-{made:04}.members.jsonl")
-        _refuse_cohorts(private / f"release-{made:04}.cohorts.json")
+        cohorts = read_cohorts(private / f"release-{made:04}.cohorts.json", bool(policy.sensitive.permanent))
         while following is not None and following[0] <= made:
-            shelf.auditor.see(shelf.take(*following), members, truth, asked.at)
+            shelf.auditor.see(shelf.take(*following), members, truth, asked.at, cohorts)
             watcher.audited(made)
             following = next(remaining, None)
     if following is not None:
@@ -191,9 +188,25 @@ def read_members(path: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def _refuse_cohorts(path: Path) -> None:
-    if path.exists() and _read(path).strip() not in (b"", b"{}"):
-        raise NotCoveredError("permanent values")
+def read_cohorts(path: Path, is_needed: bool) -> dict[str, list[list[str]]]:
+    """The cohorts of a release: by permanent value, lists of owners. Raises `InputError`, which names the file only.
+
+    Where there are no permanent values the file may be missing.
+    """
+    if not is_needed and not path.exists():
+        return {}
+    try:
+        found: Any = parse(_read(path))
+        is_right = isinstance(found, dict) and all(
+            isinstance(cohorts, list)
+            and all(isinstance(cohort, list) and all(isinstance(p, str) for p in cohort) for cohort in cohorts)
+            for cohorts in found.values()
+        )
+    except (ValueError, RecursionError):
+        is_right = False
+    if not is_right:
+        raise InputError(f"{path} does not list cohorts: it must have, for each permanent value, lists of owners.")
+    return dict(found)
 
 
 def _compare_rejects(auditor: Auditor, path: Path, rejected: set[int]) -> None:

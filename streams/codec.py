@@ -1,6 +1,6 @@
 """Decoding what stands on a topic: JSON or msgpack by the record's content type, strictly, and never raising."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgpack
@@ -44,3 +44,14 @@ def decode_event(value: bytes | None, content_type: str | None) -> object | Reje
     if value is None:
         return Reject(Reason.NOT_AN_OBJECT)
     return decode(value)
+
+
+def content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
+    """The last `content-type` header, as text; most records have none or the same one."""
+    for name, value in reversed(headers):
+        if name.lower() == "content-type":
+            return _KNOWN_TYPES.get(value) or value.decode(errors="replace")
+    return None
+
+
+_KNOWN_TYPES: Final = {JSON.encode(): JSON, MSGPACK.encode(): MSGPACK}

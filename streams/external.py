@@ -14,9 +14,8 @@ from aiokafka import TopicPartition
 from core.event import Reject
 from core.overlap.external import ExternalGroup, parse_external
 from core.policy import Policy
-from streams.codec import decode_event
+from streams.codec import content_type, decode_event
 from streams.deadletter import DeadLetterBox
-from streams.partition import content_type
 from streams.reader import open_reader, read_ends, read_to_end
 from streams.records import Mark
 from streams.store import TRIGGERS, Store

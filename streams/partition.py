@@ -12,21 +12,22 @@ so an id stays unsettled into it, until the release is applied and the partition
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
-from msgpack import UnpackException
-from msgpack import unpackb as _unpack
-
-from core.event import Reject
-from core.intake import STATUS_AFTER, Delta, Intake
+from core.intake import STATUS_AFTER, Delta, Intake, overlay
 from core.policy import Policy
-from streams.codec import JSON, MSGPACK, decode_event
-from streams.records import Mark, delta_of, pack, status_of
+from streams.records import Mark, pack, pack_window, status_of, unpack
 from streams.seal import PlainSeal, Seal
+from streams.shortcut import make_taker
 from streams.store import FencedError, LostError, Store, people_keys
 
 WINDOW_KIND: Final = b"window"
 PERSON_KIND: Final = b"person"
+# A window's log is rewritten when it holds this many deltas more than twice its people.
+_MOST_LOGGED: Final = 200_000
+_ENTRY: Final = 10_000
+_READ: Final = 16
 
 
 class Record(Protocol):
@@ -46,7 +47,8 @@ class Batch(NamedTuple):
     accepted: int
     marks: list[bytes]
     rejected: dict[int, Record]
-    entries: list[bytes | str]
+    entries: list[bytes]
+    """For the window's log; an empty one first says that the rest replaces what is there."""
 
 
 class Reply(NamedTuple):
@@ -73,6 +75,8 @@ class Partition:
         self.settled = settled  # the last release whose homes this roster knows
         self.barrier = barrier  # where the open window ends, if that is known yet
         self.intake = intake
+        self._take = make_taker(intake).take
+        self.logged = 0  # how many deltas the window's log holds, the replaced ones among them
         self.rejected: dict[int, Record] = {}  # what the marks in Redis stand for, as far as it is in memory
 
     def split(self, records: Sequence[Record], position: int) -> tuple[Sequence[Record], Sequence[Record], int]:
@@ -84,30 +88,29 @@ class Partition:
 
     def fold(self, records: Sequence[Record], after: int, seal: Seal) -> Batch:
         """Step 2: take records into the open window, and pack what they changed."""
-        intake = self.intake
-        take, decode, already = intake.take, _decode, intake.accepted
+        take, already = self._take, self.intake.accepted
         marks: list[bytes] = []
         rejected: dict[int, Record] = {}
         for record in records:
-            event = decode(record.value, record.headers)
-            refused = event if type(event) is Reject else take(event, record.offset)
+            refused = take(record.value, record.headers, record.offset)
             if refused is not None:
                 marks.append(pack(Mark(record.offset, str(refused.reason), refused.field, refused.op)))
                 rejected[record.offset] = record
-        return Batch(self.offset, after, intake.accepted - already, marks, rejected, self._entries(seal))
+        return Batch(self.offset, after, self.intake.accepted - already, marks, rejected, self._changes(seal))
 
-    def _entries(self, seal: Seal) -> list[bytes | str]:
-        """Field and value of everyone whose entry changed, by turns."""
-        people = list(self.intake.drain())
-        values = map(pack, map(self.intake.window.__getitem__, people))
-        entries: list[bytes | str] = [b""] * (2 * len(people))
-        if type(seal) is PlainSeal:
-            entries[::2], entries[1::2] = people, list(values)
-            return entries
-        fields = [seal.field(person) for person in people]
-        sealed = [seal.close(WINDOW_KIND, *what) for what in zip(fields, people, values, strict=True)]
-        entries[::2], entries[1::2] = fields, sealed
-        return entries
+    def _changes(self, seal: Seal) -> list[bytes]:
+        """Everyone whose delta changed, as one entry of the window's log; the whole window, should that be shorter."""
+        window, touched = self.intake.window, self.intake.drain()
+        self.logged += len(touched)
+        if self.logged <= _MOST_LOGGED + 2 * len(window):
+            return [self._entry(seal, touched)] if touched else []
+        self.logged = len(window)
+        people = iter(window.items())
+        parts = iter(lambda: dict(islice(people, _ENTRY)), {})
+        return [b"", *(self._entry(seal, part) for part in parts)]
+
+    def _entry(self, seal: Seal, deltas: dict[str, Delta]) -> bytes:
+        return seal.close(WINDOW_KIND, _place(self.window, self.number), "", pack_window(deltas))
 
     async def commit(self, store: Store, batch: Batch) -> Reply:
         """Step 3: one script that takes all of the batch or nothing.
@@ -116,7 +119,7 @@ class Partition:
         then ahead of Redis and has to be thrown away.
         """
         what = (self.number, self.token, batch.before, self.window, batch.after, batch.accepted)
-        rest = (len(batch.marks), *batch.marks, *batch.entries)
+        rest: tuple[int | bytes, ...] = (len(batch.marks), *batch.marks, *batch.entries)
         answer = await store.run("commit", *what, self.settled, *rest)
         if answer[0] == b"unsettled":
             await self.settle(store, int(answer[1]))
@@ -134,6 +137,7 @@ class Partition:
             # Whom the window brought is unsettled in the next one, until this one's release is applied.
             self.intake.unsettled = {person for person, delta in self.intake.window.items() if delta[3] is not None}
             self.intake.cut()
+            self.logged = 0
         return Reply(int(applied), bool(passed), int(waiting))
 
     async def settle(self, store: Store, applied: int) -> None:
@@ -176,17 +180,19 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     barrier = int(frozen[1]) if frozen[0] is not None and int(frozen[0]) == window and frozen[1] is not None else None
     intake = Intake(policy, roster, deltas)
     intake.unsettled = unsettled
-    return Partition(number, token, offset, window, applied, barrier, intake)
+    part = Partition(number, token, offset, window, applied, barrier, intake)
+    part.logged = len(deltas)
+    return part
 
 
 async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
-    """What is in Redis of one partition's part of a window."""
-    opened = store.seal.open
+    """What one partition's part of a window comes to: its log, later entries over earlier ones."""
     found: dict[str, Delta] = {}
-    async for chunk in store.scan(f"window:{window}:{partition}"):
-        for field, value in chunk:
-            person, raw = opened(WINDOW_KIND, field, value)
-            found[person] = delta_of(raw)
+    key, place, at = store.key(f"window:{window}:{partition}"), _place(window, partition), 0
+    while entries := await store.redis.lrange(key, at, at + _READ - 1):
+        for entry in entries:
+            overlay(found, unpack(store.seal.open(WINDOW_KIND, place, entry)[1]))
+        at += len(entries)
     return found
 
 
@@ -204,33 +210,13 @@ async def _read_roster(store: Store, partition: int) -> dict[str, int]:
     return roster
 
 
+def _place(window: int, partition: int) -> bytes:
+    """What an entry of a window's log is bound to: it is of no other window and no other partition."""
+    return f"{window}:{partition}".encode()
+
+
 def _offset(record: Record) -> int:
     return record.offset
 
 
-def _decode(value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> object | Reject:
-    """`decode_event`, with a short cut for the msgpack that every library writes.
-
-    If packing what was read gives the same bytes, they were the one canonical form of it, and no key came twice. That
-    is quicker to find out than by looking at the pairs.
-    """
-    if value is not None and headers == _MSGPACK_ONLY:
-        try:
-            event: object = _unpack(value)
-        except (ValueError, UnpackException):
-            return decode_event(value, MSGPACK)
-        return event if pack(event) == value else decode_event(value, MSGPACK)
-    return decode_event(value, content_type(headers))
-
-
-def content_type(headers: Sequence[tuple[str, bytes]]) -> str | None:
-    """The last `content-type` header, as text; most records have none or the same one."""
-    for name, value in reversed(headers):
-        if name.lower() == "content-type":
-            return _KNOWN_TYPES.get(value) or value.decode(errors="replace")
-    return None
-
-
-_KNOWN_TYPES: Final = {JSON.encode(): JSON, MSGPACK.encode(): MSGPACK}
-_MSGPACK_ONLY: Final = (("content-type", MSGPACK.encode()),)
 _REFUSALS: Final[dict[bytes, type[Exception]]] = {b"lost": LostError, b"fenced": FencedError}

@@ -41,9 +41,9 @@ from streams.log import get_log
 from streams.publish import Publisher, check_sealed, check_story, manifest_headers
 from streams.reader import open_reader, read_ends, read_to_end
 from streams.records import Mark, pack
-from streams.redo import Barrier, Chunk, DisturbedError, Redo, chunks_of, foreign_ids, load_state
+from streams.redo import Barrier, Chunk, DisturbedError, Redo, chunks_of, counts_after, foreign_ids, load_state
 from streams.settings import Settings
-from streams.store import TRIGGERS, FencedError, LostError, RedisError, Store, TableMeta
+from streams.store import TRIGGERS, Counts, FencedError, LostError, RedisError, Store, TableMeta
 from streams.thread import in_thread
 from streams.timers import keep_time
 from streams.topics import Topics
@@ -64,7 +64,7 @@ class Planner(Service):
         self._servers, self._partitions = settings.kafka_servers, partitions
         self._topics = Topics(policy.table)
         self._owns = asyncio.Event()
-        self._incoming: asyncio.Queue[Trigger] = asyncio.Queue()
+        self._incoming: asyncio.Queue[Trigger | None] = asyncio.Queue()  # None: look for yourself
         self._handled = asyncio.Condition()
         self._next_trigger: int | None = None  # None outside a tenure
         self._state: State | None = None
@@ -81,10 +81,16 @@ class Planner(Service):
         return self._owns.is_set()
 
     def own(self, *, is_owner: bool) -> None:
-        """The triggers partition is, or is not, this worker's."""
+        """The triggers partition is, or is not, this worker's.
+
+        A worker that slept is told "it is yours" twice and never that it was not. Another one may have taken triggers
+        in between and been relieved before it was done with them, so the topic is looked at again.
+        """
         if is_owner and not self._owns.is_set():
             self._owns.set()
             self._log.info("planner.owned")
+        elif is_owner:
+            self._incoming.put_nowait(None)
         elif not is_owner and self._owns.is_set():
             self._owns.clear()
             self._log.info("planner.released")
@@ -207,8 +213,8 @@ class Planner(Service):
         await self._catch_up(redo, publisher, box)
         while True:
             trigger = await self._incoming.get()
-            if trigger.offset > self._next_trigger:
-                # Kafka's group is ahead of Redis, or there is a gap: the topic knows.
+            if trigger is None or trigger.offset > self._next_trigger:
+                # The partition was given again, Kafka's group is ahead of Redis, or there is a gap: the topic knows.
                 await self._catch_up(redo, publisher, box)
             elif trigger.offset == self._next_trigger:
                 await self._handle(redo, publisher, box, trigger)
@@ -262,15 +268,16 @@ class Planner(Service):
             offsets = [barrier.marks[partition] for partition in range(self._partitions)]
             headers = manifest_headers(offsets, barrier.trigger, barrier.at, read.ends)
             began = time.monotonic()
+            before = (await self._meta()).counts
             window = Window(barrier.at, windows, read.groups)
-            made, chunks = await in_thread(self._make, state, window, release, headers, read)
+            made, chunks, counts = await in_thread(self._make, state, window, release, headers, before, read)
             seconds = round(time.monotonic() - began, 3)
             self._log.info("release.planned", release=release, seconds=seconds, misrouted=len(made.misrouted))
             crash_point("release.4")
             count = await redo.stage(release, chunks)
             crash_point("release.5")
             meta = made.change.meta
-            await redo.seal(release, state.meta.manifest, str(meta.manifest), pack(tuple(meta)), count)
+            await redo.seal(release, state.meta.manifest, str(meta.manifest), pack(tuple(meta)), count, counts)
             crash_point("release.6")
             self._state = None  # until it is what Redis says again
             self._log.info("release.sealed", release=release, chunks=count)
@@ -295,11 +302,13 @@ class Planner(Service):
         window: Window,
         release: int,
         headers: Sequence[tuple[str, bytes]],
+        before: Counts,
         read: ExternalRead,
-    ) -> tuple[Plan, list[Chunk]]:
+    ) -> tuple[Plan, list[Chunk], Counts]:
         made = plan(state, window, self._policy, release)
         foreign = foreign_ids(made, state, window.deltas)
-        return made, chunks_of(made, foreign, headers, self._store.seal, read)
+        chunks = chunks_of(made, foreign, headers, self._store.seal, read)
+        return made, chunks, counts_after(made, state, before)
 
     async def _await_passage(self, redo: Redo, release: int) -> Barrier:
         said = time.monotonic()

@@ -29,14 +29,14 @@ from core.intake import Delta, Intake
 from core.plan import Plan, Window, plan
 from core.policy import Policy
 from core.state import ENGINE, State
-from streams.codec import decode_event
+from streams.codec import content_type, decode_event
 from streams.consume import PublishedRelease, open_releases
 from streams.deadletter import sent_offsets, target_of
 from streams.errors import GuaranteeError, InputError, ServiceError
 from streams.external import external_label, reached, read_external, source_of
 from streams.identity import identity_of
 from streams.log import configure_log, get_log
-from streams.partition import PERSON_KIND, content_type
+from streams.partition import PERSON_KIND
 from streams.policyfile import load_policy
 from streams.publish import Publisher
 from streams.reader import open_reader, read_to_end
@@ -44,13 +44,14 @@ from streams.records import Mark, pack
 from streams.redo import OUTBOX, foreign_ids
 from streams.seal import make_seal
 from streams.settings import Settings
-from streams.store import SHARDS, TRIGGERS, Store, meta_fields, shard_of
+from streams.store import SHARDS, TRIGGERS, Counts, Store, meta_fields, shard_of
 from streams.thread import in_thread
 from streams.topics import Topics, partition_counts
 from streams.trigger import Trigger, read_trigger
 
 _CHUNK = 1_000
 _POLL_MS = 200
+_KINDS = ("people:", "groups:", "tree", "externals")
 
 
 def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
@@ -113,7 +114,7 @@ async def _is_current(store: Store, policy: Policy, number: int, manifest: bytes
     if meta is None or meta.release < number:
         return False
     if meta.release == number:
-        return meta.manifest == digest
+        return meta.manifest == digest and await store.is_whole(meta)
     sealed = await store.redis.hget(store.key(f"stage:{meta.release}:{OUTBOX}"), "manifest")
     if meta.release == number + 1 and sealed is not None and json.loads(sealed)["previous"] == digest:
         raise InputError(
@@ -336,7 +337,10 @@ async def _write(
     ingest: dict[str, str] = {"trigger": str(replayed.trigger + 1), "fired": repr(replayed.fired)}
     for number, offset in enumerate(replayed.offsets):
         ingest |= {f"offset:{number}": str(offset), f"window:{number}": str(release + 1)}
-    fields = meta_fields(identity_of(settings, policy, store), len(replayed.offsets), time.time(), state.meta)
+    sizes = {kind: sum(len(pairs) // 2 for key, pairs in entries.items() if key.startswith(kind)) for kind in _KINDS}
+    counts = Counts(*sizes.values())
+    identity = identity_of(settings, policy, store)
+    fields = meta_fields(identity, len(replayed.offsets), time.time(), state.meta, counts)
     pipeline = store.redis.pipeline(transaction=True)
     pipeline.hset(store.key("ingest"), mapping=ingest)
     pipeline.hset(store.key("meta"), mapping=fields)

@@ -23,7 +23,7 @@ from streams.faults import crash_point
 from streams.partition import PERSON_KIND, read_window
 from streams.records import Mark, group_of, make_packer, node_of, person_of, unpack
 from streams.seal import PlainSeal, Seal
-from streams.store import SHARDS, TRIGGERS, LostError, Store, TableMeta, people_keys, shard_of
+from streams.store import SHARDS, TRIGGERS, Counts, LostError, Store, TableMeta, people_keys, shard_of
 from streams.thread import in_thread
 
 _CHUNK = 1_000
@@ -118,9 +118,12 @@ class Redo:
             crash_point("release.5.part")
         return count
 
-    async def seal(self, release: int, before: str | None, digest: str, meta: bytes, chunks: int) -> None:
+    async def seal(
+        self, release: int, before: str | None, digest: str, meta: bytes, chunks: int, counts: Counts
+    ) -> None:
         """Step 6: from here on this is the release, whatever happens."""
-        if await self._store.order("seal", self._token, release, before or "", digest, meta, chunks) != "ok":
+        what = (release, before or "", digest, meta, chunks, str(counts))
+        if await self._store.order("seal", self._token, *what) != "ok":
             raise DisturbedError
 
     async def outbox(self, release: int) -> tuple[list[bytes], bytes, list[tuple[str, bytes]]]:
@@ -210,6 +213,18 @@ def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Del
     return found
 
 
+def counts_after(made: Plan, state: State, before: Counts) -> Counts:
+    """How many records there are once a plan is applied; groups and nodes are only ever added."""
+    newcomers = sum(state.people.row(person) is None for person in made.change.people)
+    change = made.change
+    return Counts(
+        before.people + newcomers,
+        before.groups + len(change.groups),
+        before.nodes + len(change.nodes),
+        before.externals + len(change.externals),
+    )
+
+
 async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) -> State:
     """The state of the last release, which must be applied. Reads a million people in some seconds, the event loop
     free.
@@ -218,8 +233,10 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
         found async for found in store.hashes(name for p in range(meta.partitions) for name in people_keys(p))
     ]
     raw_groups = [found async for found in store.hashes(f"groups:{shard}" for shard in range(SHARDS))]
-    raw_nodes = [pair async for chunk in store.scan("tree") for pair in chunk]
-    raw_others = [pair async for chunk in store.scan("externals") for pair in chunk]
+    raw_nodes = {field: value async for chunk in store.scan("tree") for field, value in chunk}  # a scan may repeat some
+    raw_others = {field: value async for chunk in store.scan("externals") for field, value in chunk}
+    if Counts(sum(map(len, raw_people)), sum(map(len, raw_groups)), len(raw_nodes), len(raw_others)) != meta.counts:
+        raise LostError
     seal = store.seal
     is_plain = type(seal) is PlainSeal
 
@@ -231,8 +248,8 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
                     yield person, person_of(raw)
 
         groups = ((int(field), group_of(value)) for found in raw_groups for field, value in found.items())
-        nodes = ((int(field), node_of(value)) for field, value in raw_nodes)
-        others = ((int(field), as_external(unpack(value))) for field, value in raw_others)
+        nodes = ((int(field), node_of(value)) for field, value in raw_nodes.items())
+        others = ((int(field), as_external(unpack(value))) for field, value in raw_others.items())
         return State.load(policy, key, meta.sealed, people(), groups, nodes, others)  # type: ignore[arg-type]
 
     return await in_thread(build)

@@ -5,13 +5,13 @@ topic, n a release, s a shard.
 
 | key             | type | holds |
 |-----------------|------|-------|
-| meta            | hash | format, policy, engine, key, seal, partitions, created; and, sealed last: release, |
+| meta            | hash | format, policy, engine, key, seal, partitions, created, counts; and, sealed last: release, |
 |                 |      | manifest, state; sent, applied: the last release on the topic, and in the keys below |
 | people:p:s      | hash | id → person, in 32 shards for each home partition |
 | groups:s        | hash | number → group record; tree: node → node record |
 | externals       | hash | number → group of another publisher; external: p → offset up to which they are taken |
 | ingest          | hash | offset:p, window:p, token:p, floor:p, accepted:n; token:triggers, trigger, fired |
-| window:n:p      | hash | id → delta: what the window of release n comes to so far |
+| window:n:p      | list | id, delta, id, delta…, a batch an element: what the window of release n comes to so far |
 | rejects:p       | list | marks of rejected records that are not dead letters yet; rejects:triggers likewise |
 | barrier         | hash | release, trigger, at, given:p, mark:p: a release that is frozen and not sealed |
 | stage:n:…       | hash | what release n will change, key by key, and its outbox; stage:n:keys, stage:n:chunks |
@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from core.state import Meta
-from streams.connection import await_redis, open_redis
+from streams.connection import await_redis, open_redis, without_secret
 from streams.errors import GuaranteeError, InputError
 from streams.records import FORMAT, meta_of, pack
 from streams.seal import Seal
@@ -39,6 +39,7 @@ SHARDS = 32
 TRIGGERS = "triggers"
 _LUA = Path(__file__).parent / "lua"
 _SCAN = 2_000
+_DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 
 class FencedError(Exception):
@@ -47,6 +48,18 @@ class FencedError(Exception):
 
 class LostError(Exception):
     """Redis does not know this table any more, or is not where this worker left it."""
+
+
+class Counts(NamedTuple):
+    """How many records the state has. Fewer in Redis means that some were lost: evicted, or deleted by hand."""
+
+    people: int = 0
+    groups: int = 0
+    nodes: int = 0
+    externals: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.people} {self.groups} {self.nodes} {self.externals}"
 
 
 class TableMeta(NamedTuple):
@@ -64,6 +77,7 @@ class TableMeta(NamedTuple):
     sent: int
     applied: int
     sealed: Meta
+    counts: Counts
 
 
 class Store:
@@ -137,11 +151,12 @@ class Store:
             int(text["sent"]),
             int(text["applied"]),
             meta_of(text["state"]),
+            Counts(*map(int, text["counts"].split())),
         )
 
     async def create(self, identity: Mapping[str, str], partitions: int, created: float, sealed: Meta) -> None:
         """Begin a table that Redis knows nothing of; if another worker is quicker, its beginning stands."""
-        fields = meta_fields(identity, partitions, created, sealed)
+        fields = meta_fields(identity, partitions, created, sealed, Counts())
         await self.run("create", partitions, *(part for pair in fields.items() for part in pair))
 
     async def claim(self, label: str) -> str:
@@ -154,7 +169,37 @@ class Store:
         await self.order("claim", label, token)
         return token
 
+    async def check_server(self) -> list[str]:
+        """Refuse a Redis that throws keys away when it is full; returns settings under which it may forget.
+
+        A person's evicted ledger would be a promise forgotten. Raises InputError. A server that does not say how it is
+        set is believed.
+        """
+        try:
+            found = [await self.redis.config_get(name) for name in ("maxmemory-policy", *_DURABLE)]
+        except ResponseError:
+            return []
+        settings = {str(name): str(value) for answer in found for name, value in answer.items()}
+        if settings.get("maxmemory-policy", "").startswith("allkeys-"):
+            raise InputError(
+                f"Redis at {without_secret(self.url)} evicts keys when it is full, and a ledger must not be forgotten: "
+                "set its maxmemory-policy to noeviction"
+            )
+        return [name for name, wanted in _DURABLE.items() if settings.get(name, wanted) != wanted]
+
     # -- reading ------------------------------------------------------------------------------------------------------
+
+    async def is_whole(self, meta: TableMeta) -> bool:
+        """Whether as many records are there as were sealed. While a release is being applied nobody can tell."""
+        if meta.applied != meta.release:
+            return True
+        people = [key for partition in range(meta.partitions) for key in people_keys(partition)]
+        groups = [f"groups:{shard}" for shard in range(SHARDS)]
+        pipeline = self.redis.pipeline(transaction=False)
+        for name in (*people, *groups, "tree", "externals"):
+            pipeline.hlen(self.key(name))
+        *found, nodes, externals = await pipeline.execute()
+        return meta.counts == Counts(sum(found[: len(people)]), sum(found[len(people) :]), nodes, externals)
 
     async def scan(self, name: str) -> AsyncIterator[list[tuple[bytes, bytes]]]:
         """The fields of a hash nobody is writing to, some thousand at a time, so that a large one blocks nobody."""
@@ -201,7 +246,9 @@ def people_keys(partition: int) -> list[str]:
     return [f"people:{partition}:{shard}" for shard in range(SHARDS)]
 
 
-def meta_fields(identity: Mapping[str, str], partitions: int, created: float, sealed: Meta) -> dict[str, str | bytes]:
+def meta_fields(
+    identity: Mapping[str, str], partitions: int, created: float, sealed: Meta, counts: Counts
+) -> dict[str, str | bytes]:
     """`meta` as it is written; `identity` is what must not change under a table: policy, engine, key, seal."""
     release = str(sealed.release)
     return {
@@ -214,6 +261,7 @@ def meta_fields(identity: Mapping[str, str], partitions: int, created: float, se
         "sent": release,
         "applied": release,
         "state": pack(tuple(sealed)),
+        "counts": str(counts),
     }
 
 
@@ -241,6 +289,6 @@ def check_identity(meta: TableMeta, identity: Mapping[str, str], partitions: int
 
 
 __all__ = [
-    "SHARDS", "TRIGGERS", "FencedError", "GuaranteeError", "LostError", "RedisError", "Store", "TableMeta",
+    "SHARDS", "TRIGGERS", "Counts", "FencedError", "GuaranteeError", "LostError", "RedisError", "Store", "TableMeta",
     "check_identity", "meta_fields", "people_keys", "shard_of",
 ]  # fmt: skip

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from core.event import Reject, ReleaseRequest, parse_release
 from core.policy import Policy
-from streams.codec import decode_event
-from streams.partition import content_type
+from streams.codec import content_type, decode_event
 
 
 class Trigger(NamedTuple):

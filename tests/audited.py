@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from core.audit import Auditor, Report, Stored, Truth
@@ -18,7 +17,7 @@ from core.state import State
 from streams.audit import audit
 from streams.replay import Job, replay
 from tests.oracle import Table
-from tests.series import DISEASES, ZIPS, named
+from tests.series import named
 
 
 class Nobody:
@@ -51,33 +50,6 @@ def events_between(tables: Sequence[Table]) -> Iterator[dict[str, Any]]:
                 yield {"op": "update", "id": person, **record}
         yield {"op": "release"}
         before = table
-
-
-def crowd(count: int, seed: int) -> dict[str, Any]:
-    """People of the policy in `tests.series`, with ids that must not be seen anywhere."""
-    rng = Random(seed)
-    return {
-        f"secret-{i}": (
-            {
-                "age": rng.randrange(100),
-                "weight": round(rng.uniform(0, 200), 1),
-                "sex": rng.choice(["female", "male"]),
-                "zip": rng.choice(list(ZIPS)),
-            },
-            frozenset({rng.choice(DISEASES)}),
-        )
-        for i in range(count)
-    }
-
-
-def churn(count: int, releases: int) -> list[Table]:
-    """Tables from one to the next of which a fifth of the people change everything about themselves."""
-    tables: list[Table] = [crowd(count, 0)]
-    for number in range(1, releases):
-        fresh = crowd(count, number)
-        last = tables[-1].items()
-        tables.append({p: fresh[p] if (i + number) % 5 == 0 else record for i, (p, record) in enumerate(last)})
-    return tables
 
 
 @dataclass
@@ -182,8 +154,9 @@ class ByHand:
         groups: Mapping[str, tuple[int, Sequence[str], Mapping[str, int]]],
         regions: Mapping[str, tuple[str, dict[str, Any]]] | None = None,
         max_breach: float | Fraction = 0,
+        cohorts: Mapping[str, Sequence[Sequence[str]]] | None = None,
     ) -> None:
-        """One release: group -> (formed, people, values shown); person -> (cell, region)."""
+        """One release: group -> (formed, people, values shown); person -> (cell, region); value -> cohorts."""
         self._number += 1
         self.truth.cut(self._number)
         everywhere = ("c0", {a.name: self._whole(a) for a in self.policy.attributes})
@@ -199,7 +172,7 @@ class ByHand:
         content = "".join(json.dumps(record) + "\n" for record in records).encode()
         manifest = json.dumps(self._manifest(records, rows, content, float(max_breach))).encode()
         self._previous = sha256(manifest).hexdigest()
-        self.auditor.see(Stored(self._number, content, manifest), members, self.truth, None)
+        self.auditor.see(Stored(self._number, content, manifest), members, self.truth, None, cohorts)
 
     def sentences(self) -> set[str]:
         """What is broken, but for the losses, which are not counted by hand."""
@@ -232,7 +205,9 @@ class ByHand:
             "counterfeits": 0,
             "max_breach": max_breach,
             "bound": 1 / self.policy.l,
-            "loss": {
+            "loss": None
+            if not records
+            else {
                 "ncp": 1.0,
                 "discernibility": sum(n * n for n in rows.values()),
                 "average_group": rows.total() / len(records),

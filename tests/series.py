@@ -1,6 +1,7 @@
 """Runs a series of releases from true tables, without events: for tests of the engine alone."""
 
 from collections.abc import Iterator, Mapping
+from random import Random
 from typing import Any
 
 from core.event import Reject
@@ -85,3 +86,30 @@ def run_series(policy: Policy, tables: list[Table], key: bytes = b"test") -> Ite
         state.check_invariants()
         yield state, made, table
         before = table
+
+
+def crowd(count: int, seed: int, name: str = "p") -> dict[str, Any]:
+    """People of the clinic's policy, called `name` and a number; the same ones for the same seed."""
+    rng = Random(seed)
+    return {
+        f"{name}{i}": (
+            {
+                "age": rng.randrange(100),
+                "weight": round(rng.uniform(0, 200), 1),
+                "sex": rng.choice(["female", "male"]),
+                "zip": rng.choice(list(ZIPS)),
+            },
+            frozenset({rng.choice(DISEASES)}),
+        )
+        for i in range(count)
+    }
+
+
+def churn(count: int, releases: int, name: str = "p") -> list[Table]:
+    """Tables from one to the next of which a fifth of the people change everything about themselves."""
+    tables: list[Table] = [crowd(count, 0, name)]
+    for number in range(1, releases):
+        fresh = crowd(count, number, name)
+        last = tables[-1].items()
+        tables.append({p: fresh[p] if (i + number) % 5 == 0 else record for i, (p, record) in enumerate(last)})
+    return tables

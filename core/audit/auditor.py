@@ -12,6 +12,7 @@ from core.audit.carrying import CarriedGroups, ChangedPeople
 from core.audit.cases import CaseIds
 from core.audit.cells import Places, Regions
 from core.audit.chain import Chain
+from core.audit.cohorts import ScarceGroups
 from core.audit.composition import Composition, Exposed
 from core.audit.counts import Counts
 from core.audit.exposure import Exposures
@@ -20,22 +21,22 @@ from core.audit.guards import Guards
 from core.audit.learned import list_worst
 from core.audit.linking import Linking
 from core.audit.members import Membership, place_members
+from core.audit.permanent import Permanent
 from core.audit.published import Published, ReleaseReader, Stored
 from core.audit.report import Attacks, PrivateFigures, PublicFigures, Report
-from core.audit.scope import refuse_uncovered
+from core.audit.scarcity import describe
 from core.audit.truth import Truth
 from core.audit.values import ShownValues
-from core.audit.view import PrivateCriterion, PublicCriterion, Secrets
+from core.audit.view import Cohorts, PrivateCriterion, PublicCriterion, Secrets
 from core.policy import Policy
 
 Members = Sequence[tuple[str, str, str]]
 
 
 class Auditor:
-    """Audits one table. Give each release to `see` in order, then ask for the `report`. Raises NotCoveredError."""
+    """Audits one table. Give each release to `see` in order, then ask for the `report`."""
 
     def __init__(self, policy: Policy) -> None:
-        refuse_uncovered(policy)
         self._policy = policy
         self.findings = Findings()
         self._reader = ReleaseReader(policy, self.findings)
@@ -43,12 +44,14 @@ class Auditor:
         self._bounds = Bounds(policy)
         self._linking, self._guards = Linking(policy, self._exposures), Guards(policy, self._exposures)
         self._composition = Composition(policy)
+        self._scarce, self._permanent = ScarceGroups(policy), Permanent(policy)
         self._public: list[PublicCriterion] = [
-            Chain(policy), Counts(policy), Regions(policy), CarriedGroups(), self._bounds,
+            Chain(policy), Counts(policy), Regions(policy), CarriedGroups(), self._bounds, self._scarce,
         ]  # fmt: skip
         self._private: list[PrivateCriterion] = [
-            Membership(), ShownValues(policy), Places(), ChangedPeople(self._composition.is_unsafe), CaseIds(policy),
-            self._linking, self._guards, self._composition,
+            Membership(), ShownValues(policy), Places(),
+            ChangedPeople(self._composition.is_unsafe, self._scarce.nodes), CaseIds(policy),
+            self._linking, self._guards, self._composition, self._permanent,
         ]  # fmt: skip
         self._beside: tuple[Exposed, Exposed] | None = None
         self._last: Published | None = None
@@ -61,9 +64,14 @@ class Auditor:
         self._local, self._intersection = LocalAttack(policy), IntersectionAttack(policy)
 
     def see(
-        self, stored: Stored, members: Members | None = None, truth: Truth | None = None, at: str | None = None
+        self,
+        stored: Stored,
+        members: Members | None = None,
+        truth: Truth | None = None,
+        at: str | None = None,
+        cohorts: Cohorts | None = None,
     ) -> None:
-        """Checks the next release; with its membership and the truth at that moment, against those too."""
+        """Checks the next release; with its membership, cohorts and the truth at that moment, against those too."""
         release = self._reader.read(stored)
         self._releases += 1
         for name in release.added:
@@ -74,7 +82,20 @@ class Auditor:
         if members is None or truth is None:
             return
         places, people = place_members(release, members, truth.present)
-        secrets = Secrets(members, places, people, truth.present, truth.since, truth.guarded_since, at, truth.others)
+        secrets = Secrets(
+            members,
+            places,
+            people,
+            truth.present,
+            truth.since,
+            truth.guarded_since,
+            at,
+            truth.registered,
+            truth.extinct,
+            truth.held,
+            cohorts or {},
+            truth.others,
+        )
         for private in self._private:
             private.see(release, secrets, self.findings)
         self._last_secrets = secrets
@@ -110,7 +131,7 @@ class Auditor:
 
     def report(self, key: bytes) -> Report:
         """What was found. `key` keeps the pseudonyms of the worst ten from being anyone else's."""
-        bounds = PublicFigures(self._bounds.largest_share, self._bounds.most)
+        bounds = PublicFigures(self._bounds.largest_share, self._bounds.most, self._scarce.shown)
         return Report(self._policy, self._releases, self.findings, tuple(self._notes), bounds, self._figures(key))
 
     def _figures(self, key: bytes) -> PrivateFigures | None:
@@ -138,6 +159,7 @@ class Auditor:
                 self._persistence.result(),
                 self._beside,
             ),
+            describe(self._permanent, key) if self._policy.sensitive.permanent else None,
         )
 
 

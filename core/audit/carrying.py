@@ -52,10 +52,16 @@ def _are_finer(before: tuple[Cell, ...], now: tuple[Cell, ...]) -> bool:
 
 
 class ChangedPeople:
-    """Whether groups are carried exactly while nobody in them changed."""
+    """Whether groups are carried exactly while nobody in them changed.
 
-    def __init__(self, is_unsafe: Excuse) -> None:
+    Whom a permanent value ties to others (their group showed one or "*", or does now), these may call away from a group
+    that could have been carried.
+    """
+
+    def __init__(self, is_unsafe: Excuse, permanent_nodes: frozenset[int] = frozenset()) -> None:
         self._is_unsafe = is_unsafe  # beside what others have published since
+        self._tying = permanent_nodes | {0} if permanent_nodes else permanent_nodes
+        self._tied: set[str] = set()  # groups of the last release
         self._people: dict[str, frozenset[str]] = {}
         self._records: dict[str, Record] = {}
         self._groups: Mapping[str, Group] = {}
@@ -63,6 +69,7 @@ class ChangedPeople:
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
         number = release.number
         people = {name: frozenset(ids) for name, ids in secrets.people.items()}
+        tied = {name for name, group in release.groups.items() if self._tying & group.shown.keys()}
         for name, before in self._people.items():
             has_changed = any(secrets.table.get(person) != self._records[person] for person in before)
             if name in people:
@@ -70,8 +77,10 @@ class ChangedPeople:
                 findings.say(Promise.G2, CHANGED, number, name, int(has_changed))
                 continue
             # A cell of it that fell under k would have taken at least one of its people out of the release.
-            is_as_before = not has_changed and before <= secrets.places.keys()
-            if is_as_before and not self._is_unsafe(self._groups[name], before, secrets):
+            is_as_before = not has_changed and before <= secrets.places.keys() and name not in self._tied
+            is_called_away = is_as_before and any(secrets.places[person][0] in tied for person in before)
+            if is_as_before and not is_called_away and not self._is_unsafe(self._groups[name], before, secrets):
                 findings.say(Promise.CONTRACT, BROKEN, number, name)
+        self._tied = tied
         self._people, self._groups = people, release.groups
         self._records = {person: secrets.table[person] for person in secrets.places}

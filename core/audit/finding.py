@@ -9,10 +9,11 @@ PLACES_KEPT: Final = 3
 
 
 class Promise(StrEnum):
-    """What a finding is about. G3 joins when permanent values do."""
+    """What a finding is about."""
 
     G1 = "G1"
     G2 = "G2"
+    G3 = "G3"
     G4 = "G4"
     G5 = "G5"
     G6 = "G6"
@@ -22,6 +23,7 @@ class Promise(StrEnum):
 TITLES: Final = {
     Promise.G1: "cells (Pei)",
     Promise.G2: "global (Wong)",
+    Promise.G3: "permanent (Bu)",
     Promise.G4: "personal (Xiao-Tao)",
     Promise.G5: "composition (Baig)",
     Promise.G6: "one truth",

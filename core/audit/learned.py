@@ -73,18 +73,24 @@ def enumerate_worlds(exposures: Exposures, standing: Standing) -> Fraction | Non
     hierarchy, leaves, draws = exposures.sensitive.hierarchy, frozenset(standing.leaves), []
     for name in standing.groups:
         if leaves & exposures.shares[name].keys():  # other draws are independent and say nothing about these leaves
-            draw = draw_of(hierarchy, exposures.published[name])
+            draw = draw_of(hierarchy, exposures.published[name], exposures.sensitive.permanent)
             if draw is None:
                 return None
             draws.append(draw)
     return linked_fraction(draws, leaves) if prod(map(count_worlds, draws)) <= WORLDS else None
 
 
-def draw_of(hierarchy: Hierarchy, group: Group) -> Draw | None:
-    """A published group as a draw for one of its people, whichever: they are alike. None if it cannot be enumerated."""
+def draw_of(hierarchy: Hierarchy, group: Group, permanent: frozenset[int] = frozenset()) -> Draw | None:
+    """A published group as a draw for one of its people, whichever: they are alike. None if it cannot be enumerated.
+
+    Permanent values are taken to be known to sit on others (DESIGN, G2), who are then out of the draw.
+    """
     if sum(group.shown.values()) > TOKENS:
         return None
-    tokens = tokens_of(hierarchy, group.shown)
-    if len(tokens) == group.people:
-        return Draw(group.people, tokens, 0)
-    return None if any(len(token) > 1 for token in tokens) else Draw(group.people, tokens, 0, Owners.SETS)
+    nodes = {hierarchy.leaf_node[leaf] for leaf in permanent}
+    known = sum(count for node, count in group.shown.items() if node in nodes)
+    people = max(1, group.people - known)
+    tokens = tokens_of(hierarchy, {node: count for node, count in group.shown.items() if node not in nodes})
+    if len(tokens) == people:
+        return Draw(people, tokens, 0)
+    return None if any(len(token) > 1 for token in tokens) else Draw(people, tokens, 0, Owners.SETS)

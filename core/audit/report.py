@@ -12,6 +12,7 @@ from core.audit.attacks import Linked, Pinned, Unsafe
 from core.audit.composition import Exposed
 from core.audit.finding import Findings, Promise
 from core.audit.learned import Learned
+from core.audit.scarcity import Scarcity, number
 from core.audit.truth import exact
 from core.policy import Policy
 
@@ -19,10 +20,14 @@ KEPT, BROKEN, OPEN = "kept", "broken", "not decided"
 
 
 class PublicFigures(NamedTuple):
-    """What can be said without secrets: the largest share of a value in one group, and the most a breach can be."""
+    """What can be said without secrets: the largest share of a value in one group, and the most a breach can be.
+
+    `permanent` is how often permanent values are shown, over all releases.
+    """
 
     largest_share: Fraction
     most: Fraction
+    permanent: int
 
 
 class Attacks(NamedTuple):
@@ -46,6 +51,7 @@ class PrivateFigures(NamedTuple):
     nearest_guard: Fraction | None
     worst: tuple[Learned, ...]
     attacks: Attacks
+    permanent: Scarcity | None  # None if the policy has no permanent values
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,7 @@ class Report:
             return BROKEN
         if self.private is None and (
             promise in (Promise.G4, Promise.G5)
+            or (promise is Promise.G3 and self.public.permanent)
             or (promise is Promise.G2 and self.public.most > 1 / exact(self.policy.l))
         ):
             return OPEN
@@ -92,7 +99,11 @@ class Report:
             "kept": self.is_kept,
             "promises": promises,
             "notes": list(self.notes),
-            "public": {"largest_share": _number(self.public.largest_share), "most": _number(self.public.most)},
+            "public": {
+                "largest_share": number(self.public.largest_share),
+                "most": number(self.public.most),
+                "permanent": self.public.permanent,
+            },
             "private": None if self.private is None else _private_json(self.private),
         }
 
@@ -101,38 +112,35 @@ def _private_json(figures: PrivateFigures) -> dict[str, Any]:
     attacks = figures.attacks
     return {
         "people": figures.people,
-        "max_breach": _number(figures.max_breach),
+        "max_breach": number(figures.max_breach),
         "guarded": figures.guarded,
         "unguarding": figures.unguarding,
-        "nearest_guard": None if figures.nearest_guard is None else _number(figures.nearest_guard),
+        "nearest_guard": None if figures.nearest_guard is None else number(figures.nearest_guard),
         "worst": [
             {
                 "pseudonym": one.pseudonym,
-                "breach": _number(one.breach),
-                "bound": _number(one.bound),
+                "breach": number(one.breach),
+                "bound": number(one.bound),
                 "guarded": one.is_guarded,
                 "earlier": one.is_earlier,
                 "formations": one.formations,
-                "enumerated": None if one.enumerated is None else _number(one.enumerated),
+                "enumerated": None if one.enumerated is None else number(one.enumerated),
                 "rows_alike": one.hidden_among,
                 "candidates": one.candidates,
             }
             for one in figures.worst
         ],
         "attacks": {
-            "local": {**attacks.local._asdict(), "largest": _number(attacks.local.largest)},
+            "local": {**attacks.local._asdict(), "largest": number(attacks.local.largest)},
             "intersection": {"naive": attacks.intersection._asdict(), "here": attacks.inference._asdict()},
             "persistence": {"naive": _pinned_json(attacks.naive_pinned), "here": _pinned_json(attacks.pinned)},
             "composition": None
             if attacks.beside is None
             else {"naive": attacks.beside[0]._asdict(), "here": attacks.beside[1]._asdict()},
         },
+        "permanent": None if figures.permanent is None else figures.permanent.as_json(),
     }
 
 
 def _pinned_json(pinned: Pinned) -> dict[str, Any]:
     return {**pinned._asdict(), "sizes": {str(size): count for size, count in pinned.sizes.items()}}
-
-
-def _number(fraction: Fraction) -> dict[str, Any]:
-    return {"exact": str(fraction), "about": float(fraction)}

@@ -6,6 +6,7 @@ from fractions import Fraction
 from core.audit.finding import TITLES, Promise
 from core.audit.learned import Learned
 from core.audit.report import Attacks, Report
+from core.audit.scarcity import summarise, write_scarcity
 from core.audit.truth import exact
 from core.policy import Policy
 
@@ -30,6 +31,9 @@ def write_report(report: Report) -> Iterator[str]:
     if private is not None:
         yield ""
         yield from _learned(private.worst)
+        if private.permanent is not None:
+            yield ""
+            yield from write_scarcity(report.policy, private.permanent)
         yield ""
         yield from _attacks(report.policy, private.attacks)
 
@@ -46,6 +50,8 @@ def summary(report: Report, promise: Promise) -> str:
             if private is None:
                 return f"whoever is in which group, no breach is over {_share(report.public.most)}; 1/l is {bound}"
             return f"the largest breach is {_share(private.max_breach)} of {bound}"
+        case Promise.G3:
+            return summarise(policy, report.public.permanent, None if private is None else private.permanent)
         case Promise.G4:
             if private is None:
                 return "who guards what is a secret"

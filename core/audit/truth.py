@@ -1,8 +1,9 @@
 """The true table at every release, folded from the events by an interpreter of the auditor's own (CONTRACT, Events).
 
 It decides for itself which events count, one at a time and from scratch, and remembers what the auditor must know: who
-is present with which record, when somebody's quasi-identifiers or guard last changed, and which permanent values
-somebody holds whether or not an event says so. Slow and plain on purpose.
+is present with which record, who is registered where and who ceased to exist, when somebody's quasi-identifiers or
+guard last changed, and which permanent values somebody holds whether or not an event says so. Slow and plain on
+purpose.
 """
 
 import re
@@ -61,7 +62,11 @@ def exact(number: float) -> Fraction:
 
 
 class Truth:
-    """Folds events. After `cut`, `present`, `since` and `guarded_since` are as of that release."""
+    """Folds events. After `cut`, everything public is as of that release.
+
+    `registered` has the quasi-identifiers of everyone registered, present or not; `extinct` are those deregistered;
+    `held` the permanent values of everyone who ever had one, present, absent or gone.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -75,10 +80,10 @@ class Truth:
         self.rejected: list[int] = []  # line numbers
         self._line = 0
         self._accepted_in_window = 0
-        self._deregistered: set[str] = set()
-        self._qids: dict[str, Qid] = {}  # of everyone registered, present or not
+        self.extinct: set[str] = set()
+        self.registered: dict[str, Qid] = {}
         self._guards: dict[str, Guard | None] = {}  # of everyone who ever had a record
-        self._permanent: dict[str, frozenset[int]] = {}
+        self.held: dict[str, frozenset[int]] = {}
         self._qids_before: dict[str, Qid | None] = {}  # of those whose identifiers the window touched, at its start
         self._guards_before: dict[str, Guard | None] = {}
         self._placed: set[str] = set()  # inserted or registered in this window
@@ -124,7 +129,7 @@ class Truth:
     def cut(self, number: int) -> None:
         """Ends the window: the table is now as release `number` must show it."""
         for person, before in self._qids_before.items():
-            if self._qids.get(person) != before:
+            if self.registered.get(person) != before:
                 self.since[person] = number
         for person, guard in self._guards_before.items():
             if self._guards[person] != guard:
@@ -143,18 +148,18 @@ class Truth:
 
     def _insert(self, person: str, event: dict[str, Any]) -> None:
         qid, values, guard = self._qid(event["qid"]), self._values(event["sensitive"]), self._guard(event)
-        if person in self.present or person in self._deregistered:
+        if person in self.present or person in self.extinct:
             raise _Wrong
         self._move(person, qid)
         self._placed.add(person)
-        self._put(person, qid, values | self._permanent.get(person, frozenset()), guard)
+        self._put(person, qid, values | self.held.get(person, frozenset()), guard)
 
     def _update(self, person: str, event: dict[str, Any]) -> None:
         patch = self._patch(event["qid"]) if "qid" in event else {}
         values = self._values(event["sensitive"]) if "sensitive" in event else None
         guard = self._guard(event)
         record = self.present.get(person)
-        if record is None or (values is not None and not self._permanent.get(person, frozenset()) <= values):
+        if record is None or (values is not None and not self.held.get(person, frozenset()) <= values):
             raise _Wrong
         qid = tuple(patch.get(place, old) for place, old in enumerate(record.qid))
         self._move(person, qid)
@@ -168,25 +173,25 @@ class Truth:
             # Moved and gone within a window: nobody ever saw the move, and the net effect is that they went.
             before = self._qids_before.pop(person)
             assert before is not None
-            self._qids[person] = before
+            self.registered[person] = before
 
     def _register(self, person: str, event: dict[str, Any]) -> None:
         qid = self._qid(event["qid"])
-        if person in self.present or person in self._deregistered:
+        if person in self.present or person in self.extinct:
             raise _Wrong
         self._move(person, qid)
         self._placed.add(person)
 
     def _deregister(self, person: str, _event: dict[str, Any]) -> None:
-        if person in self.present or person not in self._qids:
+        if person in self.present or person not in self.registered:
             raise _Wrong
         self._qids_before.pop(person, None)
-        del self._qids[person]
-        self._deregistered.add(person)
+        del self.registered[person]
+        self.extinct.add(person)
 
     def _move(self, person: str, qid: Qid) -> None:
-        self._qids_before.setdefault(person, self._qids.get(person))
-        self._qids[person] = qid
+        self._qids_before.setdefault(person, self.registered.get(person))
+        self.registered[person] = qid
 
     def _put(self, person: str, qid: Qid, values: frozenset[int], guard: "tuple[Guard | None] | None") -> None:
         if person in self._guards:
@@ -194,7 +199,7 @@ class Truth:
         now = self._guards[person] = self._guards.get(person) if guard is None else guard[0]
         held = values & self._policy.sensitive.permanent
         if held:
-            self._permanent[person] = held
+            self.held[person] = held
         self.present[person] = Record(qid, values, now)
 
     def _qid(self, raw: object) -> Qid:

@@ -1,18 +1,20 @@
 """What the auditor looks at in one release, and what a criterion is.
 
 Each promise is checked by criteria that see the releases one after the other. A criterion keeps whatever it must
-remember, and tells what it finds. One that needs secrets is simply not asked without them. To cover permanent values
-one day: add a criterion, in a file of its own, and drop the sentence in `core.audit.scope`.
+remember, and tells what it finds. One that needs secrets is simply not asked without them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from core.audit.finding import Findings
 from core.audit.others import Other
 from core.audit.published import Published
+from core.audit.regions import Qid
 from core.audit.truth import Record
+
+Cohorts = Mapping[str, Sequence[Sequence[str]]]  # by permanent value: the owners of each cohort, the holders first
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,9 @@ class Secrets:
     `members` are the lines of the membership file, (id, group, cell); `places` and `people` hold those of them that
     make sense, by id and by group. `table` has everyone present; `since` the release at which someone's
     quasi-identifiers became what they are, `guarded_since` the one at which a guard last changed (absent: never). `at`
-    is the time that the request for the release named, `others` what other publishers had released by then.
+    is the time that the request for the release named. `registered` has where everyone lives who is registered, present
+    or not, `extinct` whoever ceased to exist, `held` the permanent values of everyone who ever had one, `cohorts` what
+    the engine says of its cohorts, and `others` what other publishers had released by then.
     """
 
     members: Sequence[tuple[str, str, str]]
@@ -32,6 +36,10 @@ class Secrets:
     since: Mapping[str, int]
     guarded_since: Mapping[str, int]
     at: str | None
+    registered: Mapping[str, Qid] = field(default_factory=dict)
+    extinct: Set[str] = frozenset()
+    held: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    cohorts: Cohorts = field(default_factory=dict)
     others: Sequence[Other] = ()
 
 

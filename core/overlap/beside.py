@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.hierarchy import Hierarchy
-from core.ledger import weights
 from core.overlap.external import Externals
 from core.overlap.index import RegionIndex, distinct
 from core.policy import Policy
@@ -94,6 +93,16 @@ def neighbours_of(policy: Policy, externals: Externals) -> Neighbours:
     if not isinstance(kept, Neighbours):
         kept = externals.prepared = Neighbours(policy, externals)
     return kept
+
+
+def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy) -> dict[int, Fraction]:
+    """w(s, G) of every leaf s a group may show: 1 for the leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
+    found: dict[int, Fraction] = {}
+    for node, count in shown:
+        run = range(hierarchy.first[node], hierarchy.last[node]) if node else range(0)
+        for leaf in run:
+            found[leaf] = found.get(leaf, Fraction(0)) + Fraction(count, len(run))
+    return found
 
 
 def _weigh(shown: Shown, hierarchy: Hierarchy, fractions: dict[Fraction, int]) -> dict[int, int]:

@@ -1,10 +1,12 @@
 """Which carried groups a later publication of somebody else makes unsafe, so that only those are broken."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from core.hierarchy import Hierarchy
-from core.ledger import Ledger, Weight, weights
-from core.overlap.beside import Neighbours
+from core.ledger import Ledger
+from core.overlap.beside import Neighbours, weights
 from core.people import People
 from core.policy import Policy
 from core.tree import Rows
@@ -22,7 +24,7 @@ def unsafe_groups(people: People, published: Rows, ledger: Ledger, policy: Polic
     value, histogram = neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]
     groups = people.group[published[position]].tolist()
     unsafe: set[int] = set()
-    seen: dict[int, dict[int, Weight]] = {}
+    seen: dict[int, dict[int, Fraction]] = {}
     theirs = _Histograms(policy.sensitive.hierarchy, neighbours)
     for group, own, at in sorted(set(zip(groups, value.tolist(), histogram.tolist(), strict=True))):
         if group in unsafe:
@@ -35,7 +37,7 @@ def unsafe_groups(people: People, published: Rows, ledger: Ledger, policy: Polic
     return unsafe
 
 
-def is_balanced(own: int, ours: dict[int, Weight], theirs: dict[int, Weight], alpha: int) -> bool:
+def is_balanced(own: int, ours: dict[int, Fraction], theirs: dict[int, Fraction], alpha: int) -> bool:
     """DESIGN, G5, to the letter: alpha values in common, one's own among them, with equal sums. Exact."""
     total = ours[own] + theirs[own]
     return sum(1 for leaf, weight in ours.items() if leaf in theirs and weight + theirs[leaf] == total) >= alpha
@@ -44,9 +46,9 @@ def is_balanced(own: int, ours: dict[int, Weight], theirs: dict[int, Weight], al
 class _Histograms:
     def __init__(self, hierarchy: Hierarchy, neighbours: Neighbours) -> None:
         self._hierarchy, self._shown = hierarchy, neighbours.shown
-        self._known: dict[int, dict[int, Weight]] = {}
+        self._known: dict[int, dict[int, Fraction]] = {}
 
-    def weights(self, histogram: int) -> dict[int, Weight]:
+    def weights(self, histogram: int) -> dict[int, Fraction]:
         found = self._known.get(histogram)
         if found is None:
             found = self._known[histogram] = weights(self._shown[histogram], self._hierarchy)

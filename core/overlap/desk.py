@@ -26,9 +26,9 @@ class Draft:
     def fakes(self) -> int:
         return sum(self.counterfeits.values())
 
-    def standing(self) -> Standing:
+    def standing(self, claims: Claims) -> Standing:
         """Counterfeits count in w and not in n (DESIGN, section 3)."""
-        return Standing(len(self.members), self.shown)
+        return claims.standing_of(len(self.members), self.shown)
 
 
 class Desk:
@@ -103,7 +103,7 @@ class Desk:
         """Whether all of it holds, exactly: everybody balanced, and G2 and G4 as the strategy plans them."""
         if any(not self.beside.is_content(unit, draft.shown) for unit in draft.members):
             return False
-        return self.claims.wrong_in(draft.members, draft.standing(), is_planned=True) is None
+        return self.claims.wrong_in(draft.members, draft.standing(self.claims), is_planned=True) is None
 
     def keep(self, draft: Draft) -> None:
         self.done.append(draft)

@@ -64,7 +64,7 @@ class _Level:
                 self._counterfeit(deal)
             self._settle(deal)
             for draft in self._drafts(deal):
-                if self._claims.wrong_in(draft.members, draft.standing(), is_planned=True) is None:
+                if self._claims.wrong_in(draft.members, draft.standing(self._claims), is_planned=True) is None:
                     drafts.append(draft)
                     is_left[draft.members] = False
         return drafts

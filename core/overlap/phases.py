@@ -62,7 +62,7 @@ class Overlapped:
 
 def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: Ledger, policy: Policy) -> Overlapped:
     """Step 5 for a pool that overlaps something: everything but sampling, which came first."""
-    claims = Claims(pool, ledger, policy)
+    claims = Claims(pool, ledger, ledger.accounts(pool.exposed, pool.exposed_to), policy)
     desk = Desk(pool, columns, beside, claims, policy)
     classes, others = division(desk)
     is_left = np.zeros(len(pool), dtype=bool)
@@ -72,7 +72,7 @@ def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: 
     desk.lay_out(np.flatnonzero(is_left).tolist())
     _form_each(desk, classes)
     _join_rest(desk)
-    breach = max((claims.breach_in(draft.members, draft.standing()) for draft in desk.done), default=0.0)
+    breach = max((claims.breach_in(draft.members, draft.standing(claims)) for draft in desk.done), default=0.0)
     barred = _barred(desk)
     hidden = [unit for unit, values in barred.items() if len(values) == len(pool.sets[unit])]
     for unit in hidden:

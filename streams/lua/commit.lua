@@ -1,5 +1,5 @@
 -- Ingest, step 3: one batch of one partition, all of it or nothing.
--- ARGV: partition, token, offset before, window, offset after, accepted, last release settled, number of marks, marks…, (field, delta)…
+-- ARGV: partition, token, offset before, window, offset after, accepted, last release settled, number of marks, marks…, entries of the window's log… (if the first of them is empty, the others replace the log)
 -- Returns {'ok', applied release, barrier or '', passed (0 or 1), marks waiting} or {refusal, …} without any effect.
 local ingest, partition = KEYS[1] .. 'ingest', ARGV[1]
 local held = redis.call('HMGET', ingest, 'token:' .. partition, 'offset:' .. partition, 'window:' .. partition)
@@ -31,9 +31,11 @@ for i = 9, first - 1, 1000 do
   redis.call('RPUSH', KEYS[1] .. 'rejects:' .. partition, unpack(ARGV, i, math.min(i + 999, first - 1)))
 end
 local window = KEYS[1] .. 'window:' .. ARGV[4] .. ':' .. partition
-for i = first, #ARGV, 2000 do
-  redis.call('HSET', window, unpack(ARGV, i, math.min(i + 1999, #ARGV)))
+if ARGV[first] == '' then
+  redis.call('UNLINK', window)
+  first = first + 1
 end
+for i = first, #ARGV do redis.call('RPUSH', window, ARGV[i]) end
 if ARGV[6] ~= '0' then redis.call('HINCRBY', ingest, 'accepted:' .. ARGV[4], ARGV[6]) end
 redis.call('HSET', ingest, 'offset:' .. partition, ARGV[5])
 if passed == 1 then redis.call('HINCRBY', ingest, 'window:' .. partition, 1) end

@@ -16,7 +16,7 @@ from core.plan import Plan, Window, plan
 from core.policy import Policy, build_policy
 from core.state import State
 from core.tree import Tree
-from tests.bench.adult import K, load_adult, ncp_of_rows
+from tests.bench.adult import Adult, K, load_adult, load_adult_by_years, ncp_of_rows
 from tests.bench.figures import Figures, apart, median_of, say, timed
 from tests.bench.mondrian import Numbers, Points, by_level, by_recursion
 
@@ -42,23 +42,41 @@ def measure(*, quick: bool = False) -> Figures:
 
 
 def tree_on_adult() -> Figures:
-    adult = load_adult()
+    adult, by_years = load_adult(), load_adult_by_years()
+    found = _beside(adult.policy, adult.points, K, runs=9)
+    return found | tree_losses(adult) | {"by_years": tree_losses(by_years, by_years.by_appearance())}
+
+
+def tree_losses(adult: Adult, codes: Points | None = None) -> Figures:
+    """What the tree and a bare Mondrian on these codes lose; `steps` is another way of counting categories."""
     attributes, points = adult.policy.attributes, adult.points
     tree, leaf = _grown(adult.policy, points, K)
     cells, classes, rows = np.unique(leaf, return_inverse=True, return_counts=True)
-    level = by_level(points, K)
-    return _beside(adult.policy, points, K, runs=9) | {
+    level = by_level(points if codes is None else codes, K)
+    return {
         "ncp": ncp_of_rows(attributes, points, classes),
+        "ncp_steps": ncp_of_rows(attributes, points, classes, steps=True),
         "ncp_published": float((tree.losses(cells) * rows).sum() / rows.sum()),
         "numpy_ncp": ncp_of_rows(attributes, points, level),
+        "numpy_ncp_steps": ncp_of_rows(attributes, points, level, steps=True),
         "classes": len(cells),
         "numpy_classes": int(level.max()) + 1,
     }
 
 
 def tree_on_uniform(count: int) -> Figures:
-    points = np.random.default_rng(1).integers(0, HIGHEST + 1, (count, 3))
-    return _beside(_policy(), points, K, runs=3)
+    policy, points = policy_of_crowd(), uniform(count)
+    _, leaf = _grown(policy, points, K)
+    classes = np.unique(leaf, return_inverse=True)[1]
+    return _beside(policy, points, K, runs=3) | {
+        "ncp": ncp_of_rows(policy.attributes, points, classes),
+        "numpy_ncp": ncp_of_rows(policy.attributes, points, by_level(points, K)),
+    }
+
+
+def uniform(count: int) -> Points:
+    """Rows in three attributes, every value equally likely."""
+    return np.random.default_rng(1).integers(0, HIGHEST + 1, (count, 3))
 
 
 def _beside(policy: Policy, points: Points, k: int, runs: int) -> Figures:
@@ -120,7 +138,7 @@ def steady_releases(people: int, rounds: int) -> Figures:
 
 
 def _releases(people: int, rounds: int) -> Iterator[Figures]:
-    policy = _policy()
+    policy = policy_of_crowd()
     state, crowd = State.empty(policy, b"bench"), _Crowd(people)
     window = dict(crowd.present)
     emitting = _EmitClock()
@@ -199,7 +217,7 @@ class _Crowd:
         return [(value,) for value in self._random.choice(VALUES, count, p=self._weights).tolist()]
 
 
-def _policy() -> Policy:
+def policy_of_crowd() -> Policy:
     document = {
         "table": "bench",
         "attributes": {name: {"type": "int", "min": 0, "max": HIGHEST} for name in "abc"},

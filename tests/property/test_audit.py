@@ -27,10 +27,10 @@ from core.intake import PRESENT, Intake
 from core.plan import Window, plan
 from core.policy import Policy, Sensitive, build_policy
 from core.state import State
-from tests.audited import churn, events_between
+from tests.audited import events_between
 from tests.oracle import Table
 from tests.property.test_engine import POLICIES, histories
-from tests.series import DISEASES, clinic_policy, run_series
+from tests.series import DISEASES, churn, clinic_policy, run_series
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HIERARCHY = parse_hierarchy("a;x;*\nb;x;*\nc;y;*\nd;y;*\n")
@@ -302,7 +302,7 @@ def spoil(rng: Random, value: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_whatever_is_in_a_release_the_auditor_says_so_and_goes_on(seed: int) -> None:
-    rng, policy, tables = Random(seed), clinic_policy(k=2, l=2), churn(30, 2)
+    rng, policy, tables = Random(seed), clinic_policy(k=2, l=2), churn(30, 2, "secret-")
     clean, spoilt, truth = Auditor(policy), Auditor(policy), Truth(policy)
     releases = run_series(policy, tables)
     number, was_spoilt = 0, False

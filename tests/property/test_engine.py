@@ -1,7 +1,6 @@
 """The engine against the naive judge, on random small histories; and the judge against engines that are wrong."""
 
 import json
-import random
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,12 @@ from hypothesis import strategies as st
 
 import core.plan
 from core.intake import PRESENT
+from core.ledger import Accounts
 from core.plan import plan
 from core.state import State
 from core.tree import Tree
 from tests.oracle import Judge, Table
-from tests.series import DISEASES, ZIPS, clinic_policy, clinic_rules, run_series, window_between
+from tests.series import DISEASES, ZIPS, churn, clinic_policy, clinic_rules, crowd, run_series, window_between
 
 QIDS = st.fixed_dictionaries(
     {
@@ -109,22 +109,6 @@ def test_planning_leaves_the_state_as_it_was(policy: Any, tables: list[Table]) -
         assert first.change == second.change
 
 
-def _crowd(count: int, seed: int) -> Table:
-    rng = random.Random(seed)
-    return {
-        f"p{i}": (
-            {
-                "age": rng.randrange(100),
-                "weight": round(rng.uniform(0, 200), 1),
-                "sex": rng.choice(["female", "male"]),
-                "zip": rng.choice(list(ZIPS)),
-            },
-            frozenset({rng.choice(DISEASES)}),
-        )
-        for i in range(count)
-    }
-
-
 def _verdicts(policy: Any, tables: list[Table]) -> str:
     judge = Judge(clinic_rules(policy))
     found = [
@@ -135,34 +119,23 @@ def _verdicts(policy: Any, tables: list[Table]) -> str:
     return "\n".join(found)
 
 
-def _churn(count: int, releases: int) -> list[Table]:
-    tables = [_crowd(count, 0)]
-    for number in range(1, releases):
-        fresh = _crowd(count, number)
-        tables.append(
-            {
-                person: fresh[person] if (i + number) % 5 == 0 else record
-                for i, (person, record) in enumerate(tables[-1].items())
-            }
-        )
-    return tables
-
-
 def test_the_judge_accepts_this_engine_on_a_crowd_that_changes() -> None:
-    assert _verdicts(clinic_policy(k=4, l=3), _churn(200, 5)) == ""
+    assert _verdicts(clinic_policy(k=4, l=3), churn(200, 5)) == ""
 
 
 def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.ledger.Ledger.accounts", lambda self, exposures: {})
+    none = np.zeros(0, dtype=np.int64)
+    nothing = Accounts(none, none, np.zeros(0), none)
+    monkeypatch.setattr("core.ledger.Ledger.accounts", lambda self, exposed, exposed_to: nothing)
     assert "breach is over 1/l" in _verdicts(
-        clinic_policy(k=4, l=3, strategy={"name": "adaptive", "releases": 1}), _churn(200, 5)
+        clinic_policy(k=4, l=3, strategy={"name": "adaptive", "releases": 1}), churn(200, 5)
     )
 
 
 def test_the_judge_catches_an_engine_whose_groups_are_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.claim.Claims.wrong", lambda self, members, raised: None)
     monkeypatch.setattr("core.spread.required_ratio", lambda strategy, l, survival, exposures: 1.0)
-    assert "breach is over 1/l" in _verdicts(clinic_policy(k=4, l=3), _churn(100, 2))
+    assert "breach is over 1/l" in _verdicts(clinic_policy(k=4, l=3), churn(100, 2))
 
 
 def test_the_judge_catches_an_engine_that_carries_a_group_with_someone_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +146,7 @@ def test_the_judge_catches_an_engine_that_carries_a_group_with_someone_changed(m
                 now.group[row] = before.group[row]
 
     monkeypatch.setattr(core.plan._Draft, "_break", keep)
-    assert "although one of its people changed" in _verdicts(clinic_policy(k=4, l=3), _churn(100, 2))
+    assert "although one of its people changed" in _verdicts(clinic_policy(k=4, l=3), churn(100, 2))
 
 
 def test_the_judge_catches_an_engine_that_publishes_cells_under_k(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +154,7 @@ def test_the_judge_catches_an_engine_that_publishes_cells_under_k(monkeypatch: p
         self._is_closed = np.zeros(self._tree.size, dtype=bool)
 
     monkeypatch.setattr(core.plan._Draft, "close_cells", open_all)
-    assert "fewer than k rows" in _verdicts(clinic_policy(k=4, l=3, headroom=0), _churn(100, 4))
+    assert "fewer than k rows" in _verdicts(clinic_policy(k=4, l=3, headroom=0), churn(100, 4))
 
 
 def test_the_judge_catches_an_engine_that_draws_a_new_tree_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,12 +169,12 @@ def test_the_judge_catches_an_engine_that_draws_a_new_tree_each_time(monkeypatch
 
     monkeypatch.setattr(core.plan._Draft, "grow_tree", regrow)
     monkeypatch.setattr("core.state.State.check_invariants", lambda self: None)
-    verdicts = _verdicts(clinic_policy(k=4, l=3, headroom=0), _churn(100, 3))
+    verdicts = _verdicts(clinic_policy(k=4, l=3, headroom=0), churn(100, 3))
     assert "a person's region is not inside an earlier one" in verdicts
 
 
 def test_case_ids_follow_a_person_until_their_quasi_identifiers_change() -> None:
-    first = _crowd(40, 1)
+    first = crowd(40, 1)
     moved = {**first, "p0": ({**first["p0"][0], "age": (first["p0"][0]["age"] + 50) % 100}, first["p0"][1])}
     shown = []
     for _, made, _ in run_series(clinic_policy(k=2, case_ids=True), [first, moved]):
@@ -212,7 +185,7 @@ def test_case_ids_follow_a_person_until_their_quasi_identifiers_change() -> None
 
 
 def test_fewer_than_k_people_are_all_withheld() -> None:
-    (_, made, _), (_, empty, _) = run_series(clinic_policy(k=5), [_crowd(4, 1), {}])
+    (_, made, _), (_, empty, _) = run_series(clinic_policy(k=5), [crowd(4, 1), {}])
     facts = json.loads(made.release.manifest)
     assert (facts["rows"], facts["withheld"], facts["groups"], facts["loss"]) == (0, 4, 0, None)
     assert json.loads(empty.release.manifest)["withheld"] == 0

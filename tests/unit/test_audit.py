@@ -4,7 +4,6 @@ import ast
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -249,16 +248,6 @@ def test_a_pseudonym_needs_the_key() -> None:
 def test_json_is_read_strictly(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - any of its kinds; their texts are not to be looked at
         parse(text.encode("utf-8", "surrogatepass"))
-
-
-def test_permanent_values_are_refused_until_they_can_be_audited() -> None:
-    from dataclasses import replace
-
-    from core.audit import Auditor, NotCoveredError
-
-    permanent: Any = POLICY.sensitive._replace(permanent=frozenset({1}))
-    with pytest.raises(NotCoveredError, match="permanent values"):
-        Auditor(replace(POLICY, sensitive=permanent))
 
 
 def test_a_report_without_releases_seen_is_still_one() -> None:

@@ -12,12 +12,12 @@ import pytest
 from core.plan import Plan, Window, plan
 from core.policy import Policy
 from core.state import Change, State
-from tests.audited import Bench, Edit, churn, engine_that, engine_under, republish, sentences
+from tests.audited import Bench, Edit, engine_that, engine_under, republish, sentences
 from tests.oracle import Table
-from tests.series import clinic_policy
+from tests.series import churn, clinic_policy
 
 Engine = Callable[[State, Window, Policy, int], Plan]
-TABLES: list[Table] = churn(100, 4)
+TABLES: list[Table] = churn(100, 4, "secret-")
 
 
 def run(path: Path, policy: Policy, engine: Engine | None, monkeypatch: pytest.MonkeyPatch) -> Bench:

@@ -230,3 +230,36 @@ def test_a_wrong_external_event_has_no_effect(groups: str) -> None:
     truth = Truth(policy())
     truth.take(f'{{"op": "external", "publisher": "h", "groups": {groups}}}'.encode())
     assert (truth.others, truth.rejected, truth.accepted) == ([], [1], 0)
+
+
+def permanent_policy() -> Policy:
+    from dataclasses import replace
+
+    rules = policy()
+    asthma = rules.sensitive.hierarchy.leaf_code["asthma"]
+    return replace(rules, sensitive=rules.sensitive._replace(permanent=frozenset({asthma})))
+
+
+def test_a_permanent_value_survives_absence_and_an_insert_that_does_not_name_it() -> None:
+    truth = Truth(permanent_policy())
+    flu, asthma = (permanent_policy().sensitive.hierarchy.leaf_code[label] for label in ("flu", "asthma"))
+    assert all(take(truth, insert(sensitive=["asthma"]), {"op": "delete", "id": "p"}))  # both in one window
+    truth.cut(1)
+    assert truth.present == {}
+    assert truth.held == {"p": {asthma}}
+    assert take(truth, insert()) == [True]
+    assert truth.present["p"].values == {flu, asthma}
+    assert take(truth, {"op": "update", "id": "p", "sensitive": ["flu"]}) == [False]
+    assert take(truth, {"op": "update", "id": "p", "sensitive": ["asthma"]}) == [True]
+
+
+def test_who_is_registered_absent_or_extinct_is_known_at_every_release() -> None:
+    truth = Truth(permanent_policy())
+    moved = {**QID, "age": 31}
+    assert all(take(truth, insert("a"), insert("b", sensitive=["asthma"]), {"op": "register", "id": "c", "qid": QID}))
+    assert all(take(truth, {"op": "delete", "id": "a"}, {"op": "register", "id": "a", "qid": moved}))
+    assert all(take(truth, {"op": "delete", "id": "b"}, {"op": "deregister", "id": "b"}))
+    truth.cut(1)
+    assert truth.registered == {"a": (31, 61.5, 0), "c": (30, 61.5, 0)}
+    assert truth.extinct == {"b"}
+    assert truth.held.keys() == {"b"}  # what is known of somebody does not end with them

@@ -141,3 +141,18 @@ def test_a_value_too_frequent_is_raised_rather_than_suppressed_where_the_hierarc
     shown = [node for raised in case.made.raised.values() for node in raised.values()]
     assert shown
     assert set(shown) == {stomach}
+
+
+def test_someone_with_little_left_is_put_into_a_larger_group_where_neighbours_are_open() -> None:
+    policy = clinic_policy(k=1, flat=True, strategy={"name": "adaptive", "releases": 2})
+    ledger, node = Ledger(policy), policy.sensitive.hierarchy.leaf_node
+    ledger.extend([(1, GroupRecord(1, 3, ((node[HIV], 1),)))])  # a third is gone, a half may go
+    values = ([HIV] + [FLU] * 24 + [ULCER] + [COLD] * 24) * 20
+    worn: dict[int, tuple[int, ...]] = {
+        person: (1,) for person, value in enumerate(values) if value == HIV and person < 500
+    }
+    case = _Case(values, exposures=worn, ledger=ledger, policy=policy)
+    fresh = [person for person, value in enumerate(values) if value == HIV and person not in worn]
+    sizes = [{len(case.company(person)) for person in people} for people in (worn, fresh)]
+    assert min(sizes[0]) >= 1.5 * max(sizes[1])
+    assert (case.stars, case.withheld) == (set(), [])

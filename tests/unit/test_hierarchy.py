@@ -74,11 +74,17 @@ def test_all_mistakes_of_a_file_are_reported_together_in_order() -> None:
     assert [line for line, _ in found] == [2, 3, 4, 5]
 
 
+def places_to_cut(hierarchy: Hierarchy, lo: int, hi: int) -> tuple[int, ...]:
+    """Where the leaf run [lo, hi) may be cut."""
+    inside = hierarchy.parting_depths()[lo + 1 : hi]
+    return tuple(lo + 1 + at for at, depth in enumerate(inside) if depth == min(inside))
+
+
 def test_a_flat_list_has_only_leaves_and_a_star() -> None:
     hierarchy = flat_hierarchy(["b", "a", "c"])
     assert hierarchy.labels == ("*", "b", "a", "c")
-    assert hierarchy.cuts(0, 3) == (1, 2)
-    assert hierarchy.cuts(1, 3) == (2,)
+    assert places_to_cut(hierarchy, 0, 3) == (1, 2)
+    assert places_to_cut(hierarchy, 1, 3) == (2,)
     with pytest.raises(HierarchyError, match="already"):
         flat_hierarchy(["a", "a"])
     with pytest.raises(HierarchyError, match="no values"):
@@ -87,15 +93,15 @@ def test_a_flat_list_has_only_leaves_and_a_star() -> None:
 
 def test_cuts_fall_between_the_children_of_the_smallest_node_around_the_run() -> None:
     hierarchy = parse_hierarchy(ZIP)
-    assert hierarchy.cuts(0, 4) == (3,)
-    assert hierarchy.cuts(0, 3) == (2,)
-    assert hierarchy.cuts(0, 2) == (1,)
-    assert hierarchy.cuts(2, 3) == ()
+    assert places_to_cut(hierarchy, 0, 4) == (3,)
+    assert places_to_cut(hierarchy, 0, 3) == (2,)
+    assert places_to_cut(hierarchy, 0, 2) == (1,)
+    assert places_to_cut(hierarchy, 2, 3) == ()
 
 
 def test_cuts_go_down_through_nodes_with_one_child() -> None:
     hierarchy = parse_hierarchy("a;x;y;z;*\nb;x;y;z;*\n")
-    assert hierarchy.cuts(0, 2) == (1,)
+    assert places_to_cut(hierarchy, 0, 2) == (1,)
 
 
 def test_the_fewest_labels_are_taken_from_the_top() -> None:
@@ -109,7 +115,7 @@ def test_the_fewest_labels_are_taken_from_the_top() -> None:
 
 def test_a_hierarchy_survives_being_sent_to_another_process() -> None:
     hierarchy = parse_hierarchy(ZIP)
-    hierarchy.cuts(0, 4)
+    hierarchy.parting_depths()
     assert pickle.loads(pickle.dumps(hierarchy)) == hierarchy
 
 
@@ -158,9 +164,11 @@ def test_whatever_is_cut_from_the_top_down_is_a_node_or_a_run_of_siblings(case: 
         assert len({hierarchy.parent[hierarchy.node_of[label]] for label in labels}) == 1
         covered = [leaf for label in labels for leaf in _under(hierarchy, label)]
         assert covered == list(range(lo, hi))
-        cuts = hierarchy.cuts(lo, hi)
+        cuts = places_to_cut(hierarchy, lo, hi)
         assert (hi - lo > 1) == bool(cuts)
         assert all(lo < cut < hi for cut in cuts)
+        around = hierarchy.children(hierarchy.covering(lo, hi))
+        assert cuts == tuple(hierarchy.first[child] for child in around if lo < hierarchy.first[child] < hi)
         waiting |= {part for cut in cuts for part in ((lo, cut), (cut, hi))} - seen
 
 

@@ -10,7 +10,7 @@ from core.state import Meta
 from streams.errors import GuaranteeError
 from streams.publish import check_sealed, check_story
 from streams.reader import Manifest
-from streams.store import TableMeta
+from streams.store import Counts, TableMeta
 
 
 def manifest(number: int, extra: str = "") -> Manifest:
@@ -20,7 +20,7 @@ def manifest(number: int, extra: str = "") -> Manifest:
 def meta(release: int, sent: int, digest: str | None = None) -> TableMeta:
     digest = digest or sha256(manifest(release).value).hexdigest()
     sealed = Meta(release, digest, 1, 0.0, "1.0", "p")
-    return TableMeta(1, "p", "1.0", "k", "", 8, 0.0, release, digest, sent, sent, sealed)
+    return TableMeta(1, "p", "1.0", "k", "", 8, 0.0, release, digest, sent, sent, sealed, Counts())
 
 
 @dataclass
