@@ -14,9 +14,9 @@ from tests.table import Table, insert
 DISEASES = ("flu", "asthma", "gastritis", "angina", "gout", "lupus")
 
 
-def publication(publisher: str, step: int) -> dict[str, Any]:
+def publication(publisher: str, step: int, **counts: int) -> dict[str, Any]:
     groups = [
-        {"region": {"age": {"min": low, "max": low + step - 1}}, "sensitive": dict.fromkeys(DISEASES, 1)}
+        {"region": {"age": {"min": low, "max": low + step - 1}}, "sensitive": {**dict.fromkeys(DISEASES, 1), **counts}}
         for low in range(0, 120, step)
     ]
     return {"op": "external", "publisher": publisher, "groups": groups}
@@ -39,7 +39,7 @@ def test_what_others_publish_is_taken_once_and_what_is_wrong_becomes_a_dead_lett
     (first,) = beside.await_releases(1)
     assert sum(json.loads(first.headers["external"])) == 4
     assert worker.stop() == 0
-    beside.publish(publication("north", 30), {"op": "delete", "id": "p1"})
+    beside.publish(publication("north", 30, flu=2, gout=3), {"op": "delete", "id": "p1"})
     beside.request()
     beside.start()
     beside.await_releases(2)
