@@ -98,17 +98,17 @@ def _form_each(desk: Desk, classes: list[list[int]]) -> None:
 def division(desk: Desk) -> tuple[list[list[int]], list[int]]:
     """Rows that overlap, by their set of possible values, and rows that do not (Baig, section 5, division).
 
-    Rows with the same possible values can stand in one group. Left out are rows of several values and rows that a guard
-    or an account leaves no freedom: they are for step 6, and barred if they overlap.
+    Rows with the same possible values can stand in one group. Left out are rows of several values or a permanent one, and
+    rows that a guard or an account leaves no freedom: they are for step 6, and barred if they overlap.
     """
-    pool, beside, claims = desk.pool, desk.beside, desk.claims
+    pool, beside, claims, permanent = desk.pool, desk.beside, desk.claims, desk.policy.sensitive.permanent
     overlaps = beside.overlaps
     has_paid = np.zeros(len(pool), dtype=bool)
     has_paid[pool.exposed] = True
     classes: dict[frozenset[int], list[int]] = {}
     others: list[int] = []
     for unit, (values, guard) in enumerate(zip(pool.sets, pool.guards, strict=True)):
-        if len(values) > 1 or (guard is not None and guard.node != EMPTY):
+        if len(values) > 1 or (guard is not None and guard.node != EMPTY) or values[0] in permanent:
             continue
         if has_paid[unit] and claims.target(unit).starred:
             continue
