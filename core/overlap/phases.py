@@ -98,7 +98,7 @@ def _form_each(desk: Desk, classes: list[list[int]]) -> None:
 def division(desk: Desk) -> tuple[list[list[int]], list[int]]:
     """Rows that overlap, by their set of possible values, and rows that do not (Baig, section 5, division).
 
-    Rows with the same possible values can stand in one group. Left out are rows of several values or of a permanent one,
+    Rows with the same possible values can stand in one group. Left out are rows of several values or a permanent one,
     and rows that a guard or an account leaves no freedom: they are for step 6, and barred if they overlap.
     """
     pool, beside, claims, permanent = desk.pool, desk.beside, desk.claims, desk.policy.sensitive.permanent
