@@ -43,8 +43,8 @@ check: ## exactly what CI runs
 bench: $(VENV)/.dev ## events per second against plain aiokafka and Faust, seconds per release, memory
 	$(BIN)/python -m tests.bench $(ARGS)
 
-soak: $(VENV)/.dev ## an hour of crashes at random moments
-	$(BIN)/python -m pytest tests/fault -m soak --timeout 0 $(ARGS)
+soak: $(VENV)/.dev ## fifty kills at random moments, then an hour of every fault
+	$(BIN)/python -m pytest tests/fault -m soak -s $(ARGS)
 
 # Either way Kafka answers on localhost:9092 and Redis on localhost:6379, where Shoal looks by default. If something
 # else has those ports, the native services take others, print them, and leave them in .local/env for `make worker`.

@@ -17,6 +17,7 @@ from typing import Any
 
 import faust
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 from redis.exceptions import RedisError
 
 from core.policy import Policy
@@ -32,7 +33,7 @@ from streams.publish import check_story, last_published
 from streams.seal import make_seal
 from streams.settings import Settings
 from streams.store import LostError, Store, TableMeta, check_identity
-from streams.topics import Topics, ensure_topics
+from streams.topics import METADATA_MAX_AGE_MS, Topics, ensure_topics, unreachable
 from streams.trigger import Trigger
 from streams.web import add_views
 
@@ -200,6 +201,7 @@ def make_app(settings: Settings, policy: Policy, planner: Planner) -> faust.App:
         topic_disable_leader=True,
         table_standby_replicas=0,
         consumer_auto_offset_reset="earliest",
+        consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         stream_wait_empty=False,
         stream_ack_cancelled_tasks=False,
         stream_ack_exceptions=False,
@@ -252,6 +254,8 @@ class _signals:  # noqa: N801 - a context manager, used like a function
 
 async def _explain(error: BaseException, settings: Settings, policy: Policy, store: Store) -> BaseException:
     """What to tell the operator about what ended the worker."""
+    if isinstance(error, KafkaError):  # ours wait for Kafka to come back; Faust does not while it starts
+        return unreachable(settings.kafka_servers)
     if isinstance(error, StreamsError) or not isinstance(error, LostError):
         return error
     try:

@@ -8,9 +8,12 @@ not sent again. The floor, kept in Redis, is where that topic ended when marks w
 
 Step 4 sends the letters of the marks in one transaction, step 5 clears those marks.
 
-Redis may be set back to an earlier state, and then events are read again whose letters have been sent. So the floor
-does not move past a letter whose mark may still come again, and what stands on the topic from the floor on is
-remembered until the floor moves; a step 5 that does not find what step 4 left looks at the topic anew.
+Redis may be set back to an earlier state, and then events are judged again whose letters have been sent. Letters that
+are found on the topic from the floor on are of such an earlier life, or of an owner who died before step 5. As long as
+one of their marks may still come, the floor stays, and what stands behind it is remembered. A mark comes with the batch
+that holds its event, or, if only the plan can say that somebody is at home elsewhere, with the release of that window.
+So it is over when all those offsets are passed, the release of the window that was open then is applied, and no mark is
+left. A step 5 that does not find what step 4 left looks at the topic anew.
 """
 
 import asyncio
@@ -50,9 +53,11 @@ class DeadLetterBox:
         self._topics = Topics(store.table)
         self._target = target_of(self._topics)
         self._transaction: Transaction | None = None
+        self._is_closed = False
         self._sent: set[int] = set()  # what stands on the topic from the floor on
-        self._awaited: set[int] = set()  # those of them whose marks are there, or will come again
         self._floor = 0
+        self._found: int | None = None  # the highest offset of an earlier life's letters, while their marks may come
+        self._until: int | None = None  # the release that must be applied before they cannot any more
         self._log = get_log(table=store.table, topic=source.topic, partition=source.partition)
 
     async def empty(self, memory: MutableMapping[int, Record]) -> int:
@@ -74,18 +79,9 @@ class DeadLetterBox:
                 self._sent.update(unsent)
                 total += len(letters)
             crash_point("ingest.4")
-            awaited = self._awaited.difference(mark.offset for mark in marks)
-            floor = self._floor if end is None or awaited else end
-            word = await self._store.order(
-                "clear", self._label, self.token, len(marks), floor, self._floor, raw[0], raw[-1]
-            )
-            if word == "moved":
-                await self.close()
+            if await self._clear(raw, end) == "moved":
+                await self._stop()
                 continue
-            self._awaited = awaited
-            if floor != self._floor:
-                self._floor = floor
-                self._sent.clear()
             crash_point("ingest.5")
             for mark in marks:
                 memory.pop(mark.offset, None)
@@ -94,9 +90,43 @@ class DeadLetterBox:
         return total
 
     async def close(self) -> None:
+        """For good: whoever is in the middle of `empty` does not begin another transaction."""
+        self._is_closed = True
+        await self._stop()
+
+    async def _stop(self) -> None:
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
             await transaction.stop()
+
+    async def _clear(self, raw: list[bytes], end: int | None) -> str:
+        """Step 5. `end` is where the topic ended after what was sent just now, None if nothing was."""
+        floor, found, until = self._floor if end is None else end, "", 0
+        if self._found is not None:
+            self._until = self._until or await self._release_that_settles(self._found)
+            if self._until is None:
+                floor = self._floor
+            else:
+                found, until = str(self._found), self._until
+        word = await self._store.order(
+            "clear", self._label, self.token, len(raw), floor, self._floor, raw[0], raw[-1], found, until
+        )
+        if word == "ok" and floor != self._floor:
+            self._floor, self._found, self._until = floor, None, None
+            self._sent.clear()
+        return word
+
+    async def _release_that_settles(self, offset: int) -> int | None:
+        """The release after which nothing up to `offset` can be marked any more; None if that is not known yet."""
+        fields = [self._next_offset, f"window:{self._label}"]
+        next_offset, window = await self._store.redis.hmget(self._store.key("ingest"), fields)
+        if int(next_offset or 0) <= offset:
+            return None
+        return int(window or 0)  # triggers have no window: they are marked at once
+
+    @property
+    def _next_offset(self) -> str:
+        return "trigger" if self._label == TRIGGERS else f"offset:{self._label}"
 
     async def _raw_marks(self) -> list[bytes]:
         """The next marks. Should Redis have been set back to an earlier state, the topic is looked at again."""
@@ -105,11 +135,12 @@ class DeadLetterBox:
         pipeline.hget(self._store.key("ingest"), f"floor:{self._label}")
         marks, floor = await pipeline.execute()
         if self._transaction is not None and int(floor or 0) != self._floor:
-            await self.close()
+            await self._stop()
         return list(marks)
 
     async def _open(self) -> None:
         """Refuse the former owner of this source, then look at what it sent."""
+        self._check_open()
         held, floor = await self._store.redis.hmget(
             self._store.key("ingest"), [f"token:{self._label}", f"floor:{self._label}"]
         )
@@ -121,22 +152,17 @@ class DeadLetterBox:
         try:
             await transaction.start()
             self._floor = int(floor or 0)
-            to_come, marked = await self._to_come()
             self._sent = await sent_offsets(self._servers, self._target, self._source, self._floor)
-            self._awaited = {offset for offset in self._sent if offset >= to_come or offset in marked}
+            self._found, self._until = max(self._sent, default=None), None
+            self._check_open()  # it may have been closed meanwhile
         except BaseException:
             await transaction.stop()
             raise
         self._transaction = transaction
 
-    async def _to_come(self) -> tuple[int, set[int]]:
-        """The offset from which on records will be judged, and the offsets that are marked already."""
-        pipeline = self._store.redis.pipeline(transaction=True)
-        next_offset = "trigger" if self._label == TRIGGERS else f"offset:{self._label}"
-        pipeline.hget(self._store.key("ingest"), next_offset)
-        pipeline.lrange(self._store.key(f"rejects:{self._label}"), 0, -1)
-        offset, marks = await pipeline.execute()
-        return int(offset or 0), {mark_of(packed).offset for packed in marks}
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise FencedError
 
     async def _send(self, letters: list[Message]) -> int:
         if self._transaction is None:  # the partition was let go of, or loaded again, in the meantime
@@ -148,7 +174,7 @@ class DeadLetterBox:
         except (KafkaError, FencedError) as error:
             # Whether they were sent is seen by looking, after the next start. Being refused may also mean that the
             # broker lost patience with a slow transaction; `_open` finds out whether the source is still ours.
-            await self.close()
+            await self._stop()
             raise KafkaError("dead letters were not sent") from error
 
     async def _letters(self, marks: Mapping[int, Mark], memory: Mapping[int, Record]) -> list[Message]:

@@ -36,7 +36,7 @@ from streams.partition import MovedError, Partition, Record, load_partition
 from streams.reader import stop_client
 from streams.settings import Settings
 from streams.store import FencedError, RedisError, Store
-from streams.topics import Topics
+from streams.topics import METADATA_MAX_AGE_MS, Topics
 
 _POLL_MS = 100
 _IDLE_S = 0.05  # how often an idle partition looks for a barrier
@@ -163,7 +163,7 @@ class Ingest(Service, ConsumerRebalanceListener):
             max_partition_fetch_bytes=2 * 1024 * 1024,
             fetch_max_wait_ms=_POLL_MS,
             request_timeout_ms=max(30_000, session_ms + 5_000),
-            metadata_max_age_ms=60_000,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
         consumer.subscribe([self._topics.events], listener=self)
         try:

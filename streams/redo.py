@@ -20,6 +20,7 @@ from core.policy import Policy
 from core.state import State
 from streams.external import NOTHING_READ, ExternalRead, external_label, reached
 from streams.faults import crash_point
+from streams.memory import without_cycle_search
 from streams.partition import PERSON_KIND, read_window
 from streams.records import Mark, group_of, make_packer, node_of, person_of, unpack
 from streams.seal import PlainSeal, Seal
@@ -229,6 +230,11 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
     """The state of the last release, which must be applied. Reads a million people in some seconds, the event loop
     free.
     """
+    with without_cycle_search():
+        return await _load_state(store, policy, key, meta)
+
+
+async def _load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) -> State:
     raw_people = [
         found async for found in store.hashes(name for p in range(meta.partitions) for name in people_keys(p))
     ]

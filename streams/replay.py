@@ -32,6 +32,7 @@ from streams.errors import InputError
 from streams.faults import crash_point
 from streams.folder import ReleaseFolder, release_name, write_synced
 from streams.lines import EventLines, open_lines
+from streams.memory import without_cycle_search
 from streams.statefile import Position, SavedState, StateFile
 
 REJECTS = "rejects.jsonl"
@@ -220,7 +221,8 @@ class _Run:
         self._outcome.accepted += self._intake.accepted
         window = Window(at, {0: self._intake.cut()}, self._externals)
         self._externals = []
-        planned = plan(self._state, window, self._job.policy, number)  # 1
+        with without_cycle_search():
+            planned = plan(self._state, window, self._job.policy, number)  # 1
         release = planned.release
         crash_point("replay.1")
         try:

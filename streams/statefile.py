@@ -26,6 +26,7 @@ from core.policy import Policy
 from core.state import ENGINE, GroupRecord, Meta, NodeRecord, Person, State
 from streams.errors import InputError
 from streams.folder import sync_folder
+from streams.memory import without_cycle_search
 
 FORMAT = 2
 MAGIC = b"shoal replay state\n"
@@ -84,6 +85,10 @@ class StateFile:
         body, digest = memoryview(content)[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
         if len(content) < len(MAGIC) + DIGEST_BYTES or sha256(body).digest() != digest:
             raise InputError(f"{self.path} is damaged; bring back a copy of it, or start anew with another --out.")
+        with without_cycle_search():
+            return self._read(body, policy, secret)
+
+    def _read(self, body: memoryview, policy: Policy, secret: bytes | None) -> SavedState:
         stream = msgpack.Unpacker(use_list=False, strict_map_key=False, max_buffer_size=0)
         stream.feed(body[len(MAGIC) :])
         header = next(stream)
@@ -99,6 +104,10 @@ class StateFile:
 
     def save(self, secret: bytes, position: Position, state: State) -> None:
         """Replaces the file, atomically and with mode 0600; on failure the old one is untouched."""
+        with without_cycle_search():
+            self._replace(secret, position, state)
+
+    def _replace(self, secret: bytes, position: Position, state: State) -> None:
         people, groups, nodes = list(state.people_records()), list(state.group_records()), list(state.node_records())
         externals = list(state.external_records())
         header = {

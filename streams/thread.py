@@ -2,17 +2,15 @@
 
 The default executor's threads are waited for at exit; a plan in the making would hold up a shutdown for as long as it
 takes, to no use: what is not sealed is made again.
-
-Cycles are not looked for meanwhile: such a computation makes millions of tuples and keeps them, and looking through
-them again and again takes as long as the computation.
 """
 
 import asyncio
 import contextlib
-import gc
 import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
+
+from streams.memory import without_cycle_search
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,13 +31,11 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
     def run() -> None:
         result, raised = None, None
-        gc.disable()
         try:
-            result = function(*args, **kwargs)
+            with without_cycle_search():
+                result = function(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is awaited
             raised = error
-        finally:
-            gc.enable()
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, result, raised)
 

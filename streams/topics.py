@@ -16,6 +16,9 @@ _KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-
 # A dead letter is the original record and some headers, so it must be allowed to be longer than any original.
 LONGEST_DEAD_LETTER = 16 * 1024 * 1024
 _NO_ERROR, _UNKNOWN_TOPIC = 0, 3
+# A broker that has just come back may not know its topics yet. Whoever joins a group then is assigned nothing, and
+# stays so until it asks again; the libraries ask every five minutes.
+METADATA_MAX_AGE_MS = 5_000
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def _explain(error: Exception, invocation: Invocation) -> int:
     from streams.errors import StreamsError
 
     if invocation.debug:
-        traceback.print_exception(error)
+        _show_where(error)
     if isinstance(error, click.ClickException):
         return _say(_usage(error), WRONG_USAGE)
     if isinstance(error, StreamsError):
@@ -139,6 +139,22 @@ def _explain(error: Exception, invocation: Invocation) -> int:
         return _say(_system(error), WRONG_USAGE)
     name = type(error).__name__
     return _say(f"something inside went wrong ({name}); run it again with --debug to see where.", CHECK_FAILED)
+
+
+def _show_where(error: BaseException) -> None:
+    """The lines of code that led to an error, and to those before it.
+
+    What others' exceptions say is left out: a KeyError quotes the key, which may be a person's id.
+    """
+    from core.errors import CoreError
+    from streams.errors import StreamsError
+
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        _show_where(cause)
+    lines = ["Traceback (most recent call last):\n", *traceback.format_tb(error.__traceback__)]
+    is_ours = isinstance(error, StreamsError | CoreError | click.ClickException)
+    click.echo("".join(lines) + type(error).__name__ + (f": {error}" if is_ours else ""), err=True)
 
 
 def _usage(error: click.ClickException) -> str:

@@ -30,12 +30,13 @@ class Scene(Table):
         super().__init__(kafka, redis_url, folder, name, partitions, **changes)
         self.mixture = Mixture(seed, people=300, bad_share=0.06)
         self.asked = 0
+        self._settled: list[str] = []
         self._lock = threading.Lock()
         asyncio.run(ensure_topics([kafka], name, partitions, within_s=30))
 
-    def start(self, **settings: str) -> Worker:
+    def start(self, *options: str, **settings: str) -> Worker:
         """A worker that takes small batches, so that a little load is many steps."""
-        return super().start(**{"BATCH": "40", **settings})
+        return super().start(*options, **{"BATCH": "40", **settings})
 
     def start_ready(self, **settings: str) -> Worker:
         """A worker that has begun to work; how much of the table is its own is not said."""
@@ -46,7 +47,19 @@ class Scene(Table):
     def pour(self, count: int = 100) -> None:
         """The next events of the mixture."""
         with self._lock:
-            send(self, self.mixture.take(count))
+            strays = [self.mixture.stray(self.partitions, self.home, person) for person in self._settled[:1]]
+            self._settled = self._settled[1:] + self._settled[:1]
+            send(self, [*self.mixture.take(count), *strays])
+
+    def settle(self) -> None:
+        """Make a first release; from then on every pour also brings an event to a partition that is not its person's.
+
+        Whose home a partition is must have been published by then, or who is astray is a question of luck.
+        """
+        self.pour()
+        self.ask()
+        self.await_releases(self.asked, PATIENCE_S)
+        self._settled = list(self.mixture.present)
 
     def ask(self) -> None:
         """Ask for a release of everything sent so far."""

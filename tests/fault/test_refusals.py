@@ -3,11 +3,13 @@
 import json
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from deploy.local import Local
 from deploy.local.ports import free_port
 from tests.fault.scene import PATIENCE_S, Scene, said
 from tests.integration.mixture import MSGPACK, Sent, send
@@ -44,10 +46,11 @@ def _assert_refused(scene: Scene, word: str) -> None:
 
 @pytest.mark.timeout(400)
 def test_canaries_in_ids_values_keys_headers_and_bad_events_are_in_nothing_that_shoal_says(
-    scene: Scene, tmp_path: Path
+    fragile: Scene, native_services: Local, tmp_path: Path
 ) -> None:
-    port = free_port()
-    worker = scene.start(LOG_LEVEL="debug", LOG_FORMAT="json", WEB_PORT=str(port))
+    """Not in the log with --debug, not while Kafka or Redis is away, not in what a command says that fails."""
+    scene, port = fragile, free_port()
+    worker = scene.start("--debug", LOG_FORMAT="json", WEB_PORT=str(port))
     people = [insert(number, id=f"{CANARY}-{number}") for number in range(40)]
     good = [Sent(person["id"], json.dumps(person).encode()) for person in people]
     bad = _bad(people[0])
@@ -63,18 +66,31 @@ def test_canaries_in_ids_values_keys_headers_and_bad_events_are_in_nothing_that_
     for page in ("health", "ready"):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=30) as answer:
             texts[page] = answer.read().decode()
+    native_services.redis.kill()
+    send(scene, [_moved(person, 1) for person in people] + bad)  # taken, and not written
+    worker.await_log("redis", PATIENCE_S)
+    native_services.redis.restart()
+    scene.await_dead_letters(letters + len(bad), PATIENCE_S)
+    native_services.kafka.kill()
+    worker.await_log("library.warned", PATIENCE_S)
+    native_services.kafka.restart()
+    send(scene, [_moved(person, 2) for person in people])
+    scene.request()
+    releases = scene.await_releases(2, PATIENCE_S)
     with scene.connect() as client:
-        client.flushdb()
+        client.delete(*scene.keys)
     send(scene, bad)
     assert scene.await_exit(worker) == 1, worker.log
+    assert "Traceback" in worker.log
     texts["log to the end"] = worker.log
-    rebuilt = scene.run("rebuild")
+    scene.start("--debug").await_log("shoal rebuild", PATIENCE_S)
+    rebuilt = scene.run("rebuild", "--debug")
     assert rebuilt.returncode == 0, rebuilt.stderr
     texts["rebuild"] = rebuilt.stdout + rebuilt.stderr
 
     file, out = tmp_path / "events.jsonl", tmp_path / "out"
     file.write_bytes(b"\n".join(record.value for record in [*good, *bad] if record.value))
-    replayed = scene.run("replay", str(scene.policy_path), str(file), "--out", str(out), "--seed", KEY)
+    replayed = scene.run("replay", str(scene.policy_path), str(file), "--out", str(out), "--seed", KEY, "--debug")
     assert replayed.returncode == 0, replayed.stderr
     texts["replay"] = replayed.stdout + replayed.stderr + (out / "rejects.jsonl").read_text()
     texts["releases"] = repr([(release.manifest, release.records, release.headers) for release in releases])
@@ -86,6 +102,10 @@ def test_canaries_in_ids_values_keys_headers_and_bad_events_are_in_nothing_that_
     for letter in found:
         ours = [letter.headers.get(name, b"") for name in ("reason", "field", "op", "topic", "partition", "offset")]
         assert CANARY.encode() not in b"".join(ours)
+
+
+def _moved(person: dict[str, Any], age: int) -> Sent:
+    return Sent(person["id"], json.dumps({"op": "update", "id": person["id"], "qid": {"age": age}}).encode())
 
 
 def _bad(person: dict[str, object]) -> list[Sent]:

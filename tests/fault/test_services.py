@@ -5,7 +5,8 @@ import time
 import pytest
 
 from deploy.local import Local
-from tests.fault.scene import Scene
+from tests.fault.scene import PATIENCE_S, Scene, said
+from tests.table import await_that
 
 
 @pytest.mark.timeout(400)
@@ -36,6 +37,22 @@ def test_kafka_killed_and_restarted_under_load_costs_time_and_nothing_else(
         time.sleep(0.5)
     fragile.finish()
     assert worker.stop() == 0, worker.log
+
+
+@pytest.mark.timeout(400)
+def test_a_worker_whose_kafka_is_killed_as_it_starts_works_soon_after_or_says_that_kafka_was_away(
+    fragile: Scene, native_services: Local
+) -> None:
+    fragile.pour(60)
+    fragile.ask()
+    worker = fragile.start_ready()  # Faust, which brings the requests, joins its group only now
+    native_services.kafka.kill()
+    native_services.kafka.restart()
+    await_that(lambda: worker.process.poll() is not None or "release.published" in worker.log, 60, worker._log)
+    if worker.process.poll() is not None:
+        assert (worker.wait(), "Kafka cannot be reached" in said(worker)) == (3, True), worker.log
+        fragile.start().await_log("release.published", PATIENCE_S)
+    fragile.finish()
 
 
 @pytest.mark.timeout(400)

@@ -17,6 +17,17 @@ from confluent_kafka import Producer
 from tests.table import Table, insert
 
 _COMMON = ("flu", "asthma", "gastritis", "angina", "gout")
+_GUARDED_SHARE = 0.03  # of inserts and updates; each one costs the groups around it something
+# Every form that a guard may have, and what a person takes it back with.
+GUARDS: dict[str, tuple[Any, ...]] = {
+    "a node": ("lupus", "flu", "gout"),
+    "everything": ("*",),
+    "empty": ("",),
+    "an object": ({"node": "lupus"}, {"node": "angina"}),
+    "a bound": ({"node": "lupus", "bound": 0.25}, {"node": "gout", "bound": 0.5}, {"node": "flu", "bound": 0.1}),
+    "taken back": ({"node": None},) * 2,
+    "no preference": (None,),
+}
 JSON, MSGPACK = b"application/json", b"application/msgpack"
 
 
@@ -54,6 +65,9 @@ class _Crowd:
         if last != person:
             self._people[place], self._places[last] = last, place
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._people)
+
     def pick(self, dice: random.Random) -> str | None:
         return self._people[int(dice.random() * len(self._people))] if self._people else None
 
@@ -67,6 +81,7 @@ class Mixture:
         self._next = 0
         self.present, self.absent, self.gone = _Crowd(), _Crowd(), _Crowd()
         self.counts: Counter[str] = Counter()
+        self.guards: Counter[str] = Counter()  # how often each form of a guard was sent in a good event
 
     def take(self, count: int) -> Iterator[Sent]:
         """The next events."""
@@ -75,9 +90,9 @@ class Mixture:
             self.counts["good" if made.is_good else "bad"] += 1
             yield made
 
-    def stray(self, partitions: int, home: Callable[[str], int]) -> Sent:
-        """An insert of somebody known, sent to a partition that is not theirs."""
-        person = self._one_present()
+    def stray(self, partitions: int, home: Callable[[str], int], person: str | None = None) -> Sent:
+        """An insert of somebody a release has known, sent to a partition that is not theirs."""
+        person = person or self._one_present()
         self.counts["bad"] += 1
         elsewhere = (home(person) + 1 + self._random.randrange(partitions - 1)) % partitions
         return self._sent(person, self._record(person), is_good=False, partition=elsewhere)
@@ -106,7 +121,7 @@ class Mixture:
         event = self._record(person)
         if self._random.random() < 0.1:
             event["at"] = "2026-01-02T03:04:05Z"
-        return self._sent(person, event)
+        return self._sent(person, self._guarded(event))
 
     def _update(self) -> Sent:
         person = self._one_present()
@@ -116,7 +131,7 @@ class Mixture:
             event["qid"] = {"age": self._random.randrange(121)} if dice < 0.3 else {"zip": self._zip()}
         if dice > 0.4:
             event["sensitive"] = self._diseases()
-        return self._sent(person, event)
+        return self._sent(person, self._guarded(event))
 
     def _delete(self) -> Sent:
         person = self._one_present()
@@ -168,6 +183,18 @@ class Mixture:
         return self._random.choice(events)
 
     # -- small things -------------------------------------------------------------------------------------------------
+
+    def _guarded(self, event: dict[str, Any]) -> dict[str, Any]:
+        """Now and then with a guard; an update then may say nothing else."""
+        if self._random.random() >= _GUARDED_SHARE:
+            return event
+        form = self._random.choice(list(GUARDS))
+        if form == "everything" and self._random.random() < 0.8:
+            form = "taken back"  # hardly anything can be shown beside somebody who hides everything
+        self.guards[form] += 1
+        if event["op"] == "update" and self._random.random() < 0.4:
+            event = {"op": "update", "id": event["id"]}
+        return {**event, "guard": self._random.choice(GUARDS[form])}
 
     def _newcomer(self) -> str:
         self._next += 1
@@ -241,6 +268,14 @@ _BAD: tuple[Callable[[Mixture, str], "dict[str, Any] | bytes | Sent"], ...] = (
     lambda m, p: {**m._record(m._nobody()), "qid": {"age": 20, "sex": "male"}},
     lambda m, p: {"op": "update", "id": p, "qid": {"height": 180}},
     lambda m, p: {"op": "update", "id": p, "qid": {"zip": "z99"}},
+    lambda m, p: {"op": "update", "id": p, "guard": "dragon pox"},
+    lambda m, p: {"op": "update", "id": p, "guard": 17},
+    lambda m, p: {"op": "update", "id": p, "guard": {"node": "lupus", "bound": 0.9}},
+    lambda m, p: {"op": "update", "id": p, "guard": {"node": "lupus", "bound": 0}},
+    lambda m, p: {"op": "update", "id": p, "guard": {"node": None, "bound": 0.2}},
+    lambda m, p: {"op": "update", "id": p, "guard": {"bound": 0.2}},
+    lambda m, p: {"op": "delete", "id": p, "guard": "lupus"},
+    lambda m, p: {**m._record(m._nobody()), "guard": ["lupus"]},
     Mixture._of_the_wrong_status,
     Mixture._of_the_wrong_status,
     Mixture._of_the_wrong_status,

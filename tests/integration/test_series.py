@@ -12,7 +12,7 @@ import msgpack
 import pytest
 
 from streams.topics import ensure_topics
-from tests.integration.mixture import MSGPACK, Mixture, Sent, send
+from tests.integration.mixture import GUARDS, MSGPACK, Mixture, Sent, send
 from tests.table import KEY, Published, Record, Table
 
 Place = tuple[int, int]  # partition and offset
@@ -39,6 +39,7 @@ def test_every_one_of_200_000_mixed_events_counts_once_and_the_releases_are_thos
         counts = Counter((int(letter.headers["partition"]), int(letter.headers["offset"])) for letter in letters)
         assert counts == Counter(dict.fromkeys(bad, 1)), "not every bad event is a dead letter once, and no good one"
         assert len(bad) == mixture.counts["bad"]
+        assert min(mixture.guards[form] for form in GUARDS) >= 50, "not every form of guard was among them"
         for letter in letters:
             _assert_is_the_original(letter, events[int(letter.headers["partition"]), int(letter.headers["offset"])][1])
 

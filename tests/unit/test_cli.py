@@ -104,14 +104,17 @@ def test_every_error_has_its_sentence_and_code(
 
 
 @pytest.mark.parametrize("args", [["worker"], ["--debug", "worker"], ["worker", "--debug"]], ids=" ".join)
-def test_an_error_nobody_foresaw_shows_its_content_only_where_asked(
+def test_an_error_nobody_foresaw_shows_where_it_came_from_only_if_asked_and_its_content_never(
     args: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    failing_with(monkeypatch, ValueError("canary-7f3a"))
+    error = ValueError("canary-7f3a")
+    error.__cause__ = KeyError("canary-8c1d")
+    failing_with(monkeypatch, error)
     assert main(args) == 1
     said = capsys.readouterr().err
     assert said.splitlines()[-1].startswith("shoal: something inside went wrong (ValueError)")
-    assert ("Traceback" in said) == ("canary-7f3a" in said) == ("--debug" in args)
+    assert ("Traceback" in said) == ("line " in said) == ("KeyError" in said) == ("--debug" in args)
+    assert "canary" not in said
 
 
 def test_an_interruption_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
