@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.guard import EMPTY
-from core.ledger import NEAR, Account, Accounts, Ledger, open_leaves, weight_of
+from core.ledger import NEAR, Account, Accounts, Ledger, open_leaves, set_aside, weight_of
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import Floats, hard_minima, hard_minimum, required_ratio, required_ratios
@@ -41,14 +41,16 @@ class Claim:
     guards: tuple[tuple[int, int, float], ...]  # leaves [first, last) and the ratio for them
     is_guarded: bool
     alone: float  # the size it needs with nobody else's values around
+    permanent: int = 0  # how many permanent values it shows: they are not among the others
 
     @property
-    def stars(self) -> int:
-        return len(self.starred)
+    def aside(self) -> int:
+        """How many of its values n(G) leaves aside."""
+        return len(self.starred) + self.permanent
 
 
 class Standing(NamedTuple):
-    """How a group stands: its people less the "*" it shows, what it shows by node, and w(s, G) of every leaf."""
+    """How a group stands: its people less what n(G) leaves aside, what it shows by node, and w(s, G) of every leaf."""
 
     left: int
     shown: Mapping[int, int]
@@ -92,8 +94,8 @@ class Claims:
     def __init__(self, pool: Pool, ledger: Ledger, paid: Accounts, policy: Policy) -> None:
         self._pool, self._ledger, self._policy = pool, ledger, policy
         self._hierarchy, self._open = policy.sensitive.hierarchy, policy.sensitive.open
-        self.leaves, self.permanent = len(self._hierarchy.leaves), sorted(policy.sensitive.permanent)
-        self._is_open = open_leaves(policy)
+        self.leaves, self.permanent = len(self._hierarchy.leaves), policy.sensitive.permanent
+        self._is_open, self._aside = open_leaves(policy), set_aside(policy.sensitive)
         self._bound = 1 / Fraction(policy.l)
         self._floor = 1 - 1 / policy.l
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
@@ -154,12 +156,15 @@ class Claims:
                 largest[leaf] = np.maximum(largest[leaf], ratio)
         return Means(lowest, largest, has_unguarded, guarded)
 
-    def wrong(self, members: list[int], raised: Raised) -> int | None:
-        """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact."""
-        return self.wrong_in(members, self.standing(members, raised), is_planned=False)
+    def wrong(self, members: list[int], raised: Raised, is_planned: bool = False) -> int | None:
+        """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact.
+
+        If planned, one that asks for more than the strategy would give, too.
+        """
+        return self.wrong_in(members, self.standing(members, raised), is_planned)
 
     def wrong_in(self, members: list[int], group: Standing, is_planned: bool) -> int | None:
-        """The same for a group that shows more than its people do; also held to the strategy's target if planned."""
+        """The same for a group that shows more than its people do."""
         return self._breaks_any(members, self.means(members), np.flatnonzero(group.weights), group, is_planned)
 
     def wrong_with(
@@ -211,20 +216,20 @@ class Claims:
     ) -> Standing:
         """A group that showed `before` with these weights, which are written into, and more people."""
         shown = dict(before)
-        leaf_node, stars = self._hierarchy.leaf_node, 0
+        leaf_node, aside = self._hierarchy.leaf_node, 0
         for unit in members:
             exceptions = raised.get(unit)
             for leaf in self._pool.sets[unit]:
                 node = leaf_node[leaf] if exceptions is None else exceptions.get(leaf, leaf_node[leaf])
                 shown[node] = shown.get(node, 0) + 1
-                if node == leaf_node[leaf]:
+                if node in self._aside:
+                    aside += 1
+                elif node == leaf_node[leaf]:
                     weights[leaf] += 1
-                elif node:
+                else:
                     first, last = self._hierarchy.first[node], self._hierarchy.last[node]
                     weights[first:last] += 1 / (last - first)
-                else:
-                    stars += 1
-        return Standing(left + len(members) - stars, shown, weights)
+        return Standing(left + len(members) - aside, shown, weights)
 
     def _breaks_any(
         self, units: Iterable[int], means: Means, looked_at: Rows, group: Standing, is_planned: bool
@@ -254,7 +259,7 @@ class Claims:
 
     def _is_over(self, units: Iterable[int], leaf: int, group: Standing) -> bool:
         """Whether one leaf breaks the promise of somebody without a guard, exactly."""
-        weight, run = weight_of(group.shown.items(), self._hierarchy, leaf, leaf + 1), (leaf, leaf + 1)
+        weight, run = weight_of(group.shown.items(), self._hierarchy, leaf, leaf + 1, self._aside), (leaf, leaf + 1)
         if weight * Fraction(self._policy.l) > group.people:
             return True  # for anybody; having paid before never makes it easier
         for unit in units:
@@ -273,7 +278,8 @@ class Claims:
         inside = looked_at[(looked_at >= first) & (looked_at < last)]
         if not inside.size:
             return None
-        weight, account = weight_of(group.shown.items(), self._hierarchy, *run), self._guarded_account(unit)
+        weight = weight_of(group.shown.items(), self._hierarchy, *run, self._aside)
+        account = self._guarded_account(unit)
         bound = self._bound if guard.bound is None else Fraction(guard.bound)
         is_over = is_planned and (
             required_ratio(self._policy.strategy, float(1 / bound), *account) * float(weight)
@@ -314,7 +320,10 @@ class Claims:
         return kept
 
     def _work_out(self, unit: int, is_hard: bool) -> Claim:
-        values, guard, policy = self._pool.sets[unit], self._pool.guards[unit], self._policy
+        guard, policy = self._pool.guards[unit], self._policy
+        covers = self._pool.covers.get(unit, {})  # "*" whatever the ledger says
+        permanent = sum(leaf in self.permanent and leaf not in covers for leaf in self._pool.sets[unit])
+        values = tuple(leaf for leaf in self._pool.sets[unit] if leaf not in self.permanent)
         base = hard_minimum(policy.l, 1.0) if is_hard else self.target_base
         protected = tuple(leaf for leaf in values if leaf not in self._open)
         if guard is None:
@@ -324,21 +333,22 @@ class Claims:
                 asked = hard_minima(policy.l, paid.survival) if is_hard else paid.ratio
                 is_more = asked > base
                 ratio = dict(zip(paid.leaf[is_more].tolist(), asked[is_more].tolist(), strict=True))
-            starred = {leaf: 0 for leaf in protected if ratio.get(leaf, 0.0) >= UNPAYABLE}
+            starred = {leaf: 0 for leaf in protected if ratio.get(leaf, 0.0) >= UNPAYABLE} | covers
             shown = tuple(leaf for leaf in values if leaf not in starred)
             alone = max((ratio.get(leaf, base) for leaf in protected if leaf not in starred), default=0.0)
-            return Claim(shown, starred, protected, base, ratio, (), False, alone)
+            return Claim(shown, starred, protected, base, ratio, (), False, alone, permanent)
         if guard.node == EMPTY:
-            return Claim(values, {}, protected, base, {}, (), True, 0.0)
+            shown = tuple(leaf for leaf in values if leaf not in covers)
+            return Claim(shown, dict(covers), protected, base, {}, (), True, 0.0, permanent)
         first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
         l, account = policy.l if guard.bound is None else 1 / guard.bound, self._guarded_account(unit)
         least = hard_minimum(l, account.survival) if is_hard else required_ratio(policy.strategy, l, *account)
         inside = tuple(leaf for leaf in values if first <= leaf < last)
-        starred = dict.fromkeys(inside, 0) if math.isinf(least) else {}
+        starred = (dict.fromkeys(inside, 0) if math.isinf(least) else {}) | covers
         shown = tuple(leaf for leaf in values if leaf not in starred)
-        alone = 0.0 if starred else least * len(inside)
+        alone = least * len(inside) if set(inside) <= set(shown) and inside else 0.0
         hidden = tuple(dict.fromkeys((*protected, *inside)))
-        return Claim(shown, starred, hidden, base, {}, ((first, last, least),), True, alone)
+        return Claim(shown, starred, hidden, base, {}, ((first, last, least),), True, alone, permanent)
 
 
 def _barred(claim: Claim, barred: Sequence[int]) -> Claim:

@@ -113,7 +113,7 @@ class SensitiveSection(Section):
     name: Text
     values: Leaves | None = None
     hierarchy: Text | None = None
-    permanent: list[Leaf] = Field(default=[], description="refused by this version unless empty")
+    permanent: list[Leaf] = Field(default=[], description="values that, once true, are true for ever")
     open: list[Leaf] = []
 
 

@@ -38,6 +38,7 @@ class Reason(StrEnum):
     ALREADY_PRESENT = "already-present"
     NOT_ABSENT = "not-absent"
     DEREGISTERED = "deregistered"
+    PERMANENT = "permanent"  # an update that takes a permanent value away
     WRONG_TOPIC = "wrong-topic"
     WRONG_PARTITION = "wrong-partition"
 

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from core.guard import Guard
-from core.intake import PATCH, PRESENT, STATUS_AFTER, Delta
+from core.intake import PATCH, PRESENT, STATUS_AFTER, Delta, held_in
 from core.overlap.external import ExternalGroup
-from core.people import NOBODY, People, Person, Qid
+from core.people import NOBODY, People, Person, Qid, Values
+
+NO_VALUES: frozenset[int] = frozenset()
 
 
 class Window(NamedTuple):
@@ -32,10 +34,11 @@ class Folded:
     misrouted: list[tuple[int, int]] = field(default_factory=list)
 
 
-def fold(people: People, window: Window, number: int) -> Folded:
+def fold(people: People, window: Window, number: int, permanent: frozenset[int] = NO_VALUES) -> Folded:
     """Apply a window to `people`. Nobody's delta depends on anybody else's, so no order matters.
 
-    Somebody whose record is what it was at the last release did not change, whatever happened in between.
+    Somebody whose record is what it was at the last release did not change, whatever happened in between. Whoever was
+    given one of the `permanent` values holds it from then on, also while they have no record.
     """
     folded = Folded()
     newcomers: dict[str, tuple[int, Delta]] = {}
@@ -52,7 +55,7 @@ def fold(people: People, window: Window, number: int) -> Folded:
     rows = np.array([row for row, _ in known], dtype=np.int64)
     changed = []
     for (row, delta), (_, before) in zip(known, people.persons(rows), strict=True):
-        after = _after(before, delta, number)
+        after = _after(before, delta, number, permanent)
         if after is None:
             continue
         changed.append((row, after))
@@ -63,13 +66,13 @@ def fold(people: People, window: Window, number: int) -> Folded:
             folded.arrived.append(row)
     people.put(changed)
     first = len(people)
-    _admit(people, newcomers, number)
+    _admit(people, newcomers, number, permanent)
     folded.touched.extend(range(first, len(people)))
     folded.arrived.extend((first + np.flatnonzero(people.status[first:] == PRESENT)).tolist())
     return folded
 
 
-def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: int) -> None:
+def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: int, permanent: frozenset[int]) -> None:
     """Add people nobody knew yet.
 
     Their home is the partition that first brought them, the lowest one if several did in the same window. Producers
@@ -80,19 +83,23 @@ def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: i
         return
     homes, deltas = zip(*newcomers.values(), strict=True)
     kinds, qids, values, _, wishes = zip(*deltas, strict=True)
+    first = len(people)
+    status = [STATUS_AFTER[kind] for kind in kinds]
     people.admit(
         list(newcomers),
-        status=[STATUS_AFTER[kind] for kind in kinds],
+        status=status,
         home=homes,
         # who came, went and ceased to exist in one window is remembered only so that they cannot come back
         qids=[people.nowhere if qid is None else qid for qid in qids],
-        values=[shown or () for shown in values],
+        values=[(shown or ()) if now == PRESENT else () for shown, now in zip(values, status, strict=True)],
         guards=[Guard(*wish) if wish else None for wish in wishes],
         since=number,
     )
+    if permanent:
+        people.held[first:] = people.sets.codes(held_in(shown, permanent) for shown in values)
 
 
-def _after(before: Person, delta: Delta, number: int) -> Person | None:
+def _after(before: Person, delta: Delta, number: int, permanent: frozenset[int]) -> Person | None:
     """Somebody's new record, without a group; None if it is the one they had."""
     kind, patch, values, _, wish = delta
     qid: Qid = before.qid
@@ -100,11 +107,20 @@ def _after(before: Person, delta: Delta, number: int) -> Person | None:
         qid = (
             patch if kind != PATCH else tuple(old if new is None else new for old, new in zip(qid, patch, strict=True))
         )
-    if values is None:
-        values = before.values if kind == PATCH else ()
-    guard = before.guard if wish is None else Guard(*wish) if wish else None
     status = STATUS_AFTER[kind]
-    if (status, qid, values, guard) == (before.status, before.qid, before.values, before.guard):
+    held = _joined(before.held, held_in(values, permanent))
+    if status != PRESENT:
+        values = ()
+    elif values is None:
+        values = before.values if kind == PATCH else held
+    else:
+        values = _joined(values, held)
+    guard = before.guard if wish is None else Guard(*wish) if wish else None
+    if (status, qid, values, guard, held) == (before.status, before.qid, before.values, before.guard, before.held):
         return None
     since = before.since if qid == before.qid else number
-    return Person(status, before.home, qid, values, NOBODY, before.exposures, since, guard)
+    return Person(status, before.home, qid, values, NOBODY, before.exposures, since, guard, held)
+
+
+def _joined(some: Values, others: Values) -> Values:
+    return tuple(sorted({*some, *others})) if others else some

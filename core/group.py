@@ -1,6 +1,7 @@
 """Group formation: who is published with whom, so that nobody's budget is overspent (DESIGN, section 4 step 6).
 
-`core/spread.py` deals most of the pool at once. What it leaves, and everybody near a guard, is looked at one by one:
+`core/spread.py` deals most of the pool at once, `core/tie.py` puts cliques into groups of their own or into these. What
+is left, and everybody near a guard, is looked at one by one:
 
 1. *sweep*: along the tree's order, a group starts at the first unit left and takes from a bounded look-ahead those that
    do not make it need to be larger, until it is as large as its most demanding member asks;
@@ -27,7 +28,8 @@ from core.ledger import Ledger
 from core.policy import Policy
 from core.pool import Pool
 from core.spread import ALONE, spread
-from core.strategy import Floats, required_ratio
+from core.strategy import required_ratio
+from core.tie import Bound, bind
 from core.tree import Rows
 
 LOOK_AHEAD = 128
@@ -52,11 +54,12 @@ class Formation:
 def form_groups(pool: Pool, ledger: Ledger, policy: Policy, spare: Mapping[int, int]) -> Formation:
     """Group the pool, which stands in sweep order; `spare` says how many rows each cell can do without."""
     paid = ledger.accounts(pool.exposed, pool.exposed_to)
-    looked_at = _near_guards(pool, policy)
-    looked_at[list(pool.barred)] = True
-    dealt = spread(pool, paid, policy, looked_at)
+    left_out = _near_guards(pool, policy)
+    left_out[list(pool.barred)] = True
+    left_out[[unit for tie in pool.ties for unit in tie]] = True
     claims = Claims(pool, ledger, paid, policy)
-    return _Sweep(pool, claims, policy, dealt.group, dealt.breach).run(dict(spare))
+    bound = bind(pool, claims, spread(pool, paid, policy, left_out))
+    return _Sweep(pool, claims, policy, bound).run(dict(spare))
 
 
 def _near_guards(pool: Pool, policy: Policy) -> NDArray[np.bool_]:
@@ -96,7 +99,8 @@ class _Join(NamedTuple):
 
 
 class _Sweep:
-    def __init__(self, pool: Pool, claims: Claims, policy: Policy, group: Rows, breach: Floats) -> None:
+    def __init__(self, pool: Pool, claims: Claims, policy: Policy, bound: Bound) -> None:
+        group, breach = bound.dealt.group, bound.dealt.breach
         self._pool, self._policy, self._claims = pool, policy, claims
         self._hierarchy = policy.sensitive.hierarchy
         self._group, self._groups, self._breach = group, len(breach), breach
@@ -104,8 +108,8 @@ class _Sweep:
         self._order, self._bounds = order, np.searchsorted(group[order], np.arange(len(breach) + 1))
         self._members: dict[int, list[int]] = {}
         self._looks: dict[int, tuple[Standing, Means]] = {}
-        self._raised: dict[int, dict[int, int]] = {}
-        self._touched: set[int] = set()  # groups formed or joined here
+        self._raised, self._closed = bound.raised, bound.closed
+        self._touched = bound.touched  # groups formed or joined here, or by ties
 
     def run(self, spare: dict[int, int]) -> Formation:
         stuck = np.flatnonzero(self._group == ALONE).tolist()
@@ -195,7 +199,7 @@ class _Sweep:
     def _add(draft: _Draft, unit: int, claim: Claim, required: float) -> None:
         draft.members.append(unit)
         draft.required = required
-        draft.people += 1 - claim.stars
+        draft.people += 1 - claim.aside
         draft.has_unguarded = draft.has_unguarded or not claim.is_guarded
         for leaf in claim.shown:
             draft.shown[leaf] = draft.shown.get(leaf, 0) + 1
@@ -321,15 +325,16 @@ class _Sweep:
 
     def _neighbours(self, unit: int, most: int) -> Iterator[int]:
         """The nearest groups in the tree's order, nearest first."""
-        first, seen = max(0, unit - REACH), set[int]()
+        first, seen = max(0, unit - REACH), {ALONE, *self._closed}
+        passed = len(seen)
         around: list[int] = self._group[first : unit + REACH + 1].tolist()
         here = unit - first
         for distance in range(1, REACH + 1):
             for other in (here - distance, here + distance):
-                if 0 <= other < len(around) and around[other] != ALONE and around[other] not in seen:
+                if 0 <= other < len(around) and around[other] not in seen:
                     seen.add(around[other])
                     yield around[other]
-                    if len(seen) == most:
+                    if len(seen) == most + passed:
                         return
 
     # -- keeping ------------------------------------------------------------------------------------------------

@@ -7,13 +7,14 @@ effect of the events alone, not on how they got there:
 |--------------|------------------------------------------------|-------------------------------|----------------------|
 | PATCH        | present, as at the start but for what is named | tuple, None where unchanged   | None where unchanged |
 | PUT          | present, with exactly this record              | tuple                         | tuple                |
-| GONE         | absent, was present at the start               | None                          | None                 |
-| REGISTER     | absent, registered here (whatever came before) | tuple                         | None                 |
-| DEREGISTERED | no more                                        | None                          | None                 |
+| GONE         | absent, was present at the start               | None                          | permanent, or None   |
+| REGISTER     | absent, registered here (whatever came before) | tuple                         | permanent, or None   |
+| DEREGISTERED | no more                                        | None                          | permanent, or None   |
 
 So an insert and a delete in one window come to REGISTER: no record, but registered, as everyone is who ever had one;
 and REGISTER or DEREGISTERED may stand for somebody who was present at the start. Whether a person *changed* (there and
-back is no change) is for the plan to say, which knows the record at the start.
+back is no change) is for the plan to say, which knows the record at the start. Whoever was ever given a permanent value
+holds it for good: an insert has it whether or not it says so, and a delta of somebody absent names what they hold.
 
 This is the hot path of ingest, a microsecond or two an event, and nothing is raised. A rejected event leaves no trace.
 `take` reads an event and judges it; whoever has read one already says `insert`, `update` or `delete`.
@@ -39,6 +40,7 @@ __all__ = [
     "Delta",
     "Intake",
     "ReleaseRequest",
+    "held_in",
     "overlay",
     "parse_release",
 ]
@@ -65,17 +67,20 @@ STATUS_AFTER: Final = (PRESENT, PRESENT, ABSENT, ABSENT, DEREGISTERED_STATUS)  #
 class Intake:
     """Judges events one at a time and folds those that count into the window.
 
-    `roster` maps the id of everyone ever accepted to a status, and is kept up to date in place. `window` and `accepted`
-    continue a window begun earlier, whose effect the roster then shows already.
+    `roster` maps the id of everyone ever accepted to a status, `held` the few who hold permanent values to those; both
+    are kept up to date in place. `window` and `accepted` continue a window begun earlier, whose effect the two show
+    already.
     """
 
     __slots__ = (
         "_grown",
         "_handlers",
+        "_permanent",
         "_read_patch",
         "_read_qid",
         "_read_values",
         "accepted",
+        "held",
         "policy",
         "roster",
         "touched",
@@ -85,10 +90,15 @@ class Intake:
     )
 
     def __init__(
-        self, policy: Policy, roster: dict[str, int], window: dict[str, Delta] | None = None, accepted: int = 0
+        self,
+        policy: Policy,
+        roster: dict[str, int],
+        window: dict[str, Delta] | None = None,
+        accepted: int = 0,
+        held: dict[str, tuple[int, ...]] | None = None,
     ) -> None:
         reader = RecordReader(policy)
-        self.policy = policy
+        self.policy, self._permanent = policy, policy.sensitive.permanent
         self._read_qid, self._read_patch, self._read_values = reader.read_qid, reader.read_patch, reader.read_values
         self.unchanged = reader.unchanged
         self._handlers = {
@@ -99,6 +109,7 @@ class Intake:
             "deregister": self._deregister,
         }
         self.roster = roster
+        self.held: dict[str, tuple[int, ...]] = {} if held is None else held
         self.window: dict[str, Delta] = {} if window is None else window
         self.accepted = accepted  # events of this window
         self.unsettled: set[str] = set()  # known to the roster, but perhaps at home in another partition
@@ -136,6 +147,11 @@ class Intake:
         self.touched, self._grown = {}, {}
         return window
 
+    def forget(self, person: str) -> None:
+        """Somebody turned out to be at home elsewhere: as unknown here as if never heard of."""
+        self.roster.pop(person, None)
+        self.held.pop(person, None)
+
     def check_invariants(self) -> None:
         """Raise AssertionError unless the window is as the module says and agrees with the roster. O(window)."""
         assert self.touched.keys() <= self.window.keys()
@@ -145,7 +161,9 @@ class Intake:
             assert (qid is not None) == (kind in (PATCH, PUT, REGISTER))
             assert qid is None or len(qid) == len(self.unchanged)
             assert qid is None or kind == PATCH or None not in qid
-            assert kind in (PATCH, PUT) if values is not None else kind != PUT
+            assert values is not None or kind != PUT
+            assert values is None or kind in (PATCH, PUT) or values == self.held[person]
+            assert not held_in(values, self._permanent) or set(held_in(values, self._permanent)) == {*self.held[person]}
             assert values is None or (values and list(values) == sorted(set(values)))
             is_patch = values is not None or qid != self.unchanged or offsets is not None or guard is not None
             assert kind != PATCH or is_patch
@@ -158,6 +176,8 @@ class Intake:
     ) -> Reject | None:
         """Accept somebody's record, or say why not."""
         status = self.roster.get(person)
+        if self._permanent and (status is None or status == ABSENT):
+            values = self._hold(person, values)
         if status is None:
             # What `_fold` would do, written out: most of a first load comes through here. Somebody who is in the window
             # and not in the roster was found to be at home elsewhere in the meantime.
@@ -184,6 +204,10 @@ class Intake:
         status = self.roster.get(person)
         if status != PRESENT:
             return _not_present("update", status)
+        if values is not None and self._permanent:
+            if not set(self.held.get(person, ())).issubset(values):
+                return Reject(Reason.PERMANENT, "update", "sensitive")
+            self._hold(person, values)
         before = self.window.get(person)
         if before is not None:
             kind, before_qid, before_values, _, _ = before
@@ -206,9 +230,9 @@ class Intake:
             return _not_present("delete", status)
         before = self.window.get(person)
         if before is not None and before[0] == PUT:
-            self._fold(person, REGISTER, before[1], None, status, offset)
+            self._fold(person, REGISTER, before[1], self.held.get(person), status, offset)
         else:
-            self._fold(person, GONE, None, None, status, offset)
+            self._fold(person, GONE, None, self.held.get(person), status, offset)
         return None
 
     # -- reading them -------------------------------------------------------------------------------------------------
@@ -267,7 +291,7 @@ class Intake:
         status = self.roster.get(person)
         if status is not None and status != ABSENT:
             return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "register", "id")
-        self._fold(person, REGISTER, qid, None, status, offset)
+        self._fold(person, REGISTER, qid, self.held.get(person), status, offset)
         return None
 
     def _deregister(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
@@ -278,8 +302,17 @@ class Intake:
             return Reject(Reason.UNKNOWN_ID, "deregister", "id")
         if status != ABSENT:
             return Reject(Reason.NOT_ABSENT if status == PRESENT else Reason.DEREGISTERED, "deregister", "id")
-        self._fold(person, DEREGISTERED, None, None, status, offset)
+        self._fold(person, DEREGISTERED, None, self.held.get(person), status, offset)
         return None
+
+    def _hold(self, person: str, values: tuple[int, ...]) -> tuple[int, ...]:
+        """What somebody has now: these values, and whatever permanent ones they were ever given."""
+        held = self.held.get(person, ())
+        if held and not set(held).issubset(values):
+            values = tuple(sorted({*held, *values}))
+        if now := held_in(values, self._permanent):
+            self.held[person] = now
+        return values
 
     def _fold(
         self,
@@ -310,6 +343,11 @@ class Intake:
             self._grown[person] = 0 if person in self.touched else len(grown)
         grown.append(offset)
         return grown
+
+
+def held_in(values: tuple[int, ...] | None, permanent: frozenset[int]) -> tuple[int, ...]:
+    """The permanent ones among somebody's values."""
+    return tuple(value for value in values if value in permanent) if values and permanent else ()
 
 
 def overlay(window: dict[str, Delta], drained: Mapping[str, Delta]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.hierarchy import Hierarchy
-from core.policy import Policy
+from core.policy import Policy, Sensitive
 from core.tree import Rows
 
 Weight = int | Fraction
@@ -56,26 +56,35 @@ class Account(NamedTuple):
     exposures: int
 
 
+def set_aside(sensitive: Sensitive) -> frozenset[int]:
+    """The nodes a ledger knows nothing of: "*", and the permanent values, which are G3's. Both sit on other people."""
+    return frozenset((0, *(sensitive.hierarchy.leaf_node[leaf] for leaf in sensitive.permanent)))
+
+
 def open_leaves(policy: Policy) -> NDArray[np.bool_]:
-    """By leaf, whether it is open: not protected, except for a person whose guard covers it."""
+    """By leaf, whether it is open: not protected, except for a person whose guard covers it. So are permanent ones
+    here, which weigh nothing: cohorts protect them.
+    """
     is_open = np.zeros(len(policy.sensitive.hierarchy.leaves), dtype=bool)
-    is_open[list(policy.sensitive.open)] = True
+    is_open[list(policy.sensitive.open | policy.sensitive.permanent)] = True
     return is_open
 
 
-def weight_of(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy, first: int, last: int) -> Fraction:
-    """w(A, G) of the leaves [first, last): 1 for a leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
+def weight_of(
+    shown: Iterable[tuple[int, int]], hierarchy: Hierarchy, first: int, last: int, aside: frozenset[int]
+) -> Fraction:
+    """w(A, G) of the leaves [first, last): 1 for a leaf itself, 1/leaves(v) for each v above it, 0 for those aside."""
     found = Fraction(0)
     for node, count in shown:
         low, high = hierarchy.first[node], hierarchy.last[node]
-        if node and low < last and first < high:
+        if node not in aside and low < last and first < high:
             found += Fraction(count * (min(high, last) - max(low, first)), high - low)
     return found
 
 
-def effective_people(people: int, shown: Iterable[tuple[int, int]]) -> int:
-    """n(G): the people of a group less the "*" it shows, which are taken to sit on other people; at least 1."""
-    return max(1, people - sum(count for node, count in shown if node == 0))
+def effective_people(people: int, shown: Iterable[tuple[int, int]], aside: frozenset[int]) -> int:
+    """n(G): the people of a group less what it shows that is set aside; at least 1."""
+    return max(1, people - sum(count for node, count in shown if node in aside))
 
 
 class Ledger:
@@ -83,10 +92,11 @@ class Ledger:
 
     def __init__(self, policy: Policy) -> None:
         self._hierarchy = policy.sensitive.hierarchy
-        self._is_open = open_leaves(policy)
+        self._is_open, self._aside = open_leaves(policy), set_aside(policy.sensitive)
         self._leaf_of = np.full(len(self._hierarchy.labels), -1, dtype=np.int64)
         self._leaf_of[list(self._hierarchy.leaf_node)] = np.arange(len(self._hierarchy.leaves))
         self._records: dict[int, GroupRecord] = {}
+        self._showing: dict[int, Rows] = {}  # by the node of a permanent value, the groups that showed it
         self._start = np.zeros(2, dtype=np.int64)  # of group g's shares, at g; the last entry is the end
         self._leaf = np.zeros(0, dtype=np.int32)
         self._kept = np.zeros(0, dtype=np.float64)
@@ -110,8 +120,12 @@ class Ledger:
         self._records.update(records)
         groups = np.repeat(np.arange(len(records)), [len(record.shown) for _, record in records])
         pairs = np.array([pair for _, record in records for pair in record.shown], dtype=np.int64).reshape(-1, 2)
-        people = np.array([effective_people(record.people, record.shown) for _, record in records], dtype=np.int64)
+        left = [effective_people(record.people, record.shown, self._aside) for _, record in records]
+        people = np.array(left, dtype=np.int64)
         node, count = pairs[:, 0], pairs[:, 1].astype(np.float64)
+        for permanent in self._aside - {0}:
+            here = np.array([records[at][0] for at in groups[node == permanent].tolist()], dtype=np.int64)
+            self._showing = {**self._showing, permanent: np.concatenate([self.groups_showing(permanent), here])}
         inner = np.flatnonzero((self._leaf_of[node] < 0) & (node != 0)).tolist()
         leaf = self._leaf_of[node]
         kept = (leaf >= 0) & ~self._is_open[leaf]
@@ -131,6 +145,14 @@ class Ledger:
         sizes = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
         sizes[numbers] = np.bincount(groups, minlength=len(records))
         self._start = np.concatenate([self._start, self._start[-1] + np.cumsum(sizes)])
+
+    def node_of(self, leaf: int) -> int:
+        """The node of the hierarchy that a value is shown as when it is shown as itself."""
+        return self._hierarchy.leaf_node[leaf]
+
+    def groups_showing(self, node: int) -> Rows:
+        """Every group that ever showed a permanent value, given by its node."""
+        return self._showing.get(node, np.zeros(0, dtype=np.int64))
 
     def record(self, group: int) -> GroupRecord:
         return self._records[group]
@@ -180,8 +202,8 @@ class Ledger:
     def share_of(self, group: int, first: int, last: int) -> Fraction:
         """w(A, G) / n(G), capped at 1, for the leaves [first, last)."""
         record = self._records[group]
-        weight = weight_of(record.shown, self._hierarchy, first, last)
-        return min(Fraction(1), weight / effective_people(record.people, record.shown))
+        weight = weight_of(record.shown, self._hierarchy, first, last, self._aside)
+        return min(Fraction(1), weight / effective_people(record.people, record.shown, self._aside))
 
     def breach(self, exposures: Iterable[int], first: int, last: int) -> Fraction:
         """1 - Π (1 - w/n) over these groups for the leaves [first, last), exactly (G2 for one leaf, G4 for a set)."""

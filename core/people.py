@@ -24,6 +24,7 @@ from core.tree import Column, Rows
 
 NOBODY = -1  # the group of someone who is not published
 NOTHING = -1  # the end of a chain of exposures
+NONE = 0  # the code of the empty set of values
 
 Qid = tuple[int | float, ...]
 Values = tuple[int, ...]
@@ -35,7 +36,8 @@ class Person(NamedTuple):
 
     `home` is the partition their events come from, `qid` one number per attribute (a category's is its leaf code),
     `values` sorted leaf codes, `group` the group they are published in or -1, `exposures` every group they were ever
-    published in, `since` the release at which their quasi-identifiers became what they are, `guard` their wish.
+    published in, `since` the release at which their quasi-identifiers became what they are, `guard` their wish, `held`
+    the permanent values they were ever given, sorted, also while they are absent.
     """
 
     status: int
@@ -46,6 +48,7 @@ class Person(NamedTuple):
     exposures: tuple[int, ...]
     since: int
     guard: Guard | None = None
+    held: Values = ()
 
 
 class Interned(Generic[T]):
@@ -78,6 +81,7 @@ class People:
         self._later_ids: list[str] = []  # a copy's own newcomers; the lists above are shared with the original
         self._later_rows: dict[str, int] = {}
         self.sets: Interned[Values] = Interned()
+        self.sets.code(())
         self.guards: Interned[Guard | None] = Interned()
         self.guards.code(None)
         self.size = 0
@@ -95,6 +99,7 @@ class People:
                 ("tag", np.uint64),
                 ("set", np.int32),
                 ("guard", np.int32),
+                ("held", np.int32),
                 ("last", np.int64),
             )
         }
@@ -133,6 +138,18 @@ class People:
         """Everyone's status by id, as `Intake` wants it."""
         everyone = np.arange(self.size)
         return dict(zip(self.ids(everyone), self.status.tolist(), strict=True))
+
+    def holdings(self) -> dict[str, Values]:
+        """The permanent values of those who hold any, by id, as `Intake` wants them."""
+        holders = self.holders()
+        return {
+            person_id: self.sets.items[code]
+            for person_id, code in zip(self.ids(holders), self.held[holders].tolist(), strict=True)
+        }
+
+    def holders(self) -> Rows:
+        """Everyone who holds a permanent value, wherever they are now."""
+        return np.flatnonzero(self.held != NONE)
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -174,6 +191,11 @@ class People:
         """The code, in `guards`, of each person's guard; 0 is none."""
         return self._fixed["guard"][: self.size]
 
+    @property
+    def held(self) -> NDArray[np.int32]:
+        """The code, in `sets`, of the permanent values each person holds; 0 is none."""
+        return self._fixed["held"][: self.size]
+
     def present(self) -> Rows:
         return np.flatnonzero(self.status == PRESENT)
 
@@ -201,18 +223,21 @@ class People:
     def persons(self, rows: Rows) -> Iterator[tuple[str, Person]]:
         """Rows as they are stored; columns are converted once, so this is the way to write a million."""
         qids = zip(*(column[rows].tolist() for column in self._columns), strict=True)
-        names = ("status", "home", "set", "group", "since", "guard")
+        names = ("status", "home", "set", "group", "since", "guard", "held")
         fixed = (self._fixed[name][rows].tolist() for name in names)
         positions, groups = self.exposures(rows)
         order = np.lexsort((np.arange(len(positions))[::-1], positions))
         bounds = np.searchsorted(positions[order], np.arange(len(rows) + 1)).tolist()
         exposed = groups[order].tolist()
         sets, guards = self.sets.items, self.guards.items
-        for index, (person_id, qid, status, home, values, group, since, guard) in enumerate(
+        for index, (person_id, qid, status, home, values, group, since, guard, held) in enumerate(
             zip(self.ids(rows), qids, *fixed, strict=True)
         ):
             exposures = tuple(exposed[bounds[index] : bounds[index + 1]])
-            yield person_id, Person(status, home, qid, sets[values], group, exposures, since, guards[guard])
+            yield (
+                person_id,
+                Person(status, home, qid, sets[values], group, exposures, since, guards[guard], sets[held]),
+            )
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -222,11 +247,12 @@ class People:
         if not pairs:
             return
         rows = np.array([row for row, _ in pairs], dtype=np.int64)
-        status, home, qids, values, group, _, since, guards = zip(*(person for _, person in pairs), strict=True)
+        status, home, qids, values, group, _, since, guards, held = zip(*(person for _, person in pairs), strict=True)
         for column, numbers in zip(self._columns, zip(*qids, strict=True), strict=True):
             column[rows] = numbers
         fixed: dict[str, Any] = {"status": status, "home": home, "group": group, "since": since, "leaf": 0}
         fixed |= {"set": self.sets.codes(values), "guard": self.guards.codes(map(as_guard, guards))}
+        fixed |= {"held": self.sets.codes(held)}
         for name, numbers in fixed.items():
             self._fixed[name][rows] = numbers
 
@@ -236,10 +262,12 @@ class People:
         if not pairs:
             return
         first = self.size
-        status, home, qids, values, group, exposures, since, guards = zip(*(person for _, person in pairs), strict=True)
+        columns = zip(*(person for _, person in pairs), strict=True)
+        status, home, qids, values, group, exposures, since, guards, held = columns
         ids = [person_id for person_id, _ in pairs]
         self.admit(ids, status=status, home=home, qids=qids, values=values, guards=map(as_guard, guards), since=since)
         self.group[first:] = group
+        self.held[first:] = self.sets.codes(held)
         for depth in range(max(map(len, exposures))):
             exposed = [(first + index, groups[depth]) for index, groups in enumerate(exposures) if len(groups) > depth]
             self.expose(*np.array(exposed, dtype=np.int64).T)
@@ -264,7 +292,7 @@ class People:
             column[first:last] = numbers
         fixed: dict[str, Any] = {"status": status, "home": home, "since": since, "leaf": 0, "group": NOBODY}
         fixed |= {"set": self.sets.codes(values), "guard": self.guards.codes(guards)}
-        fixed |= {"last": NOTHING, "tag": self._keyed.tags(ids)}
+        fixed |= {"last": NOTHING, "tag": self._keyed.tags(ids), "held": NONE}
         for name, numbers in fixed.items():
             self._fixed[name][first:last] = numbers
         self.size = last

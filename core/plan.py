@@ -2,8 +2,6 @@
 
 Pure and deterministic: no clock, no I/O, randomness only from the state's keyed generator. The state is not touched;
 what is to become of it is returned as a `Change`, to be sealed before anyone sees the release, and applied after.
-
-Step 4 (permanent values) is not built yet: a policy that asks for it is refused before it gets here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.cohort.clique import Cohorts, cohorts_of
+from core.cohort.registration import Registration
+from core.cohort.update import CohortUpdate, clique_size
 from core.errors import CoreError
 from core.fold import Folded, Window, fold
 from core.group import Formation, form_groups
@@ -18,11 +19,11 @@ from core.ledger import GroupRecord, Ledger
 from core.loss import measure_loss
 from core.mondrian import grow
 from core.overlap.beside import Beside, Neighbours, neighbours_of
-from core.overlap.carried import unsafe_groups
+from core.overlap.carried import overlapping_holders, unsafe_groups
 from core.overlap.phases import Overlapped, merged, stand_beside
 from core.people import NOBODY, People
 from core.policy import Policy
-from core.pool import Pool
+from core.pool import NO_TIES, Pool
 from core.release import GroupWriter, Members, Release, Tail, Tally, case_ids_json, sha256, write_manifest
 from core.state import ENGINE, After, Change, LazyPeople, Meta, State
 from core.tree import Rows, Tree
@@ -48,6 +49,7 @@ def plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
     draft.break_groups(folded)
     draft.grow_tree(folded)
     draft.close_cells()
+    draft.update_cohorts(folded)
     pool = draft.gather_pool()
     overlapped = draft.stand_beside(pool)
     formation = draft.form_groups(pool, overlapped)
@@ -63,6 +65,8 @@ class _Draft:
         self._people: People = state.people.copy()
         self._tree: Tree = state.tree.copy()
         self._ledger: Ledger = state.ledger.copy()
+        self._cohorts: Cohorts = state.cohorts.copy()
+        self._ties = NO_TIES
         self._externals = state.externals.copy()
         self._published_since = range(0)  # external publications that are new
         self._next_group = state.meta.next_group
@@ -74,7 +78,7 @@ class _Draft:
     def fold_window(self, window: Window) -> Folded:
         """Step 1: the net effect per person of everything since the last release, and what others released."""
         self._published_since = self._externals.add(window.externals)
-        return fold(self._people, window, self._number)
+        return fold(self._people, window, self._number, self._policy.sensitive.permanent)
 
     def break_groups(self, folded: Folded) -> None:
         """Step 2: a group that lost or changed someone is broken; its people go to the pool, all others are carried.
@@ -111,6 +115,17 @@ class _Draft:
         hidden = present[self._is_closed[people.leaf[present]]]
         self._break({group for group in people.group[hidden].tolist() if group != NOBODY})
 
+    def update_cohorts(self, folded: Folded) -> None:
+        """Step 4: bring roles and cohorts up to date, and tie each clique of the pool into one unit."""
+        if self._policy.sensitive.permanent:
+            people = self._people
+            release = CohortUpdate(self._cohorts, people, self._tree, self._ledger, self._policy)
+            registration = Registration(people, self._tree, self._is_closed, self._state.keyed, self._number)
+            has_others, touched = len(self._externals), np.array(folded.touched, dtype=np.int64)
+            others = neighbours_of(self._policy, self._externals) if has_others else None
+            overlapping = overlapping_holders(people, others) if others else {}
+            self._ties = release.update(registration, touched, overlapping, self._break)
+
     def gather_pool(self) -> Pool:
         """Who needs a group, in the tree's depth-first order, shuffled within each cell."""
         people = self._people
@@ -119,7 +134,7 @@ class _Draft:
         shuffle = self._state.keyed.draw(people.tag[rows], self._number, "shuffle")
         leaf = people.leaf[rows]
         rows = rows[np.lexsort((shuffle, leaf, self._tree.depth_first(leaf)))]
-        return Pool.of(people, rows, self._policy)
+        return Pool.of(people, rows, self._policy, self._ties)
 
     def stand_beside(self, pool: Pool) -> Overlapped:
         """Step 5: rows that overlap what others have published are put into groups that are balanced beside it."""
@@ -142,7 +157,7 @@ class _Draft:
         is_left[grouped] = False
         left = np.flatnonzero(is_left)
         barred = {int(np.searchsorted(left, unit)): values for unit, values in overlapped.barred.items()}
-        rest = Pool.of(people, pool.rows[left], self._policy, barred)
+        rest = Pool.of(people, pool.rows[left], self._policy, self._ties, barred)
         return merged(pool, left, form_groups(rest, self._ledger, self._policy, spare), overlapped)
 
     def charge(self, pool: Pool, formation: Formation) -> Sequence[int]:
@@ -182,10 +197,16 @@ class _Draft:
             LazyPeople(people, self._changed_rows(folded)),
             {group: self._ledger.record(group) for group in formed},
             {node: self._tree.record(node) for node in self._split},
+            self._cohorts.changed_since(self._state.cohorts),
             {new: self._externals.records()[new] for new in self._published_since},
-            After(self._state, number - 1, people, self._tree, self._ledger, self._externals, self._tails),
+            After(
+                self._state, number - 1, people, self._tree, self._ledger, self._tails, self._cohorts, self._externals
+            ),
         )
-        return Plan(Release(number, tuple(records), manifest, members), change, tuple(sorted(folded.misrouted)))
+        labels = {leaf: policy.sensitive.hierarchy.leaves[leaf] for leaf in policy.sensitive.permanent}
+        cohorts = cohorts_of(self._cohorts, labels, clique_size(policy))
+        release = Release(number, tuple(records), manifest, members, cohorts)
+        return Plan(release, change, tuple(sorted(folded.misrouted)))
 
     # -- parts --------------------------------------------------------------------------------------------------
 

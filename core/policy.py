@@ -110,6 +110,7 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
     strategy = check.strategy(privacy.get("strategy", {}))
     check.privacy(privacy, sensitive)
     release = check.triggers(read.get("release", {}))
+    check.case_ids(release, sensitive, privacy.get("participation"))
     if mistakes:
         raise PolicyError(tuple(mistakes))
     assert sensitive is not None
@@ -245,8 +246,6 @@ class _Checker:
         for at, label in enumerate(section.get("open", [])):
             if label in section.get("permanent", []):
                 self._wrong((*path, "open", at), f"{label!r} is also permanent")
-        if section.get("permanent"):
-            self._wrong((*path, "permanent"), "permanent values are not supported by this version of Shoal yet")
         if name is None or hierarchy is None:
             return None
         return Sensitive(name, hierarchy, codes["open"], codes["permanent"])
@@ -283,9 +282,12 @@ class _Checker:
         l = section.get("l")
         # The values that n(G) people show weigh n(G) in all, so that with v values one of them weighs n(G)/v or more:
         # a bound below 1/v leaves nothing to publish but "*". Open values weigh nothing and change that.
-        if l is not None and sensitive is not None and not sensitive.open and l > len(sensitive.hierarchy.leaves):
-            count = len(sensitive.hierarchy.leaves)
-            self._wrong((*path, "l"), f"1/l cannot be reached with {count} values; l must be at most {count}")
+        # Permanent values sit on people whom n(G) leaves out.
+        if l is not None and sensitive is not None and not sensitive.open:
+            count = len(sensitive.hierarchy.leaves) - len(sensitive.permanent)
+            kind = "values that are not permanent" if sensitive.permanent else "values"
+            if l > count:
+                self._wrong((*path, "l"), f"1/l cannot be reached with {count} {kind}; l must be at most {count}")
 
     def triggers(self, section: Mapping[str, Any]) -> Triggers:
         path: Path = ("release",)
@@ -303,6 +305,11 @@ class _Checker:
                 self._wrong((*path, "timezone"), f"is not a known time zone{hint}")
         every_events, every_seconds = section.get("every_events"), section.get("every_seconds")
         return Triggers(every_events, every_seconds, at, timezone or "UTC", section.get("case_ids", False))
+
+    def case_ids(self, release: Triggers, sensitive: Sensitive | None, participation: object) -> None:
+        """A pseudonym that appears where a decoy's disappears would show who took over from whom."""
+        if release.case_ids and sensitive is not None and sensitive.permanent and participation != "all":
+            self._wrong(("release", "case_ids"), "with permanent values needs participation: all")
 
 
 def _is_timezone(name: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,23 @@ from core.policy import Policy
 from core.tree import Rows
 
 
+class Ties(NamedTuple):
+    """People of the pool who must be published together, by row; and values that must be "*" for it (DESIGN, G3).
+
+    `shunned` are, by the place of a tie, those who must not be in its group.
+    """
+
+    members: list[list[int]]
+    covers: dict[int, set[int]]
+    shunned: Mapping[int, NDArray[np.bool_]] = MappingProxyType({})
+
+
+NO_TIES = Ties([], {})
+
+
 def _protected_share(people: People, policy: Policy) -> float:
-    shows = np.array([not policy.sensitive.open.issuperset(values) for values in people.sets.items], dtype=bool)
+    charged_to_nobody = policy.sensitive.open | policy.sensitive.permanent
+    shows = np.array([not charged_to_nobody.issuperset(values) for values in people.sets.items], dtype=bool)
     present = people.sampled()
     return float(shows[people.set[present]].mean()) if len(present) else 1.0
 
@@ -34,12 +50,20 @@ class Pool:
     is_protected: NDArray[np.bool_]  # of each (owner, leaf)
     exposed: Rows  # units, and the groups they were in, one exposure each
     exposed_to: Rows
-    protected_share: float  # of everybody published, who shows a protected value
+    protected_share: float  # of everybody who may be published, who shows a protected value
+    ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
+    covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: shown as "*"
+    shunned: dict[int, NDArray[np.bool_]] = field(default_factory=dict, repr=False)  # tie -> units not to be with it
     barred: Mapping[int, Values] = field(default_factory=dict)  # by unit: values that can only be shown as "*" (G5)
 
     @classmethod
     def of(
-        cls, people: People, rows: Rows, policy: Policy, barred: Mapping[int, Values] = MappingProxyType({})
+        cls,
+        people: People,
+        rows: Rows,
+        policy: Policy,
+        ties: Ties = NO_TIES,
+        barred: Mapping[int, Values] = MappingProxyType({}),
     ) -> "Pool":
         codes = people.set[rows]
         sizes = np.array([len(values) for values in people.sets.items], dtype=np.int64)
@@ -49,6 +73,7 @@ class Pool:
         ends = np.cumsum(sizes[codes])
         at = np.arange(len(owner)) + np.repeat(begins - (ends - sizes[codes]), sizes[codes])
         leaf = flat[at]
+        unit_of = {row: unit for unit, row in enumerate(rows.tolist())} if ties.members else {}
         exposed, exposed_to = people.exposures(rows)
         sets, guards = people.sets.items, people.guards.items
         return cls(
@@ -62,6 +87,9 @@ class Pool:
             exposed,
             exposed_to,
             _protected_share(people, policy),
+            [sorted(unit_of[row] for row in tie) for tie in ties.members],
+            {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
+            {tie: is_shunned[rows] for tie, is_shunned in ties.shunned.items()},
             barred,
         )
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,12 +30,13 @@ class Members:
 
 @dataclass(frozen=True)
 class Release:
-    """What is published under one number, and, private, who its rows are."""
+    """What is published under one number, and, private, who its rows are and whose cohorts stand behind them."""
 
     number: int
     records: tuple[bytes, ...]
     manifest: bytes
     members: Members
+    cohorts: Mapping[str, list[list[str]]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,33 @@ class Tree:
             moving = moving[self._attribute[at[moving]] != LEAF]
         return at
 
+    def is_inside(self, node: int, columns: Sequence[Column], rows: Rows) -> NDArray[np.bool_]:
+        """Which of these rows lie in a node's region."""
+        found = np.ones(len(rows), dtype=bool)
+        for position, column in enumerate(columns) if node else ():
+            low, high, end = self._low[position][node], self._high[position][node], self._high[position][0]
+            values = column[rows]
+            found &= values >= low
+            if high != end:  # the domain's end belongs to the last run, and nobody is beyond it
+                found &= values < high
+        return found
+
+    def parents(self) -> Rows:
+        """The parent of each node; the root is its own."""
+        found = np.zeros(self.size, dtype=np.int64)
+        inner = np.flatnonzero(self._attribute[: self.size] != LEAF)
+        found[self._left[inner]] = found[self._right[inner]] = inner
+        return found
+
+    def sums(self, counts: Rows) -> Rows:
+        """Numbers of the leaves added up to every node above them. One step per level."""
+        parents, depth = self.parents(), self._depth[: self.size]
+        total = counts.copy()
+        for level in range(int(depth.max()), 0, -1):
+            here = np.flatnonzero(depth == level)
+            np.add.at(total, parents[here], total[here])
+        return total
+
     def depth_first(self, nodes: Rows) -> NDArray[np.uint64]:
         """A key that orders nodes as a depth-first walk does, so that neighbours in space are neighbours in a list.
 

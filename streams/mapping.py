@@ -1,7 +1,8 @@
 """A CSV file's rows as events: which column is the id, which are attributes, which the sensitive values, which the op.
 
 Without a mapping, columns are named as in the policy: `id`, one per attribute, the sensitive attribute's name, and `op`
-if there is one; every row without an op is an insert. A mapping file says otherwise:
+if there is one; every row without an op is an insert, or with `register` (a voter list) a register, which needs no
+sensitive value. A mapping file says otherwise:
 
     id: patient_number
     op: change                     # a column of insert, update, delete, register, deregister
@@ -9,6 +10,7 @@ if there is one; every row without an op is an insert. A mapping file says other
     sensitive: [diagnosis, second_diagnosis]
     separator: "|"                 # between several values in one field
     delimiter: ";"
+    register: true                 # the file lists who exists, not who has a record
 
 An empty field is left out of its event: in an update it means "unchanged".
 """
@@ -25,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from core.policy import Attribute, Policy
 from streams.errors import InputError
 
-INSERT = "insert"
+INSERT, REGISTER = "insert", "register"
 WITHOUT_RECORD = frozenset({"delete", "deregister"})
 
 
@@ -49,6 +51,7 @@ class Columns(BaseModel):
     sensitive: tuple[str, ...] = ()
     separator: Annotated[str, Field(min_length=1)] | None = None
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    register_rows: Annotated[bool, Field(alias="register")] = False
 
     @field_validator("sensitive", mode="before")
     @classmethod
@@ -80,6 +83,7 @@ class CsvReader:
 
     def __init__(self, policy: Policy, columns: Columns) -> None:
         self._policy, self._columns = policy, columns
+        self._usual = REGISTER if columns.register_rows else INSERT
         unknown = set(columns.attributes) - {attribute.name for attribute in policy.attributes}
         if unknown:
             raise InputError(f"the mapping names {', '.join(sorted(unknown))}, which the policy does not have.")
@@ -104,6 +108,8 @@ class CsvReader:
         wanted = {"id": columns.id}
         wanted |= {f"qid.{a.name}": columns.attributes.get(a.name, a.name) for a in policy.attributes}
         names = columns.sensitive or (policy.sensitive.name,)
+        if columns.register_rows and not columns.sensitive and policy.sensitive.name not in header:
+            names = ()
         wanted |= {f"sensitive.{index}": name for index, name in enumerate(names)}
         if columns.op is not None or "op" in header:
             wanted["op"] = columns.op or "op"
@@ -118,7 +124,7 @@ class CsvReader:
         if len(row) != width:
             return Line(number, None, "it has another number of fields than the header")
         op = row[places["op"]] if "op" in places else ""
-        event: dict[str, Any] = {"op": op or INSERT, "id": row[places["id"]]}
+        event: dict[str, Any] = {"op": op or self._usual, "id": row[places["id"]]}
         if event["op"] in WITHOUT_RECORD:
             return Line(number, event)
         qid: dict[str, Any] = {}
@@ -132,7 +138,7 @@ class CsvReader:
         values = self._values(row[place] for role, place in places.items() if role.startswith("sensitive."))
         if qid:
             event["qid"] = qid
-        if values and event["op"] != "register":
+        if values and event["op"] != REGISTER:
             event["sensitive"] = values
         return Line(number, event)
 

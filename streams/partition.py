@@ -11,13 +11,13 @@ so an id stays unsettled into it, until the release is applied and the partition
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
-from core.intake import STATUS_AFTER, Delta, Intake, overlay
+from core.intake import STATUS_AFTER, Delta, Intake, held_in, overlay
 from core.policy import Policy
-from streams.records import Mark, pack, pack_window, status_of, unpack
+from streams.records import Mark, pack, pack_window, person_of, status_of, unpack
 from streams.seal import PlainSeal, Seal
 from streams.shortcut import make_taker
 from streams.store import FencedError, LostError, Store, people_keys
@@ -146,7 +146,7 @@ class Partition:
         async for chunk in store.scan(f"foreign:{applied}:{self.number}"):
             foreign += [store.seal.open(PERSON_KIND, field, value)[0] for field, value in chunk]
         for person in foreign:
-            self.intake.roster.pop(person, None)  # as unknown here as if never heard of
+            self.intake.forget(person)
         self.intake.unsettled = set()
         self.settled = applied
 
@@ -158,12 +158,12 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     to the people and then deletes the window. Raises FencedError if the token is not the stored one, LostError if
     there is none.
     """
-    held = await store.redis.hmget(store.key("ingest"), [f"token:{number}", f"offset:{number}", f"window:{number}"])
-    if held[0] is None or held[1] is None or held[2] is None:
+    known = await store.redis.hmget(store.key("ingest"), [f"token:{number}", f"offset:{number}", f"window:{number}"])
+    if known[0] is None or known[1] is None or known[2] is None:
         raise LostError
-    if held[0].decode() != token:
+    if known[0].decode() != token:
         raise FencedError
-    offset, window = int(held[1]), int(held[2])
+    offset, window = int(known[1]), int(known[2])
     deltas = await read_window(store, window, number)
     before = await read_window(store, window - 1, number)
     applied_raw = await store.redis.hget(store.key("meta"), "applied")
@@ -171,14 +171,18 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
         raise LostError
     applied = int(applied_raw)
     roster = await _read_roster(store, number)
+    permanent = policy.sensitive.permanent
+    held = await _read_held(store, number) if permanent else {}
     unsettled: set[str] = set()
     if applied < window - 1:
+        held.update(_held_after(before, permanent))
         roster.update((person, STATUS_AFTER[delta[0]]) for person, delta in before.items())
         unsettled = {person for person, delta in before.items() if delta[3] is not None}
     roster.update((person, STATUS_AFTER[delta[0]]) for person, delta in deltas.items())
     frozen = await store.redis.hmget(store.key("barrier"), ["release", f"mark:{number}"])
     barrier = int(frozen[1]) if frozen[0] is not None and int(frozen[0]) == window and frozen[1] is not None else None
-    intake = Intake(policy, roster, deltas)
+    held.update(_held_after(deltas, permanent))
+    intake = Intake(policy, roster, deltas, held=held)
     intake.unsettled = unsettled
     part = Partition(number, token, offset, window, applied, barrier, intake)
     part.logged = len(deltas)
@@ -208,6 +212,23 @@ async def _read_roster(store: Store, partition: int) -> dict[str, int]:
             person, raw = opened(PERSON_KIND, field, value)
             roster[person] = status_of(raw)
     return roster
+
+
+async def _read_held(store: Store, partition: int) -> dict[str, tuple[int, ...]]:
+    """Who holds which permanent values."""
+    held: dict[str, tuple[int, ...]] = {}
+    async for found in store.hashes(people_keys(partition)):
+        for field, value in found.items():
+            person, raw = store.seal.open(PERSON_KIND, field, value)
+            if values := person_of(raw).held:
+                held[person] = values
+    return held
+
+
+def _held_after(deltas: Mapping[str, Delta], permanent: frozenset[int]) -> dict[str, tuple[int, ...]]:
+    """Who holds which permanent values after a window, as far as it says."""
+    found = ((person, held_in(delta[2], permanent)) for person, delta in deltas.items()) if permanent else ()
+    return {person: values for person, values in found if values}
 
 
 def _place(window: int, partition: int) -> bytes:

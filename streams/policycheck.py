@@ -23,6 +23,10 @@ def describe(policy: Policy) -> Iterator[str]:
     yield f"table       {policy.table}"
     yield f"attributes  {', '.join(f'{attribute.name} ({attribute.kind})' for attribute in policy.attributes)}"
     yield f"sensitive   {sensitive.name}: {values:,} values, {len(sensitive.open):,} of them open"
+    if sensitive.permanent:
+        known = "everyone is there" if policy.participation == "all" else f"{policy.participation:,} people are there"
+        labels = ", ".join(sensitive.hierarchy.leaves[leaf] for leaf in sorted(sensitive.permanent))
+        yield f"permanent   {labels}: each holder among {policy.l:g} people or more, to those who know whether {known}"
     yield f"rows        every region is shared by at least {policy.k:,} rows"
     yield f"values      over all releases together nobody is linked to a value with more than {1 / policy.l:.4g}"
     yield f"strategy    {strategy.name}, {how}: at first {first_ratio(policy):.2f} people for each showing of a value"

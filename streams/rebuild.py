@@ -41,7 +41,7 @@ from streams.policyfile import load_policy
 from streams.publish import Publisher
 from streams.reader import open_reader, read_to_end
 from streams.records import Mark, pack
-from streams.redo import OUTBOX, foreign_ids
+from streams.redo import OUTBOX, clique_entries, foreign_ids
 from streams.seal import make_seal
 from streams.settings import Settings
 from streams.store import SHARDS, TRIGGERS, Counts, Store, meta_fields, shard_of
@@ -51,7 +51,7 @@ from streams.trigger import Trigger, read_trigger
 
 _CHUNK = 1_000
 _POLL_MS = 200
-_KINDS = ("people:", "groups:", "tree", "externals")
+_KINDS = ("people:", "groups:", "tree", "cliques", "externals")
 
 
 def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
@@ -204,7 +204,7 @@ class _Replayed:
         for number, intake in enumerate(self._intakes):
             intake.cut()
             for person in foreign.get(number, ()):
-                intake.roster.pop(person, None)
+                intake.forget(person)
 
 
 class _Events:
@@ -318,6 +318,8 @@ async def _write(
             entries.setdefault(f"groups:{group % SHARDS}", []).extend((str(group).encode(), pack(tuple(record))))
         for node, split in state.node_records():
             entries.setdefault("tree", []).extend((str(node).encode(), pack(tuple(split))))
+        if cliques := list(clique_entries(state.clique_records(), seal, pack)):
+            entries["cliques"] = cliques
         for number, other in state.external_records():
             entries.setdefault("externals", []).extend((str(number).encode(), pack(other)))
         if replayed.external:

@@ -1,4 +1,4 @@
-"""How people, groups, tree nodes, window entries and reject marks are written as msgpack.
+"""How people, groups, tree nodes, cliques, window entries and reject marks are written as msgpack.
 
 Every record is an array in the order of its fields. `FORMAT` stands for the layout of all of them together and of the
 keys in store.py; it is kept in the table's `meta`, and a store with another number is refused.
@@ -11,9 +11,9 @@ import msgpack
 import msgspec
 
 from core.intake import Delta
-from core.state import GroupRecord, Meta, NodeRecord, Person
+from core.state import Clique, GroupRecord, Meta, NodeRecord, Person
 
-FORMAT = 2
+FORMAT = 4
 
 pack: Callable[[object], bytes] = msgpack.Packer().pack
 """Not for use from two threads; `make_packer` gives another thread its own."""
@@ -57,6 +57,10 @@ def group_of(raw: bytes) -> GroupRecord:
 
 def node_of(raw: bytes) -> NodeRecord:
     return NodeRecord(*unpack(raw))
+
+
+def clique_of(raw: bytes) -> Clique:
+    return Clique(*unpack(raw))
 
 
 def mark_of(raw: bytes) -> Mark:

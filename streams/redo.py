@@ -11,18 +11,18 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from core.intake import Delta
 from core.overlap.external import as_external
 from core.plan import Plan
 from core.policy import Policy
-from core.state import State
+from core.state import Clique, State
 from streams.external import NOTHING_READ, ExternalRead, external_label, reached
 from streams.faults import crash_point
 from streams.memory import without_cycle_search
 from streams.partition import PERSON_KIND, read_window
-from streams.records import Mark, group_of, make_packer, node_of, person_of, unpack
+from streams.records import Mark, clique_of, group_of, make_packer, node_of, person_of, unpack
 from streams.seal import PlainSeal, Seal
 from streams.store import SHARDS, TRIGGERS, Counts, LostError, Store, TableMeta, people_keys, shard_of
 from streams.thread import in_thread
@@ -30,6 +30,7 @@ from streams.thread import in_thread
 _CHUNK = 1_000
 _AT_ONCE = 8
 OUTBOX = "outbox"
+CLIQUE_KIND: Final = b"clique"
 
 
 class DisturbedError(Exception):
@@ -177,6 +178,7 @@ def chunks_of(
     chunks += _chunked(groups)
     nodes = (part for node, record in made.change.nodes.items() for part in (str(node).encode(), pack(tuple(record))))
     chunks += _chunked({"tree": list(nodes)})
+    chunks += _chunked({"cliques": list(clique_entries(made.change.cliques.items(), seal, pack))})
     others = (part for number, group in made.change.externals.items() for part in (str(number).encode(), pack(group)))
     chunks += _chunked({"externals": list(others), "external": reached(read.ends)})
     outbox = [part for number, record in enumerate(made.release.records) for part in (str(number).encode(), record)]
@@ -215,13 +217,14 @@ def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Del
 
 
 def counts_after(made: Plan, state: State, before: Counts) -> Counts:
-    """How many records there are once a plan is applied; groups and nodes are only ever added."""
+    """How many records there are once a plan is applied; groups and nodes are only ever added, cliques may change."""
     newcomers = sum(state.people.row(person) is None for person in made.change.people)
     change = made.change
     return Counts(
         before.people + newcomers,
         before.groups + len(change.groups),
         before.nodes + len(change.nodes),
+        before.cliques + len(change.cliques.keys() - state.cohorts.cliques.keys()),
         before.externals + len(change.externals),
     )
 
@@ -240,8 +243,10 @@ async def _load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta)
     ]
     raw_groups = [found async for found in store.hashes(f"groups:{shard}" for shard in range(SHARDS))]
     raw_nodes = {field: value async for chunk in store.scan("tree") for field, value in chunk}  # a scan may repeat some
+    raw_cliques = {field: value async for chunk in store.scan("cliques") for field, value in chunk}
     raw_others = {field: value async for chunk in store.scan("externals") for field, value in chunk}
-    if Counts(sum(map(len, raw_people)), sum(map(len, raw_groups)), len(raw_nodes), len(raw_others)) != meta.counts:
+    few = map(len, (raw_nodes, raw_cliques, raw_others))
+    if Counts(sum(map(len, raw_people)), sum(map(len, raw_groups)), *few) != meta.counts:
         raise LostError
     seal = store.seal
     is_plain = type(seal) is PlainSeal
@@ -255,10 +260,23 @@ async def _load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta)
 
         groups = ((int(field), group_of(value)) for found in raw_groups for field, value in found.items())
         nodes = ((int(field), node_of(value)) for field, value in raw_nodes.items())
+        cliques = (
+            (int(field), clique_of(seal.open(CLIQUE_KIND, field, value)[1])) for field, value in raw_cliques.items()
+        )
         others = ((int(field), as_external(unpack(value))) for field, value in raw_others.items())
-        return State.load(policy, key, meta.sealed, people(), groups, nodes, others)  # type: ignore[arg-type]
+        return State.load(policy, key, meta.sealed, people(), groups, nodes, cliques, others)  # type: ignore[arg-type]
 
     return await in_thread(build)
+
+
+def clique_entries(
+    cliques: Iterable[tuple[int, Clique]], seal: Seal, pack: Callable[[object], bytes]
+) -> Iterator[bytes]:
+    """Field and value of these cliques, by turns."""
+    for number, clique in cliques:
+        field = str(number).encode()
+        yield field
+        yield seal.close(CLIQUE_KIND, field, "", pack(tuple(clique)))
 
 
 def _people_entries(made: Plan, seal: Seal, pack: Callable[[object], bytes]) -> dict[str, list[bytes]]:
@@ -283,4 +301,4 @@ def _chunked(by_key: Mapping[str, list[bytes]]) -> Iterator[Chunk]:
             yield Chunk(key, entries[start : start + 2 * _CHUNK])
 
 
-__all__ = ["Barrier", "Chunk", "DisturbedError", "Redo", "chunks_of", "foreign_ids", "load_state"]
+__all__ = ["Barrier", "Chunk", "DisturbedError", "Redo", "chunks_of", "clique_entries", "foreign_ids", "load_state"]

@@ -126,7 +126,7 @@ class _Run:
         self._is_new = saved is None
         self._state = saved.state if saved else State.empty(job.policy, secret)
         self._folder = ReleaseFolder(job.out, [attribute.name for attribute in job.policy.attributes])
-        self._intake = Intake(job.policy, self._state.people.roster())
+        self._intake = Intake(job.policy, self._state.people.roster(), held=self._state.people.holdings())
         self._externals: list[ExternalGroup] = []  # of the open window
         self._rejects: IO[bytes]
         self._outcome = outcome
@@ -253,7 +253,8 @@ class _Run:
             for person, group, cell in planned.release.members
         )
         write_synced(self._job.audit / f"{name}.members.jsonl", "".join(members).encode(), 0o600)
-        write_synced(self._job.audit / f"{name}.cohorts.json", b"{}\n", 0o600)  # there are no permanent values yet
+        cohorts = dumps(planned.release.cohorts, ensure_ascii=False) + "\n"
+        write_synced(self._job.audit / f"{name}.cohorts.json", cohorts.encode(), 0o600)
 
     def _save(self) -> None:
         if self._file is None:

@@ -125,8 +125,16 @@ def _budget(policy: Policy, sample: Sample) -> Iterator[Finding]:
 
 def _frequent(policy: Policy, table: Iterable[Record]) -> Iterator[Finding]:
     records = list(table)
-    ratio, leaves, spared = first_ratio(policy), policy.sensitive.hierarchy.leaves, policy.sensitive.open
-    counts = Counter(leaf for record in records for leaf in record.values if leaf not in spared)
+    ratio, leaves = first_ratio(policy), policy.sensitive.hierarchy.leaves
+    spared = policy.sensitive.open | policy.sensitive.permanent
+    counts = Counter(leaf for record in records for leaf in record.values)
+    for leaf in sorted(policy.sensitive.permanent & counts.keys()):
+        if counts[leaf] * policy.l > len(records):
+            yield Finding(
+                f"{leaves[leaf]} is held by {counts[leaf] / len(records):.1%} of the people, and a permanent value can "
+                f"be hidden for {1 / policy.l:.1%} of them at most, so some of it will be suppressed."
+            )
+    counts = Counter({leaf: count for leaf, count in counts.items() if leaf not in spared})
     frequent = [(leaf, count) for leaf, count in counts.most_common() if count * ratio > len(records)]
     for leaf, count in frequent[:SHOWN]:
         yield Finding(

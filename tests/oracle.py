@@ -26,6 +26,7 @@ class Rules:
     attributes: Mapping[str, Mapping[str, frozenset[str]] | None]
     open: frozenset[str] = frozenset()
     domains: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    permanent: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -155,6 +156,8 @@ class Judge:
             for label, count in shown.items():
                 under = self.rules.sensitive[label]
                 nobodys += max(0, count - sum(times for value, times in true.items() if value in under))
+                if label != "*" and label not in self.rules.permanent and under & self.rules.permanent:
+                    wrong.append("a node above a permanent value is shown")
                 if any(under < self.rules.sensitive[other] for other in shown if "*" not in (label, other)):
                     wrong.append("a group shows a node and another one above it")
             if nobodys > group["counterfeits"]:
@@ -184,10 +187,11 @@ class Judge:
         for name, group in groups.items():
             if group["formed"] != self.number:
                 continue
-            n = max(1, len(by_group[name]) - group["sensitive"].get("*", 0))
+            aside = {"*", *self.rules.permanent}
+            n = max(1, len(by_group[name]) - sum(group["sensitive"].get(label, 0) for label in aside))
             weight: dict[str, Fraction] = defaultdict(Fraction)
             for label, count in group["sensitive"].items():
-                leaves = self.rules.sensitive[label] if label != "*" else frozenset()
+                leaves = self.rules.sensitive[label] if label not in aside else frozenset()
                 for leaf in leaves:
                     weight[leaf] += Fraction(count, len(leaves))
             for person in by_group[name]:
@@ -197,7 +201,7 @@ class Judge:
                     breaches = [self._breach(person, {leaf}) for leaf in weight.keys() - self.rules.open]
                     self.largest = max([self.largest, *breaches])
                 elif guard != "":
-                    hidden, bound = self.rules.sensitive[guard[0]], guard[1]
+                    hidden, bound = self.rules.sensitive[guard[0]] - self.rules.permanent, guard[1]
                     limit = Fraction(1, self.rules.l) if bound is None else Fraction(bound)
                     if hidden & weight.keys() and self._breach(person, hidden) > limit:
                         wrong.append("a guarded person's breach is over their bound")

@@ -18,8 +18,12 @@ ZIPS = {"z11": "z1*", "z12": "z1*", "z13": "z1*", "z21": "z2*", "z22": "z2*"}
 
 
 def clinic_policy(k: int = 2, l: int = 2, **privacy: Any) -> Policy:
-    """A small table with an attribute of every kind; takes `case_ids`, `open` and `flat` beside privacy's own keys."""
+    """A small table with an attribute of every kind.
+
+    Takes `case_ids`, `open`, `permanent` and `flat` beside privacy's own keys.
+    """
     case_ids, open_values = privacy.pop("case_ids", False), privacy.pop("open", ["flu", "cold"])
+    permanent = privacy.pop("permanent", [])
     sensitive = {"values": list(DISEASES)} if privacy.pop("flat", False) else {"hierarchy": "disease.csv"}
     document = {
         "table": "clinic",
@@ -29,7 +33,7 @@ def clinic_policy(k: int = 2, l: int = 2, **privacy: Any) -> Policy:
             "sex": {"type": "category", "values": ["female", "male"]},
             "zip": {"type": "category", "hierarchy": "zip.csv"},
         },
-        "sensitive": {"name": "disease", "open": open_values, **sensitive},
+        "sensitive": {"name": "disease", "open": open_values, "permanent": permanent, **sensitive},
         "privacy": {"k": k, "l": l, **privacy},
         "release": {"case_ids": case_ids},
     }
@@ -51,6 +55,7 @@ def clinic_rules(policy: Policy) -> Rules:
         l=int(policy.l),
         sensitive=leaves(sensitive.hierarchy),
         open=frozenset(sensitive.hierarchy.leaves[code] for code in sensitive.open),
+        permanent=frozenset(sensitive.hierarchy.leaves[code] for code in sensitive.permanent),
         attributes={a.name: leaves(a.hierarchy) if a.hierarchy else None for a in policy.attributes},
     )
 

@@ -304,7 +304,7 @@ class Table:
                     row = state.people.row(person)
                     home = int(state.people.home[row]) if row is not None else made.change.people[person].home
                     if home != partition:
-                        intake.roster.pop(person)
+                        intake.forget(person)
                 intake.cut()
             state.apply(made.change)
         sources = (self.topics.events, self.topics.external)

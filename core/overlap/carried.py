@@ -1,4 +1,4 @@
-"""Which carried groups a later publication of somebody else makes unsafe, so that only those are broken."""
+"""What is overlapped already when a release begins: carried groups that a new publication makes unsafe, and holders."""
 
 from fractions import Fraction
 
@@ -18,9 +18,7 @@ def unsafe_groups(people: People, published: Rows, ledger: Ledger, policy: Polic
     Whose value a group shows as "*" is not kept anywhere. Somebody whose value it does not show at all is one of them,
     and safe; anybody else is taken to be shown.
     """
-    values = [people.sets.items[code] for code in people.set[published].tolist()]
-    owner, leaf = _flatten(values)
-    position, entry = neighbours.find(people.columns, published, owner, leaf)
+    position, entry = _find(people, published, people.set[published].tolist(), neighbours)
     value, histogram = neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]
     groups = people.group[published[position]].tolist()
     unsafe: set[int] = set()
@@ -35,6 +33,18 @@ def unsafe_groups(people: People, published: Rows, ledger: Ledger, policy: Polic
         if own in ours and not is_balanced(own, ours, theirs.weights(at), policy.overlap):
             unsafe.add(group)
     return unsafe
+
+
+def overlapping_holders(people: People, neighbours: Neighbours) -> dict[int, set[int]]:
+    """By permanent value, the rows of its holders, present or not, of whom somebody else's group shows it.
+
+    A clique's value beside another publication cannot be evened out without calling people away from their cliques.
+    """
+    holders, found = people.holders(), dict[int, set[int]]()
+    position, entry = _find(people, holders, people.held[holders].tolist(), neighbours)
+    for row, value in zip(holders[position].tolist(), neighbours.entry_leaf[entry].tolist(), strict=True):
+        found.setdefault(value, set()).add(row)
+    return found
 
 
 def is_balanced(own: int, ours: dict[int, Fraction], theirs: dict[int, Fraction], alpha: int) -> bool:
@@ -55,7 +65,9 @@ class _Histograms:
         return found
 
 
-def _flatten(values: list[tuple[int, ...]]) -> tuple[Rows, Rows]:
-    """Parallel columns: who, and one of their values."""
+def _find(people: People, rows: Rows, codes: list[int], neighbours: Neighbours) -> tuple[Rows, Rows]:
+    """The overlaps of people with these sets of values: position in `rows` and entry."""
+    values = [people.sets.items[code] for code in codes]
     owner = np.repeat(np.arange(len(values)), [len(each) for each in values])
-    return owner, np.array([leaf for each in values for leaf in each], dtype=np.int64)
+    leaf = np.array([leaf for each in values for leaf in each], dtype=np.int64)
+    return neighbours.find(people.columns, rows, owner, leaf)

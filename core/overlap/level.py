@@ -133,7 +133,7 @@ class _Level:
             for leaf in range(self._leaves):
                 wants = (missing[:, leaf // 64] >> np.uint64(leaf % 64)) & np.uint64(1) == 1
                 votes[:, leaf] = np.bincount(groups[wants], minlength=len(deal.fakes))
-            votes[:, self._claims.permanent] = 0  # nobody is made to seem to hold what never goes away
+            votes[:, sorted(self._claims.permanent)] = 0  # nobody is made to seem to hold what never goes away
             best = votes.argmax(axis=1)
             wanted = np.flatnonzero(votes[np.arange(len(votes)), best] >= CONTENTED)
             if not len(wanted):

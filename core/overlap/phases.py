@@ -74,7 +74,8 @@ def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: 
     _join_rest(desk)
     breach = max((claims.breach_in(draft.members, draft.standing(claims)) for draft in desk.done), default=0.0)
     barred = _barred(desk)
-    hidden = [unit for unit, values in barred.items() if len(values) == len(pool.sets[unit])]
+    tied = {unit for tie in pool.ties for unit in tie}
+    hidden = [unit for unit, values in barred.items() if len(values) == len(pool.sets[unit]) and unit not in tied]
     for unit in hidden:
         del barred[unit]
     return Overlapped(
@@ -98,17 +99,18 @@ def _form_each(desk: Desk, classes: list[list[int]]) -> None:
 def division(desk: Desk) -> tuple[list[list[int]], list[int]]:
     """Rows that overlap, by their set of possible values, and rows that do not (Baig, section 5, division).
 
-    Rows with the same possible values can stand in one group. Left out are rows of several values or a permanent one,
-    and rows that a guard or an account leaves no freedom: they are for step 6, and barred if they overlap.
+    Rows with the same possible values can stand in one group. Left out are rows of several values or tied to others,
+    and rows that a guard or an account leaves no freedom: they are for step 6, and barred if they overlap. Whoever has
+    a permanent value is in a clique, and so tied.
     """
-    pool, beside, claims, permanent = desk.pool, desk.beside, desk.claims, desk.policy.sensitive.permanent
-    overlaps = beside.overlaps
+    pool, beside, claims, overlaps = desk.pool, desk.beside, desk.claims, desk.beside.overlaps
+    tied = {unit for tie in pool.ties for unit in tie}
     has_paid = np.zeros(len(pool), dtype=bool)
     has_paid[pool.exposed] = True
     classes: dict[frozenset[int], list[int]] = {}
     others: list[int] = []
     for unit, (values, guard) in enumerate(zip(pool.sets, pool.guards, strict=True)):
-        if len(values) > 1 or (guard is not None and guard.node != EMPTY) or values[0] in permanent:
+        if len(values) > 1 or (guard is not None and guard.node != EMPTY) or unit in tied:
             continue
         if has_paid[unit] and claims.target(unit).starred:
             continue
@@ -172,7 +174,7 @@ def _can_counterfeit(desk: Desk, draft: Draft) -> bool:
 
 def _template(desk: Desk, unit: int, times: int) -> dict[int, int] | None:
     """What a group must show, this row's value so many times, for all its overlaps to be balanced."""
-    alpha, own = desk.beside.alpha, desk.value(unit)
+    alpha, own, permanent = desk.beside.alpha, desk.value(unit), desk.policy.sensitive.permanent
     shown = {own: times}
     needs = sorted(desk.beside.needs(unit), key=lambda need: (len(desk.beside.histograms[need[1]]), need))
     for _, histogram in needs:
@@ -184,7 +186,7 @@ def _template(desk: Desk, unit: int, times: int) -> dict[int, int] | None:
         options = [
             (max(0, count - desk.supply(value)), count, value)
             for value, weight in entries.items()
-            if value not in shown and 1 <= (count := total - weight) <= LARGEST
+            if value not in shown and value not in permanent and 1 <= (count := total - weight) <= LARGEST
         ]
         if len(options) < lacking:
             return None

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 @click.option("--separator", metavar="TEXT", help="What stands between several sensitive values in one field.")
 @click.option("--delimiter", metavar="CHARACTER", help="What stands between the fields of a line [default: ,].")
 @click.option(
+    "--register", is_flag=True, help="FILE is a list of who exists: a row without an op registers, and has no value."
+)
+@click.option(
     "--external",
     type=click.Path(path_type=Path),
     help="Instead of FILE: a folder of releases or a CSV of generalized rows that somebody else has published.",
@@ -122,6 +125,7 @@ def _columns(options: dict[str, Any]) -> dict[str, Any]:
         "sensitive": options["sensitive"],
         "separator": options["separator"],
         "delimiter": options["delimiter"],
+        "register": options["register"],
     }
     return {name: value for name, value in given.items() if value}
 

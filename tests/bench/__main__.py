@@ -1,4 +1,6 @@
-"""Runs the benchmarks: `python -m tests.bench [service] [engine] [peers] [--quick]`, all of them if none is named.
+"""Runs the benchmarks: `python -m tests.bench [PART]… [--quick]`; parts are service, engine, peers, permanent.
+
+All of them are run if none is named.
 
 Prints tables and writes the figures to NAME.json in a folder (`--out`, default out/bench). `--page FILE` puts the
 tables of every part that was run into that page, between the marks that name them. Nothing here fails because something

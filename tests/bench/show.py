@@ -145,4 +145,21 @@ def _beside_peers(name: str, found: Figures) -> str:
     return table(head, lines)
 
 
-SHOW = {"service": show_service, "engine": show_engine, "peers": show_peers}
+def show_permanent(found: Figures) -> str:
+    lines: list[Line] = [("none permanent", f"{found['plain_first_s']:.2f}", "1", f"{found['plain_s']:.3f}", "1")]
+    for participation in ("0", "5", "all"):
+        one = found[participation]
+        lines.append(
+            (
+                f"participation {participation}",
+                f"{one['first_s']:.2f}",
+                f"{one['first_ratio']:.2f}",
+                f"{one['later_s']:.3f}",
+                f"{one['later_ratio']:.2f}",
+            )
+        )
+    head = f"{found['people']:,} people, {found['holders']:,} holders"
+    return table((head, "first release, core s", "times", "1 % changed, core s", "times (goal: 2)"), lines)
+
+
+SHOW = {"service": show_service, "engine": show_engine, "peers": show_peers, "permanent": show_permanent}

@@ -229,6 +229,39 @@ def show_long(figures: Figures) -> Shown:
     return Shown({"long.png": Plot(panels)}, _table(rows, columns))
 
 
+def show_permanent(figures: Figures) -> Shown:
+    runs = figures["runs"]
+
+    def panel(title: str, key: str, y: str, *, is_percent: bool = False) -> Panel:
+        lines = [Line(f"K = {run['participation']}", *_points(run["rounds"], "release", key)) for run in runs]
+        return Panel(title, "round", y, lines, is_percent=is_percent)
+
+    panels = [
+        panel("Permanent values not shown", "permanent_suppressed_share", "of those present", is_percent=True),
+        panel("Query error", "query_error", "of the truth", is_percent=True),
+        panel("Planning", "plan_s", "core seconds"),
+        panel("People per group", "average_group", "people"),
+    ]
+    columns = {
+        "K": ("participation", ""),
+        "round": ("release", ""),
+        "people": ("present", ","),
+        "permanent values": ("permanent", ""),
+        "of them not shown": ("permanent_suppressed", ""),
+        "withheld": ("withheld_share", "%%"),
+        "suppressed or raised": ("hidden_share", "%%"),
+        "query error": ("query_error", "%"),
+        "core seconds": ("plan_s", ".2f"),
+    }
+    rows = [
+        {"participation": run["participation"], **found}
+        for run in runs
+        for found in run["rounds"]
+        if found["release"] in (1, 2, 5, 10, 15, 20)
+    ]
+    return Shown({"permanent.png": Plot(panels)}, _table(rows, columns))
+
+
 def show_baig(figures: Figures) -> Shown:
     panels = []
     kinds = {"even": "each value once", "plain": "as they are"}
@@ -283,6 +316,7 @@ SHOW: dict[str, Callable[[Figures], Shown]] = {
     "rounds": show_rounds,
     "zipf": show_zipf,
     "long": show_long,
+    "permanent": show_permanent,
     "baig": show_baig,
 }
 

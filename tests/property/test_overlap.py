@@ -113,7 +113,7 @@ def test_restarting_from_records_changes_no_byte(everything: Any, order: Any) ->
         order.shuffle(people)
         order.shuffle(externals)
         groups, nodes = reloaded.group_records(), reloaded.node_records()
-        reloaded = State.load(policy, b"test", reloaded.meta, people, groups, nodes, externals)
+        reloaded = State.load(policy, b"test", reloaded.meta, people, groups, nodes, (), externals)
         before = table
 
 

@@ -234,7 +234,6 @@ NAN, INF = math.nan, math.inf
         ("sensitive.open", ["respiratory"], "sensitive.open[0]: 'respiratory' stands above other values"),
         ("sensitive.open", ["*"], 'sensitive.open[0]: "*" stands for everything'),
         ("sensitive.open", ["flu", "flu"], "sensitive.open[1]: 'flu' is there twice"),
-        ("sensitive.permanent", ["hiv"], "sensitive.permanent: permanent values are not supported"),
         ("sensitive.permanent", ["hvi"], "sensitive.permanent[0]: 'hvi' is not a value"),
         ("sensitive.permanent", ["flu"], "sensitive.open[0]: 'flu' is also permanent"),
         ("privacy", REMOVE, "privacy: is missing"),

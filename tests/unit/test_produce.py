@@ -70,6 +70,20 @@ def test_a_register_row_has_no_sensitive_values(policy: Policy) -> None:
     assert events(policy, text) == [{"op": "register", "id": "p1", "qid": {"age": 34, "weight": 61.5, "zip": "02139"}}]
 
 
+def test_a_list_of_who_exists_needs_neither_operations_nor_values(policy: Policy) -> None:
+    text = "id,age,weight,zip\np1,30,61.5,02139\np2,40,70,20433\n"
+    assert events(policy, text, register=True) == [
+        {"op": "register", "id": "p1", "qid": {"age": 30, "weight": 61.5, "zip": "02139"}},
+        {"op": "register", "id": "p2", "qid": {"age": 40, "weight": 70.0, "zip": "20433"}},
+    ]
+
+
+def test_in_such_a_list_a_row_may_say_otherwise(policy: Policy) -> None:
+    text = "id,op,age,weight,zip\np1,deregister,,,\np2,,40,70,20433\n"
+    ops = [event["op"] for event in events(policy, text, register=True) if event]
+    assert ops == ["deregister", "register"]
+
+
 def test_a_field_that_is_no_number_is_refused_by_its_line_and_not_its_content(policy: Policy) -> None:
     text = f'id,age,weight,zip,disease\np1,{CANARY},1,02139,flu\np2,1,nan,02139,flu\np3,1,1\n"p\n4",1,x,02139,flu\n'
     lines = list(CsvReader(policy, Columns()).read(text.splitlines(keepends=True)))

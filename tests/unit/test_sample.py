@@ -27,7 +27,12 @@ def policy(**changes: Any) -> Policy:
             "sex": {"type": "category", "values": ["female", "male"]},
             "street": {"type": "category", "values": changes.get("streets", STREETS)},
         },
-        "sensitive": {"name": "disease", "values": LABELS, "open": changes.get("open", [])},
+        "sensitive": {
+            "name": "disease",
+            "values": LABELS,
+            "open": changes.get("open", []),
+            **changes.get("sensitive", {}),
+        },
         "privacy": {"k": 5, "l": changes.get("l", 2), "strategy": strategy},
     }
     return build_policy(document, {}, b"")
@@ -82,6 +87,21 @@ def test_a_value_more_frequent_than_the_ratio_allows_is_named(tmp_path: Path) ->
     assert f"more than the {1 / constant_ratio(2, 5):.1%} that grouping alone can hide" in warning
     rules = policy(open=["d3"], streets=STREETS[:20])
     assert not [sentence for sentence in look(tmp_path, table, rules) if sentence.startswith("warning")]
+
+
+def test_a_permanent_value_is_too_frequent_where_not_everyone_can_have_decoys(tmp_path: Path) -> None:
+    table = people()
+    for number in range(250):
+        table[f"p{number}"]["disease"] = "d3"
+    sample = [insert(person, record) for person, record in table.items()]
+    checked = policy(sensitive={"permanent": ["d3"]})
+    found = [
+        finding.sentence
+        for finding in findings(checked, read_sample(checked, write(tmp_path / "e.jsonl", sample)))
+        if "d3" in finding.sentence
+    ]
+    assert len(found) == 1
+    assert "can be hidden for 50.0% of them at most" in found[0]
 
 
 def test_many_frequent_values_are_counted_after_the_first_five(tmp_path: Path) -> None:

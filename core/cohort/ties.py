@@ -1,0 +1,174 @@
+"""What cliques ask of group formation: who must be published together, and what must be shown as "*" for it.
+
+Cliques that share a person are one tie. A tie that stands in one group, unchanged, is left alone and the group carried;
+any other has its groups broken, and is grouped anew as a whole.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from core.cohort.clique import COVERED, WHOLE, Clique, Cohorts
+from core.cohort.everyone import EveryoneKnown
+from core.cohort.registration import Mask, Registration
+from core.people import NOBODY, People
+from core.policy import Policy
+from core.pool import Ties
+
+
+class Tying:
+    """The ties of one release. `is_busy` is who has a role."""
+
+    def __init__(
+        self, cohorts: Cohorts, before: Cohorts, people: People, registration: Registration, is_busy: Mask
+    ) -> None:
+        self._cohorts, self._before, self._people = cohorts, before, people
+        self._registration, self._is_busy = registration, is_busy
+        self._rows = {
+            number: [row for owner in clique.owners if (row := self._published(owner)) is not None]
+            for number, clique in cohorts.living()
+            if clique.mode in (WHOLE, COVERED)
+        }
+        self._united = list(self._unite())
+        self._shunned: dict[int, Mask] = {}  # by the place of a tie: who must not be in its group
+
+    def show_once(self, roles: Mapping[int, EveryoneKnown]) -> None:
+        """With `participation: all`: of a tie's cliques of one value the first is shown, the others are covered.
+
+        So is one shown for the first time, if somebody of the tie was in a group that showed the value before.
+        """
+        for place, (cliques, rows) in enumerate(self._united):
+            shown: set[int] = set()
+            for number in cliques:
+                clique = self._cohorts.cliques[number]
+                if clique.mode != WHOLE:
+                    continue
+                is_first = clique.created[0] == self._registration.number
+                if clique.value in shown:
+                    self._cohorts.cliques[number] = clique._replace(mode=COVERED)
+                elif is_first and roles[clique.value].was_seen[rows].any():
+                    never = (0,) * len(clique.owners)
+                    self._cohorts.cliques[number] = clique._replace(mode=COVERED, created=never)
+                else:
+                    shown.add(clique.value)
+                    if is_first:
+                        was_seen = roles[clique.value].was_seen
+                        self._shunned[place] = self._shunned[place] | was_seen if place in self._shunned else was_seen
+
+    def broken(self) -> set[int]:
+        """Groups to be broken: those that hold somebody whose role changed, or only a part of a tie."""
+        group = self._people.group
+        found: set[int] = set()
+        for number, clique in self._cohorts.changed_since(self._before).items():
+            old = self._before.cliques.get(number)
+            if old is not None and (old.owners, old.mode) == (clique.owners, clique.mode):
+                continue  # only its containers changed
+            owners = {*clique.owners, *(old.owners if old else ())}
+            found.update(int(group[row]) for owner in owners if (row := self._published(owner)) is not None)
+        for _, members in self._united:
+            groups = {int(group[row]) for row in members}
+            if len(groups) > 1:
+                found |= groups
+        return found - {NOBODY}
+
+    def in_pool(self, policy: Policy) -> Ties | int:
+        """The ties that need a group, or the row of somebody whose group must be broken first: they lend a "*"."""
+        members: list[list[int]] = []
+        covers, is_busy = dict[int, set[int]](), self._is_busy.copy()
+        shunned: dict[int, Mask] = {}
+        for place, (cliques, rows) in enumerate(self._united):
+            if self._people.group[rows[0]] != NOBODY:
+                continue
+            tie = list(rows)
+            if place in self._shunned:
+                shunned[len(members)] = self._shunned[place]
+            for number in cliques:
+                clique = self._cohorts.cliques[number]
+                if clique.mode != COVERED:
+                    continue
+                found = self._cover(clique, self._rows[number], tie, covers, policy.sensitive.permanent)
+                if found is None:
+                    lender = self._lender(rows[0], is_busy | self._shunned.get(place, is_busy))
+                    if lender is None:  # nobody in the table has a value to spare: all of the tie's become "*"
+                        for row in tie:
+                            covers.setdefault(row, set()).update(self._values(row))
+                        break
+                    if self._people.group[lender] != NOBODY:
+                        return lender
+                    is_busy[lender] = True
+                    tie.append(lender)
+                    found = lender, self._values(lender)[0]
+                covers.setdefault(found[0], set()).add(found[1])
+            members.append(tie)
+        return Ties(members, covers, shunned)
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def _cover(
+        self,
+        clique: Clique,
+        own: list[int],
+        tie: list[int],
+        covers: Mapping[int, set[int]],
+        permanent: frozenset[int],
+    ) -> tuple[int, int] | None:
+        """The value to be "*" for a clique: the holder's own, else one of somebody's that covers nothing yet."""
+        holder = self._published(clique.holder)
+        if holder is not None:
+            return holder, clique.value
+        draw = self._registration.draw
+        others = sorted(set(tie).difference(own), key=lambda row: int(draw[row]))
+        for row in (*sorted(own, key=lambda row: int(draw[row])), *others):
+            for leaf in self._values(row):
+                if leaf not in permanent and leaf not in covers.get(row, ()):
+                    return row, leaf
+        return None
+
+    def _lender(self, near: int, is_busy: Mask) -> int | None:
+        """Somebody without a role, who has therefore no permanent value either."""
+        rows = np.flatnonzero(self._registration.present & ~is_busy)
+        return self._registration.nearest(rows, near) if rows.size else None
+
+    def _unite(self) -> Iterator[tuple[list[int], list[int]]]:
+        """Cliques, by number, and people, by row, that hang together."""
+        of_row: dict[int, int] = {}  # row -> a clique it is in
+        parent = {number: number for number in self._rows}
+
+        def root(number: int) -> int:
+            while parent[number] != number:
+                parent[number] = number = parent[parent[number]]
+            return number
+
+        for number, rows in self._rows.items():
+            for row in rows:
+                other = of_row.setdefault(row, number)
+                first, second = sorted((root(number), root(other)))
+                parent[second] = first
+        together: dict[int, list[int]] = {}
+        for number in self._rows:
+            together.setdefault(root(number), []).append(number)
+        for numbers in together.values():
+            yield numbers, list(dict.fromkeys(row for number in numbers for row in self._rows[number]))
+
+    def _values(self, row: int) -> tuple[int, ...]:
+        return self._people.sets.items[int(self._people.set[row])]
+
+    def _published(self, owner: str) -> int | None:
+        row = self._people.row(owner) if owner else None
+        return row if row is not None and self._registration.present[row] else None
+
+
+def busy(cohorts: Cohorts, people: People) -> Mask:
+    """Who has a role: holders of any permanent value, and owners of any instance."""
+    found: Mask = np.zeros(len(people), dtype=bool)
+    found[people.holders()] = True
+    found[list(_owner_rows(cohorts, people))] = True
+    return found
+
+
+def _owner_rows(cohorts: Cohorts, people: People) -> Iterable[int]:
+    for _, clique in cohorts.living():
+        for owner in clique.owners:
+            row = people.row(owner) if owner else None
+            if row is not None:
+                yield row

@@ -1,0 +1,179 @@
+"""Ties in group formation: cliques are published in one group each, and whatever their own values ask for holds too.
+
+Before the careful sweep each tie, in the tree's order, takes the first of these that keeps every promise:
+
+1. it is a group by itself, where its people have nothing to be protected but the permanent value;
+2. it joins a group near by, as dealt, with room for all of it;
+3. it seeds a group and takes in neighbours nobody has grouped yet, until everyone in it is content: with what the
+   strategy asks for, or else with what the promise cannot do without;
+4. its own transient values are suppressed, and it is a group by itself.
+
+So a tie always finds a group. The value of a whole clique is shown as it is, whatever becomes of the others.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.claim import Claims
+from core.pool import Pool
+from core.spread import ALONE, Spread
+from core.tree import Rows
+
+REACH = 96  # units to each side in which a tie looks for a group, or for neighbours to form one with
+NEIGHBOURS = 12  # groups it tries to join
+COMPANY = 4  # times the strategy's ratio: how large a group it tries to seed
+
+
+@dataclass
+class Bound:
+    """A pool with its ties in groups: what was dealt, values raised, and groups whose breach is to be worked out."""
+
+    dealt: Spread
+    raised: dict[int, dict[int, int]]
+    touched: set[int]
+    closed: set[int]  # groups that nobody else may join
+
+
+def bind(pool: Pool, claims: Claims, dealt: Spread) -> Bound:
+    """Put every tie into a group. `dealt` is changed in place."""
+    bound = Bound(dealt, {}, set(), set())
+    if pool.ties:
+        _Binding(pool, claims, bound).run()
+    return bound
+
+
+class _Binding:
+    def __init__(self, pool: Pool, claims: Claims, bound: Bound) -> None:
+        self._pool, self._claims, self._bound = pool, claims, bound
+        self._group, self._groups = bound.dealt.group, len(bound.dealt.breach)
+        order = np.argsort(self._group, kind="stable")
+        self._order, self._bounds = order, np.searchsorted(self._group[order], np.arange(self._groups + 1))
+        self._members: dict[int, list[int]] = {}
+        self._is_tied = np.zeros(len(pool), dtype=bool)
+        self._is_tied[[unit for tie in pool.ties for unit in tie]] = True
+        self._is_shunned = np.zeros(len(pool), dtype=bool)  # by the tie being put into a group
+        self._alone: Rows = np.flatnonzero((self._group == ALONE) & ~self._is_tied)
+
+    def run(self) -> None:
+        nobody = np.zeros(len(self._pool), dtype=bool)
+        for tie, place in sorted((tie, place) for place, tie in enumerate(self._pool.ties)):
+            self._is_shunned = self._pool.shunned.get(place, nobody)
+            self._bind(tie)
+            if place in self._pool.shunned:
+                self._bound.closed.add(int(self._group[tie[0]]))
+        new = self._groups - len(self._bound.dealt.breach)
+        self._bound.dealt.breach = np.concatenate([self._bound.dealt.breach, np.zeros(new)])
+
+    def _bind(self, tie: list[int]) -> None:
+        if not any(self._claims.target(unit).alone for unit in tie) and self._seed(tie, is_planned=True):
+            return
+        if not (self._join(tie) or self._seed(tie, is_planned=True) or self._seed(tie, is_planned=False)):
+            self._suppress(tie)
+
+    def _join(self, tie: list[int]) -> bool:
+        """Step 2. Everyone is to be content after each newcomer, which is more than needed and quick to see."""
+        starred = {unit: self._claims.target(unit).starred for unit in tie}
+        for group in self._near(tie[0]):
+            members = self._members_of(group)
+            if self._is_shunned[members].any():
+                continue
+            everyone = list(members)
+            standing, means = self._claims.standing(everyone, self._bound.raised), self._claims.means(everyone)
+            for unit in tie:
+                own, after = self._claims.means([unit]), self._claims.standing_with(standing, unit, starred)
+                if self._claims.wrong_with(everyone, means, unit, own, standing, after, is_planned=True) is not None:
+                    break
+                everyone.append(unit)
+                standing, means = after, means.joined_by(own)
+            else:
+                self._put(tie, group)
+                members.extend(tie)
+                return True
+        return False
+
+    def _seed(self, tie: list[int], *, is_planned: bool) -> bool:
+        """Steps 1 and 3. Whether everyone is content is asked at sizes further and further apart."""
+        everyone = list(tie)
+        starred = {unit: dict(self._claims.target(unit).starred) for unit in tie}
+        shown = {leaf for unit in tie for leaf in self._claims.target(unit).hidden}
+        base = self._claims.target_base
+        company, least = self._company(tie[0]), len(tie) + base - 1
+        while self._claims.wrong(everyone, starred, is_planned) is not None:
+            before = len(everyone)
+            for unit in company if before <= COMPANY * base + len(tie) else ():
+                claim = self._claims.target(unit)
+                if shown.isdisjoint(claim.hidden) and not claim.starred:
+                    everyone.append(unit)
+                    shown.update(claim.hidden)
+                    if len(everyone) >= least:
+                        break
+            if len(everyone) == before:
+                return False
+            least = len(everyone) * 1.1
+        self._keep(everyone)
+        return True
+
+    def _suppress(self, tie: list[int]) -> None:
+        """Step 4. What is open stays, unless somebody's guard covers it."""
+        target, covers = self._claims.target, self._pool.covers
+        raised = {unit: {**dict.fromkeys(target(unit).hidden, 0), **covers.get(unit, {})} for unit in tie}
+        if self._claims.wrong(tie, raised) is not None:
+            raised = {
+                unit: {**dict.fromkeys((*target(unit).shown, *target(unit).starred), 0), **covers.get(unit, {})}
+                for unit in tie
+            }
+        assert self._claims.wrong(tie, raised) is None
+        self._bound.raised.update({unit: stars for unit, stars in raised.items() if stars})
+        self._keep(tie)
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def _keep(self, members: list[int]) -> None:
+        self._members[self._groups] = list(members)
+        self._put(members, self._groups)
+        self._groups += 1
+
+    def _put(self, units: list[int], group: int) -> None:
+        for unit in units:
+            starred = self._claims.target(unit).starred
+            if starred and unit not in self._bound.raised:
+                self._bound.raised[unit] = dict(starred)
+        self._group[units] = group
+        self._bound.touched.add(group)
+
+    def _members_of(self, group: int) -> list[int]:
+        members = self._members.get(group)
+        if members is None:
+            members = self._members[group] = self._order[self._bounds[group] : self._bounds[group + 1]].tolist()
+        return members
+
+    def _near(self, unit: int) -> Iterator[int]:
+        """Groups as dealt, nearest first. One that a tie is in already is left to it."""
+        seen: set[int] = set()
+        dealt = len(self._bound.dealt.breach)
+        for distance in range(1, REACH + 1):
+            for other in (unit - distance, unit + distance):
+                if 0 <= other < len(self._group) and not self._is_tied[other]:
+                    group = int(self._group[other])
+                    if group != ALONE and group < dealt and group not in seen and group not in self._bound.touched:
+                        seen.add(group)
+                        yield group
+                        if len(seen) == NEIGHBOURS:
+                            return
+
+    def _company(self, unit: int) -> Iterator[int]:
+        """Units that have no group yet, nearest first, each once."""
+        alone = self._alone
+        right = int(np.searchsorted(alone, unit))
+        left = right - 1
+        for _ in range(2 * REACH):
+            if left < 0 and right >= len(alone):
+                return
+            if right >= len(alone) or (left >= 0 and unit - alone[left] <= alone[right] - unit):
+                nearest, left = int(alone[left]), left - 1
+            else:
+                nearest, right = int(alone[right]), right + 1
+            if self._group[nearest] == ALONE and not self._is_shunned[nearest]:
+                yield nearest

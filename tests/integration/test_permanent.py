@@ -1,0 +1,120 @@
+"""Permanent values on real services: who holds what, and who stands in for whom, survive Redis, restarts, rebuilds."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from core.event import Reason, Reject
+from core.intake import Intake
+from core.plan import Window, plan
+from core.policy import Policy
+from core.state import State
+from streams.policyfile import load_policy
+from streams.redo import load_state
+from streams.store import Store
+from tests.integration.test_store import PARTITIONS, hold, release, store, take
+from tests.table import KEY, POLICY, Table, insert
+
+__all__ = ["store"]  # a fixture, plain and encrypted
+
+SENSITIVE = {**POLICY["sensitive"], "open": ["flu", "asthma", "gastritis", "angina"], "permanent": ["lupus"]}
+
+
+@pytest.fixture
+def policy(tmp_path: Path, table: str) -> Policy:
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps({"table": table, **POLICY, "sensitive": SENSITIVE}))
+    return load_policy(path)
+
+
+def _events(start: int, count: int) -> list[dict[str, Any]]:
+    return [insert(number) for number in range(start, start + count)]
+
+
+async def test_cliques_are_read_back_as_they_were_sealed(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    await take(store, parts[0], *_events(0, 120))
+    await release(store, policy, *parts)
+    gone = [{"op": "delete", "id": f"p{number}"} for number in range(0, 120, 5)]
+    await take(store, parts[0], *gone)
+    await release(store, policy, *parts, number=2)
+    meta = await store.meta()
+    assert meta is not None
+    loaded = await load_state(store, policy, KEY.encode(), meta)
+    state, intake = State.empty(policy, KEY.encode()), Intake(policy, {})
+    for number, events in enumerate((_events(0, 120), gone), start=1):
+        for event in events:
+            assert intake.take(event, 0) is None
+        state.apply(plan(state, Window(None, {0: intake.cut(), 1: {}}), policy, number).change)
+    assert loaded.cohorts.cliques
+    assert dict(loaded.clique_records()) == dict(state.clique_records())
+    assert dict(loaded.people_records()) == dict(state.people_records())
+
+
+async def test_nothing_in_redis_names_an_owner_under_a_state_key(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    await take(store, parts[0], *(insert(number, id=f"canary-{number}") for number in range(60)))
+    await release(store, policy, *parts)
+    stored = await store.redis.hgetall(store.key("cliques"))
+    assert stored
+    is_plain = store.seal.fingerprint == ""
+    assert all((b"canary" in value) == is_plain for value in stored.values())
+
+
+async def test_a_partition_read_back_knows_who_holds_what(store: Store, policy: Policy) -> None:
+    parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
+    ill = {**insert(1), "sensitive": ["lupus"]}
+    await take(store, parts[0], ill, insert(2), {"op": "delete", "id": "p1"})
+    cure = {"op": "update", "id": "p1", "sensitive": ["flu"]}
+    for moment in ("in an open window", "after its release"):
+        part = await hold(store, policy)
+        assert part.intake.held == parts[0].intake.held != {}, moment
+        assert part.intake.take(insert(1)) is None
+        assert part.intake.take(cure) == Reject(Reason.PERMANENT, "update", "sensitive"), moment
+        if moment == "in an open window":
+            parts[0] = await hold(store, policy)
+            await release(store, policy, *parts)
+
+
+@pytest.fixture
+def clinic(kafka: str, redis_url: str, tmp_path: Path, table: str) -> Iterator[Table]:
+    made = Table(kafka, redis_url, tmp_path, table, sensitive=SENSITIVE)
+    yield made
+    made.close()
+
+
+def test_a_worker_restarted_and_one_rebuilt_go_on_with_the_same_cliques(clinic: Table, redis_url: str) -> None:
+    register = [{"op": "register", "id": f"r{number}", "qid": insert(number)["qid"]} for number in range(40)]
+    worker = clinic.start()
+    worker.await_log("planner.ready")
+    clinic.send([*register, *_events(0, 150)])
+    clinic.request()
+    clinic.await_releases(1)
+    assert worker.stop() == 0
+    clinic.send([{"op": "delete", "id": f"p{number}"} for number in range(0, 150, 6)])
+    clinic.send([{"op": "update", "id": "p5", "sensitive": ["lupus"]}])
+    clinic.request()
+    worker = clinic.start()
+    clinic.await_releases(2)
+    assert worker.stop() == 0
+    before = _cliques(redis_url, clinic.name)
+    client = redis.Redis.from_url(redis_url)
+    keys = list(client.scan_iter(match=f"{{shoal:{clinic.name}}}:*"))
+    client.delete(*keys)
+    assert clinic.run("rebuild").returncode == 0
+    assert _cliques(redis_url, clinic.name) == before != {}
+    worker = clinic.start()
+    worker.await_log("planner.ready")
+    clinic.send([insert(number) for number in range(0, 150, 12)])
+    clinic.request()
+    clinic.await_releases(3)
+    clinic.judge()
+
+
+def _cliques(redis_url: str, table: str) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = redis.Redis.from_url(redis_url).hgetall(f"{{shoal:{table}}}:cliques")  # type: ignore[assignment]
+    return found

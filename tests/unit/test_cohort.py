@@ -1,0 +1,333 @@
+"""The cases of Bu's section 3.2 by their names: what becomes of a clique when its people come, go, move or fall ill."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from core.cohort.clique import COVERED, DORMANT, EXTINCT, WHOLE, Clique, Cohorts, cohorts_of
+from core.plan import Plan
+from tests.population import Series
+from tests.series import clinic_policy
+
+
+@dataclass
+class _Clinic:
+    """A series of releases under a policy with one permanent value, hiv; `here` is who has a record."""
+
+    l: int = 2
+    participation: int | str = 0
+    series: Series = field(init=False)
+    made: Plan = field(init=False)
+
+    def __post_init__(self) -> None:
+        policy = clinic_policy(k=1, l=self.l, participation=self.participation, permanent=["hiv"], headroom=0)
+        self.series = Series(policy)
+
+    def release(self, *events: dict[str, Any]) -> Plan:
+        self.made = self.series.release(events)
+        return self.made
+
+    @property
+    def cliques(self) -> list[Clique]:
+        return [clique for _, clique in self.series.state.cohorts.living()]
+
+    @property
+    def only(self) -> Clique:
+        (clique,) = self.cliques
+        return clique
+
+    def group_of(self, person: str) -> str | None:
+        return {id_: group for id_, group, _ in self.made.release.members}.get(person)
+
+
+def _insert(person: str, *values: str, age: int = 30) -> dict[str, Any]:
+    qid = {"age": age, "weight": 70.0, "sex": "female", "zip": "z11"}
+    return {"op": "insert", "id": person, "qid": qid, "sensitive": list(values) or ["flu"]}
+
+
+def _register(person: str, age: int = 30) -> dict[str, Any]:
+    return {"op": "register", "id": person, "qid": {"age": age, "weight": 70.0, "sex": "female", "zip": "z11"}}
+
+
+def _delete(person: str) -> dict[str, Any]:
+    return {"op": "delete", "id": person}
+
+
+def _deregister(person: str) -> dict[str, Any]:
+    return {"op": "deregister", "id": person}
+
+
+def _clinic(*, people: int = 4, absent: int = 3, l: int = 2, participation: int | str = 0) -> _Clinic:
+    """h holds hiv; p0, p1, … do not; a0, a1, … are registered and have no record."""
+    clinic = _Clinic(l, participation)
+    clinic.release(
+        *(_register(f"a{number}") for number in range(absent)),
+        _insert("h", "hiv"),
+        *(_insert(f"p{number}") for number in range(people)),
+    )
+    return clinic
+
+
+def _decoy(clinic: _Clinic) -> str:
+    return clinic.only.owners[1]
+
+
+def test_m1_and_m2_a_new_holder_gets_an_instance_and_decoys_in_every_other_cohort() -> None:
+    clinic = _clinic(l=3)
+    clique = clinic.only
+    assert (clique.holder, clique.mode, len(clique.owners)) == ("h", WHOLE, 3)
+    assert {clinic.group_of(owner) for owner in clique.owners} == {clinic.group_of("h")}
+    assert set(clique.owners[1:]) <= {"p0", "p1", "p2", "p3"}
+
+
+def test_m3_and_m4_a_decoy_who_becomes_a_holder_hands_over_and_gets_decoys_of_their_own() -> None:
+    clinic = _clinic()
+    decoy = _decoy(clinic)
+    clinic.release({"op": "update", "id": decoy, "sensitive": ["hiv"]})
+    first, second = clinic.cliques
+    assert (first.holder, first.mode, second.holder, second.mode) == ("h", WHOLE, decoy, WHOLE)
+    assert decoy not in first.owners
+    assert len({*first.owners, *second.owners}) == 4
+
+
+def test_m4_fails_where_nobody_is_clean_and_the_value_becomes_a_star() -> None:
+    clinic = _clinic(people=1, absent=0)
+    clinic.release({"op": "update", "id": "p0", "sensitive": ["hiv"]})
+    assert [clique.mode for clique in clinic.cliques] == [COVERED, COVERED]
+    shown = [record for record in clinic.made.release.records if b'"hiv"' in record]
+    assert shown == []
+
+
+def test_a1_while_the_holder_is_absent_absent_buddies_own_the_decoys_instances() -> None:
+    clinic = _clinic(l=3)
+    before = clinic.only
+    clinic.release(_delete("h"))
+    after = clinic.only
+    assert (after.holder, after.mode, after.nodes, after.created) == ("h", DORMANT, before.nodes, before.created)
+    assert set(after.owners[1:]) <= {"a0", "a1", "a2"}
+
+
+def test_a1_without_absent_buddies_the_decoys_stay_together_under_a_star() -> None:
+    clinic = _clinic(l=3, absent=0)
+    before = clinic.only
+    clinic.release(_delete("h"))
+    assert (clinic.only.owners, clinic.only.mode) == (before.owners, COVERED)
+    groups = {clinic.group_of(owner) for owner in before.owners[1:]}
+    (record,) = (record for record in clinic.made.release.records if f'"{groups.copy().pop()}"'.encode() in record)
+    assert len(groups) == 1
+    assert b'"*":1' in record
+
+
+def test_a2_a_decoy_who_leaves_is_replaced_by_a_present_buddy_in_the_holders_group() -> None:
+    clinic = _clinic()
+    decoy = _decoy(clinic)
+    clinic.release(_delete(decoy))
+    assert clinic.only.mode == WHOLE
+    assert _decoy(clinic) in {"p0", "p1", "p2", "p3"} - {decoy}
+    assert clinic.group_of(_decoy(clinic)) == clinic.group_of("h")
+
+
+def test_a2_without_a_buddy_the_holders_value_is_a_star() -> None:
+    clinic = _clinic(people=1)
+    clinic.release(_delete("p0"), _insert("new"))
+    assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", "p0")), "whoever came later is no buddy"
+    assert not any(b'"hiv"' in record for record in clinic.made.release.records)
+
+
+def test_a_holder_who_is_back_wakes_the_instances_up() -> None:
+    clinic = _clinic()
+    clinic.release(_delete("h"))
+    clinic.release(_insert("h"))
+    assert clinic.only.mode == WHOLE
+    assert _decoy(clinic) in {"p0", "p1", "p2", "p3"}
+    assert sum(b'"hiv":1' in record for record in clinic.made.release.records) == 1
+
+
+def test_a_dormant_owner_who_comes_back_hands_over_to_another_absent_buddy() -> None:
+    clinic = _clinic()
+    clinic.release(_delete("h"))
+    dormant = _decoy(clinic)
+    clinic.release(_insert(dormant))
+    assert clinic.only.mode == DORMANT
+    assert _decoy(clinic) in {"a0", "a1", "a2"} - {dormant}
+
+
+def test_a_clique_goes_extinct_when_every_instance_has_an_extinct_owner_or_buddy() -> None:
+    clinic = _clinic()
+    clinic.release(_delete("h"))
+    clinic.release(_deregister("h"))
+    assert clinic.only.mode == DORMANT, "the decoy's instance has a living owner, and no buddy of it died"
+    other = next(person for person in ("a0", "a1", "a2") if person != _decoy(clinic))
+    clinic.release(_deregister(other))
+    assert clinic.cliques == []
+    assert clinic.series.state.cohorts.cliques[1].mode == EXTINCT
+
+
+def test_whoever_was_registered_later_is_no_buddy_when_they_die() -> None:
+    clinic = _clinic()
+    clinic.release(_delete("h"), _register("late"))
+    clinic.release(_deregister("h"), _deregister("late"))
+    assert clinic.only.mode == DORMANT
+
+
+def test_a_holder_who_leaves_their_container_gets_another() -> None:
+    clinic = _Clinic()
+    crowd = [_insert(f"p{number}", age=age) for number, age in enumerate((10, 11, 12, 13, 80, 81, 82, 83))]
+    absent = [_register(f"a{number}", age=age) for number, age in enumerate((10, 12, 80, 82))]
+    clinic.release(*absent, *crowd, _insert("h", "hiv", age=11))
+    before = clinic.only
+    clinic.release({"op": "update", "id": "h", "qid": {"age": 82}})
+    after = clinic.only
+    assert before.nodes[0] != 0, "the tree has cells small enough"
+    assert (after.holder, after.created[0], after.mode) == ("h", 2, WHOLE)
+    assert after.nodes[0] != before.nodes[0]
+
+
+def _two_towns() -> _Clinic:
+    """Four people of 10 and four of 80, as many of each who are absent, and h, who is 10."""
+    clinic = _Clinic()
+    crowd = [_insert(f"p{number}", age=10 if number < 4 else 80) for number in range(8)]
+    absent = [_register(f"a{number}", age=10 if number < 4 else 80) for number in range(8)]
+    clinic.release(*absent, *crowd, _insert("h", "hiv", age=10))
+    return clinic
+
+
+def test_a_decoy_who_leaves_their_container_hands_over() -> None:
+    clinic = _two_towns()
+    before = clinic.only
+    assert before.nodes[1] != 0, "the tree has cells small enough"
+    clinic.release({"op": "update", "id": _decoy(clinic), "qid": {"age": 80}})
+    assert clinic.only.owners[1] != before.owners[1]
+    assert clinic.only._replace(owners=before.owners) == before
+
+
+def test_a_buddy_lives_in_the_cell_that_was_shown() -> None:
+    clinic = _two_towns()
+    for number in range(3):
+        clinic.release(_delete(_decoy(clinic)))
+        assert _decoy(clinic) in {"p0", "p1", "p2", "p3"}, number
+    clinic.release(_delete(_decoy(clinic)))
+    assert clinic.only.mode == COVERED, "there are others in the table, but none of them lives there"
+
+
+@pytest.mark.parametrize(("participation", "mode"), [(0, WHOLE), (1, WHOLE), (2, COVERED)])
+def test_the_k_buddy_condition_asks_for_one_buddy_more_than_anybody_knows(participation: int, mode: int) -> None:
+    clinic = _clinic(people=3, participation=participation)
+    clinic.release(_delete(_decoy(clinic)))
+    assert clinic.only.mode == mode, "two buddies are left"
+
+
+def test_a_container_is_no_smaller_than_the_k_buddy_condition() -> None:
+    narrow, wide = _Clinic(participation=0), _Clinic(participation=2)
+    for clinic in (narrow, wide):
+        crowd = [_insert(f"p{number}", age=10 * number) for number in range(10)]
+        absent = [_register(f"a{number}", age=10 * number) for number in range(10)]
+        clinic.release(*absent, *crowd, _insert("h", "hiv", age=5))
+    (low, high) = (clinic.series.state.tree.bounds(0, [clinic.only.nodes[0]]) for clinic in (narrow, wide))  # type: ignore[arg-type]
+    assert low[1] - low[0] < high[1] - high[0]
+
+
+def test_a_group_with_an_untouched_clique_is_carried() -> None:
+    clinic = _clinic()
+    group = clinic.group_of("h")
+    clinic.release(_insert("new"))
+    assert clinic.group_of("h") == group
+    assert clinic.made.change.cliques == {}
+    clinic.release(_insert("far", age=90))
+    assert clinic.group_of("h") == group, "the tree was split, which changes no role"
+
+
+def test_cliques_that_share_a_person_are_published_together() -> None:
+    policy = clinic_policy(k=1, l=3, permanent=["hiv", "lupus"], headroom=0)
+    series = Series(policy)
+    made = series.release([_insert("h", "hiv", "lupus"), *(_insert(f"p{number}") for number in range(6))])
+    owners = {owner for _, clique in series.state.cohorts.living() for owner in clique.owners}
+    assert len({group for person, group, _ in made.release.members if person in owners}) == 1
+    assert {clique.mode for _, clique in series.state.cohorts.living()} == {WHOLE}
+
+
+def test_cohorts_are_listed_with_published_owners_only_and_holders_first() -> None:
+    clinic = _clinic(l=3)
+    clique = clinic.only
+    assert clinic.made.release.cohorts == {"hiv": [[owner] for owner in clique.owners]}
+    clinic.release(_delete("h"))
+    assert clinic.made.release.cohorts == {"hiv": [[], [], []]}
+
+
+def test_of_a_clique_with_spares_so_many_are_listed_as_there_are_cohorts() -> None:
+    cohorts = Cohorts()
+    cohorts.add(Clique(0, ("h", "a", "b", "c"), (0,) * 4, (1,) * 4, WHOLE))
+    assert cohorts_of(cohorts, {0: "hiv"}, 3) == {"hiv": [["h"], ["a"], ["b"]]}
+
+
+def test_where_a_value_is_a_star_nobody_is_listed() -> None:
+    cohorts = Cohorts()
+    cohorts.add(Clique(0, ("h", "a"), (0, 0), (1, 1), COVERED))
+    assert cohorts_of(cohorts, {0: "hiv"}, 2) == {"hiv": [[], []]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {1: Clique(0, ("h", "p"), (0, 0), (1, 1), WHOLE), 2: Clique(0, ("p", "q"), (0, 0), (1, 1), WHOLE)},
+        {1: Clique(0, ("", "p"), (0, 0), (1, 1), WHOLE)},
+        {2: Clique(0, ("h", "p"), (0, 0), (1, 1), WHOLE)},
+        {1: Clique(0, ("h", "p"), (0, -1), (1, 1), WHOLE)},
+        {1: Clique(0, ("h", "p"), (0,), (1, 1), WHOLE)},
+    ],
+)
+def test_the_invariants_notice_what_must_not_be(wrong: dict[int, Clique]) -> None:
+    cohorts = Cohorts()
+    cohorts.put(wrong.items())
+    with pytest.raises(AssertionError):
+        cohorts.check_invariants(is_everyone_known=False)
+
+
+class TestWhenEveryoneIsKnown:
+    """`participation: all`."""
+
+    def test_a_clique_has_spares_from_the_start(self) -> None:
+        clinic = _clinic(people=8, participation="all")
+        assert (clinic.only.mode, len(clinic.only.owners)) == (WHOLE, 4)
+        assert {clinic.group_of(owner) for owner in clinic.only.owners} == {clinic.group_of("h")}
+
+    def test_who_leaves_uses_up_a_spare_and_is_never_replaced(self) -> None:
+        clinic = _clinic(people=8, participation="all")
+        owners = clinic.only.owners
+        clinic.release(_delete(owners[1]))
+        assert (clinic.only.mode, clinic.only.owners) == (WHOLE, (owners[0], *owners[2:]))
+        clinic.release(_insert(owners[1]))
+        assert clinic.only.owners == (owners[0], *owners[2:])
+
+    def test_without_spares_left_the_value_is_a_star_and_those_who_are_there_stay_together(self) -> None:
+        clinic = _clinic(people=8, participation="all")
+        owners = clinic.only.owners
+        clinic.release(_delete(owners[1]), _delete(owners[2]))
+        clinic.release(_delete(owners[3]))
+        assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", owners[3]))
+        assert not any(b'"hiv"' in record for record in clinic.made.release.records)
+        clinic.release(_insert(owners[3]))
+        assert clinic.only.mode == WHOLE, "nothing was shown without them"
+
+    def test_while_the_holder_is_away_the_others_stay_together_under_a_star(self) -> None:
+        clinic = _clinic(people=8, participation="all")
+        owners = clinic.only.owners
+        clinic.release(_delete("h"))
+        assert (clinic.only.mode, clinic.only.owners) == (COVERED, owners)
+        assert len({clinic.group_of(owner) for owner in owners[1:]}) == 1
+        clinic.release(_insert("h"))
+        assert (clinic.only.mode, clinic.only.owners) == (WHOLE, owners)
+
+    def test_a_group_shows_a_permanent_value_once_even_where_cliques_share_a_person(self) -> None:
+        policy = clinic_policy(k=1, l=2, permanent=["hiv", "lupus"], participation="all", headroom=0)
+        series = Series(policy)
+        series.release([_insert("h", "hiv"), *(_insert(f"p{number}") for number in range(20))])
+        (clique,) = (clique for _, clique in series.state.cohorts.living())
+        first, second = clique.owners[1:3]
+        made = series.release(
+            [{"op": "update", "id": person, "sensitive": ["lupus", "flu"]} for person in (first, second)]
+        )
+        modes = [(clique.value, clique.mode) for _, clique in series.state.cohorts.living()]
+        assert sorted(mode for _, mode in modes) == [WHOLE, WHOLE, COVERED]
+        assert not any(b'"lupus":2' in record for record in made.release.records)
