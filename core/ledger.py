@@ -120,9 +120,10 @@ class Ledger:
         self._records.update(records)
         groups = np.repeat(np.arange(len(records)), [len(record.shown) for _, record in records])
         pairs = np.array([pair for _, record in records for pair in record.shown], dtype=np.int64).reshape(-1, 2)
-        left = [effective_people(record.people, record.shown, self._aside) for _, record in records]
-        people = np.array(left, dtype=np.int64)
         node, count = pairs[:, 0], pairs[:, 1].astype(np.float64)
+        is_aside = np.isin(node, list(self._aside))
+        hidden = np.bincount(groups[is_aside], weights=count[is_aside], minlength=len(records))
+        people = np.maximum(1, np.array([record.people for _, record in records]) - hidden)
         for permanent in self._aside - {0}:
             here = np.array([records[at][0] for at in groups[node == permanent].tolist()], dtype=np.int64)
             self._showing = {**self._showing, permanent: np.concatenate([self.groups_showing(permanent), here])}

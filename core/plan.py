@@ -256,7 +256,7 @@ class _Draft:
     def _write(self, published: Rows, formed: int) -> tuple[list[bytes], Tally]:
         """The group records of these people, and the manifest's counts; only what changed is written anew."""
         people = self._people
-        live = np.unique(people.group[published])
+        live = np.flatnonzero(np.bincount(people.group[published]))
         is_fresh = np.zeros(self._next_group, dtype=bool)
         is_fresh[[group for group in live.tolist() if group not in self._state.tails]] = True
         is_fresh[people.group[published[people.leaf[published] >= self._state.tree.size]]] = True  # its cell was split

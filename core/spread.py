@@ -209,7 +209,7 @@ class _Check:
         keys = group[self._paid.person[grouped]] * self._leaves + self._paid.leaf[grouped]
         cells = (int(group.max()) + 1) * self._leaves
         if cells <= MOST_CELLS:
-            index = np.full(cells, -1, dtype=np.int64)
+            index = np.full(cells, -1, dtype=np.int32)
             index[pairs] = np.arange(len(pairs))
             found[grouped] = index[keys]
         else:

@@ -189,11 +189,8 @@ def reverse_a_region(desk: Desk) -> None:
     every_cell(desk, lambda cell: cell.update(region=dict(reversed(cell["region"].items()))))
 
 
-def spell_a_region_out(desk: Desk) -> None:
-    spelt = {"*": ["female", "male"]}
-    every_cell(
-        desk, lambda cell: cell["region"]["sex"].update(nodes=spelt.get(cell["region"]["sex"]["nodes"][0], ["*"]))
-    )
+def name_a_label_twice(desk: Desk) -> None:
+    every_cell(desk, lambda cell: cell["region"]["sex"].update(nodes=2 * cell["region"]["sex"]["nodes"]))
 
 
 def publish_no_region(desk: Desk) -> None:
@@ -246,7 +243,7 @@ def leave_private_files_in_public(desk: Desk) -> None:
         (make_up_a_past, "a group says it was formed in a release that does not have it"),
         (widen_a_region, "a region's end lies outside its domain"),
         (reverse_a_region, "a region does not have every attribute in the policy's order"),
-        (spell_a_region_out, "a region is not written in the one way it may be"),
+        (name_a_label_twice, "a region is not written in the one way it may be"),
         (publish_no_region, "a region cannot be read"),
         (rename_a_cell, "a region has two cells"),
         (merge_two_cells, "a cell has two regions"),
