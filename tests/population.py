@@ -137,7 +137,11 @@ class Series:
         """The state from its records, read back in any order."""
         state = self.state
         people, groups = list(state.people_records()), list(state.group_records())
-        nodes, cliques, others = list(state.node_records()), list(state.clique_records()), list(state.external_records())
+        nodes, cliques, others = (
+            list(state.node_records()),
+            list(state.clique_records()),
+            list(state.external_records()),
+        )
         for part in (people, groups, nodes, cliques, others):
             order.shuffle(part)
         self.state = State.load(self.policy, self.key, state.meta, people, groups, nodes, cliques, others)

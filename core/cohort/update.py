@@ -47,17 +47,15 @@ class CohortUpdate:
         values = sorted(self._policy.sensitive.permanent)
         everyone: list[EveryoneKnown] = []
         if participation == "all":
-            everyone = [EveryoneKnown(value, self._ledger, *known) for value in values]
+            everyone = [EveryoneKnown(value, self._ledger, *known, overlapping.get(value, set())) for value in values]
             for known_to_all in everyone:
                 known_to_all.update(size, newly_extinct)
             for known_to_all in everyone:
                 known_to_all.add_spares(size)
-                known_to_all.cover(overlapping.get(known_to_all.value, frozenset()))
         else:
             for value in values:
-                roles = Roles(value, *known, participation)
+                roles = Roles(value, *known, overlapping.get(value, set()), participation)
                 roles.update(size, newly_extinct)
-                roles.cover(overlapping.get(value, frozenset()))
                 roles.note_cells()
         tying = Tying(self._cohorts, before, self._people, registration, is_busy)
         if participation == "all":

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import core.claim
+import core.plan
 from core.audit import Auditor, Stored, Truth
-from core.cohort.roles import Roles
 from core.plan import Plan
 from tests.audited import sentences
 from tests.population import Population, Series
@@ -103,12 +103,12 @@ def _caught(participation: Any) -> set[str]:
 def test_rows_of_cliques_that_are_shown_beside_others_are_found_out(
     participation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Roles, "cover", lambda *_: None)
+    monkeypatch.setattr(core.plan, "overlapping_holders", lambda *_: {})
     monkeypatch.setattr(core.claim, "_barred", lambda claim, _: claim)
     unbalanced = "G5: a group leaves more rows unbalanced beside another publication than it suppresses"
     assert unbalanced in _caught(participation)
 
 
 def test_a_whole_clique_whose_value_is_hidden_beside_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Roles, "cover", lambda *_: None)
+    monkeypatch.setattr(core.plan, "overlapping_holders", lambda *_: {})
     assert "G3: a group's owners of each cohort are not as many as the times it shows the value" in _caught(0)
