@@ -6,6 +6,7 @@ for. A clique that cannot be whole keeps those of it who are published in one gr
 first group that shows a holder's value who was in a group that showed it before: they alone could explain both.
 """
 
+from collections.abc import Set
 from functools import cached_property
 
 import numpy as np
@@ -30,8 +31,9 @@ class EveryoneKnown(Roles):
         tree: Tree,
         registration: Registration,
         is_busy: Mask,
+        overlapping: Set[int],
     ) -> None:
-        super().__init__(value, cohorts, people, tree, registration, is_busy, 0)
+        super().__init__(value, cohorts, people, tree, registration, is_busy, overlapping, 0)
         self._ledger, self._node = ledger, ledger.node_of(value)
 
     @cached_property
@@ -67,6 +69,8 @@ class EveryoneKnown(Roles):
         if not self._is_present(clique.holder):
             is_seen = any(self._is_present(owner) for owner in clique.owners)
             return clique._replace(mode=COVERED if is_seen else DORMANT)
+        if self._row(clique.holder) in self._overlapping:  # not shown, so nobody who is away is out of it either
+            return clique._replace(mode=COVERED)
         there = [owner for owner in clique.owners[1:] if self._is_present(owner) and not self._holds[self._row(owner)]]
         if not clique.created[0]:
             if self.was_seen[self._row(clique.holder)]:
