@@ -9,8 +9,8 @@ in floats; where a float comes near the bound, exact fractions decide, person by
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -95,8 +95,8 @@ class Claims:
     def __init__(self, pool: Pool, ledger: Ledger, paid: Accounts, policy: Policy) -> None:
         self._pool, self._ledger, self._policy = pool, ledger, policy
         self._hierarchy, self._open = policy.sensitive.hierarchy, policy.sensitive.open
+        self.leaves, self.permanent = len(self._hierarchy.leaves), policy.sensitive.permanent
         self._is_open, self._aside = open_leaves(policy), set_aside(policy.sensitive)
-        self._permanent = policy.sensitive.permanent
         self._bound = 1 / Fraction(policy.l)
         self._floor = 1 - 1 / policy.l
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
@@ -117,6 +117,12 @@ class Claims:
     def standing(self, members: list[int], raised: Raised) -> Standing:
         """What a group of these people shows, with values raised so."""
         return self._standing(0, {}, np.zeros(len(self._is_open)), members, raised)
+
+    def standing_of(self, people: int, shown: Mapping[int, int]) -> Standing:
+        """A group of so many people that shows these leaves so often, some of them perhaps nobody's (G5)."""
+        weights = np.zeros(len(self._is_open))
+        weights[list(shown)] = list(shown.values())
+        return Standing(people, {self._hierarchy.leaf_node[leaf]: count for leaf, count in shown.items()}, weights)
 
     def standing_with(self, before: Standing, newcomer: int, raised: Raised) -> Standing:
         """The same with one more person, where nobody else's values are raised for it."""
@@ -154,7 +160,10 @@ class Claims:
 
         If planned, one that asks for more than the strategy would give, too.
         """
-        group = self.standing(members, raised)
+        return self.wrong_in(members, self.standing(members, raised), is_planned)
+
+    def wrong_in(self, members: list[int], group: Standing, is_planned: bool) -> int | None:
+        """The same for a group that shows more than its people do."""
         return self._breaks_any(members, self.means(members), np.flatnonzero(group.weights), group, is_planned)
 
     def wrong_with(
@@ -190,6 +199,10 @@ class Claims:
         if leaf is None:  # what floats cannot tell from worse
             leaf = self._breaks_any(members, means, alike, after, is_planned=False)
         return leaf
+
+    def breach_in(self, members: list[int], group: Standing) -> float:
+        """The largest breach in a group that shows more than its people do."""
+        return self.largest_breach(group, self.means(members))
 
     def look(self, members: list[int], raised: Raised) -> tuple[Standing, Means]:
         """How a group of these people stands, and what they can afford."""
@@ -316,14 +329,15 @@ class Claims:
     def _claim(self, unit: int, is_hard: bool) -> Claim:
         kept = self._claims.get((unit, is_hard))
         if kept is None:
-            kept = self._claims[unit, is_hard] = self._work_out(unit, is_hard)
+            kept = _barred(self._work_out(unit, is_hard), self._pool.barred.get(unit, ()))
+            self._claims[unit, is_hard] = kept
         return kept
 
     def _work_out(self, unit: int, is_hard: bool) -> Claim:
         guard, policy = self._pool.guards[unit], self._policy
         covers = self._pool.covers.get(unit, {})  # "*" whatever the ledger says
-        permanent = sum(leaf in self._permanent and leaf not in covers for leaf in self._pool.sets[unit])
-        values = tuple(leaf for leaf in self._pool.sets[unit] if leaf not in self._permanent)
+        permanent = sum(leaf in self.permanent and leaf not in covers for leaf in self._pool.sets[unit])
+        values = tuple(leaf for leaf in self._pool.sets[unit] if leaf not in self.permanent)
         base = hard_minimum(policy.l, 1.0) if is_hard else self.target_base
         protected = tuple(leaf for leaf in values if leaf not in self._open)
         if guard is None:
@@ -349,3 +363,15 @@ class Claims:
         alone = least * len(inside) if set(inside) <= set(shown) and inside else 0.0
         hidden = tuple(dict.fromkeys((*protected, *inside)))
         return Claim(shown, starred, hidden, base, {}, ((first, last, least),), True, alone, permanent)
+
+
+def _barred(claim: Claim, barred: Sequence[int]) -> Claim:
+    """The same claim where some values may only be shown as "*", because of what others have published (G5)."""
+    if not barred:
+        return claim
+    return replace(
+        claim,
+        shown=tuple(leaf for leaf in claim.shown if leaf not in barred),
+        starred={**claim.starred, **dict.fromkeys(barred, 0)},
+        hidden=tuple(dict.fromkeys((*claim.hidden, *barred))),
+    )

@@ -135,7 +135,7 @@ class PrivacySection(Section):
     strategy: StrategySection = StrategySection(name="adaptive", releases=10)
     headroom: CountOrZero | None = None
     participation: Participation = 0
-    sampling: Annotated[float, Field(gt=0, le=1, description="below 1 is refused by this version")] = 1.0
+    sampling: Annotated[float, Field(gt=0, le=1, description="the share of people who may be published")] = 1.0
     overlap: Count = 2
     search: Count = 32
 

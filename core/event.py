@@ -39,7 +39,6 @@ class Reason(StrEnum):
     NOT_ABSENT = "not-absent"
     DEREGISTERED = "deregistered"
     PERMANENT = "permanent"  # an update that takes a permanent value away
-    UNSUPPORTED = "unsupported"
     WRONG_TOPIC = "wrong-topic"
     WRONG_PARTITION = "wrong-partition"
 

@@ -1,6 +1,6 @@
 """Step 1 of a release: the net effect of a window on everyone in it (DESIGN, section 4)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -8,16 +8,20 @@ import numpy as np
 
 from core.guard import Guard
 from core.intake import PATCH, PRESENT, STATUS_AFTER, Delta, held_in
+from core.overlap.external import ExternalGroup
 from core.people import NOBODY, People, Person, Qid, Values
 
 NO_VALUES: frozenset[int] = frozenset()
 
 
 class Window(NamedTuple):
-    """What gathered since the last release: the trigger's time, and per partition the folded events of each person."""
+    """What gathered since the last release: the trigger's time, per partition the folded events of each person, and
+    what other publishers released.
+    """
 
     at: str | None
     deltas: Mapping[int, Mapping[str, Delta]]
+    externals: Sequence[ExternalGroup] = ()
 
 
 @dataclass

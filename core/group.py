@@ -47,12 +47,14 @@ class Formation:
     groups: int
     raised: dict[int, dict[int, int]]  # unit -> leaf -> the node it is shown as
     breach: float
+    counterfeits: dict[int, dict[int, int]] = field(default_factory=dict)  # group -> leaf -> how many are nobody's
 
 
 def form_groups(pool: Pool, ledger: Ledger, policy: Policy, spare: Mapping[int, int]) -> Formation:
     """Group the pool, which stands in sweep order; `spare` says how many rows each cell can do without."""
     paid = ledger.accounts(pool.exposed, pool.exposed_to)
     left_out = _near_guards(pool, policy)
+    left_out[list(pool.barred)] = True
     left_out[[unit for tie in pool.ties for unit in tie]] = True
     claims = Claims(pool, ledger, paid, policy)
     bound = bind(pool, claims, spread(pool, paid, policy, left_out))

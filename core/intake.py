@@ -368,7 +368,7 @@ def _wrong_op(event: object) -> Reject:
     if isinstance(read, Reject):
         return read
     op, _ = read
-    return Reject(Reason.UNSUPPORTED if op == "external" else Reason.WRONG_TOPIC, op, "op")
+    return Reject(Reason.WRONG_TOPIC, op, "op")
 
 
 def _not_present(op: str, status: int | None) -> Reject:

@@ -44,6 +44,12 @@ class Keyed:
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
 
+    def coin(self, tags: Tags, share: float) -> NDArray[np.bool_]:
+        """Whether each tag's coin shows heads, which it does with probability `share`: always the same for one tag."""
+        if share >= 1.0:
+            return np.ones(len(tags), dtype=bool)
+        return np.asarray(self.draw(tags, 0, "sampling") < np.uint64(int(share * 2.0**64)))
+
     def case_id(self, person_id: str, since: int) -> str:
         """The pseudonym of a person while their quasi-identifiers stay as they became at release `since`."""
         text = f"{since}/{person_id}".encode()

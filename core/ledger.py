@@ -29,11 +29,15 @@ NEAR = 1e-9  # relative distance to the bound within which floats are not truste
 
 
 class GroupRecord(NamedTuple):
-    """A formation as it was published: the release, the people, and (node of the sensitive hierarchy, count) pairs."""
+    """A formation as it was published: the release, the people, and (node of the sensitive hierarchy, count) pairs.
+
+    Of what it shows, `counterfeits` are nobody's: they count in w and not among the people (G5).
+    """
 
     formed: int
     people: int
     shown: tuple[tuple[int, int], ...]
+    counterfeits: int = 0
 
 
 class Accounts(NamedTuple):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from core.guard import Guard, as_guard
 from core.intake import PRESENT
 from core.keyed import Keyed
+from core.overlap.sampling import sampling
 from core.policy import Attribute
 from core.tree import Column, Rows
 
@@ -72,8 +73,8 @@ class Interned(Generic[T]):
 class People:
     """The columns. `copy()` is what planning works on, so that a plan never changes the state it started from."""
 
-    def __init__(self, attributes: Sequence[Attribute], keyed: Keyed) -> None:
-        self._keyed = keyed
+    def __init__(self, attributes: Sequence[Attribute], keyed: Keyed, sampling: float = 1.0) -> None:
+        self._keyed, self._sampling = keyed, sampling
         self.nowhere: Qid = tuple(attribute.low for attribute in attributes)
         self._ids: list[str] = []
         self._rows: dict[str, int] = {}
@@ -197,6 +198,11 @@ class People:
 
     def present(self) -> Rows:
         return np.flatnonzero(self.status == PRESENT)
+
+    def sampled(self) -> Rows:
+        """Who is present and may be published: their coin, tossed once for ever, showed heads (G5)."""
+        present = self.present()
+        return present if self._sampling >= 1.0 else present[sampling(self._keyed, self.tag[present], self._sampling)]
 
     def exposures(self, rows: Rows) -> tuple[Rows, Rows]:
         """Every exposure of these people: positions in `rows`, and the groups, oldest last."""

@@ -2,8 +2,6 @@
 
 Pure and deterministic: no clock, no I/O, randomness only from the state's keyed generator. The state is not touched;
 what is to become of it is returned as a `Change`, to be sealed before anyone sees the release, and applied after.
-
-Step 5 (external overlap) is not built yet: an event that asks for it is refused before it gets here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,6 +18,9 @@ from core.group import Formation, form_groups
 from core.ledger import GroupRecord, Ledger
 from core.loss import measure_loss
 from core.mondrian import grow
+from core.overlap.beside import Beside, Neighbours, neighbours_of
+from core.overlap.carried import overlapping_holders, unsafe_groups
+from core.overlap.phases import Overlapped, merged, stand_beside
 from core.people import NOBODY, People
 from core.policy import Policy
 from core.pool import NO_TIES, Pool
@@ -49,7 +50,9 @@ def plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
     draft.grow_tree(folded)
     draft.close_cells()
     draft.update_cohorts(folded)
-    pool, formation = draft.form_groups()
+    pool = draft.gather_pool()
+    overlapped = draft.stand_beside(pool)
+    formation = draft.form_groups(pool, overlapped)
     formed = draft.charge(pool, formation)
     return draft.emit(window, folded, formed)
 
@@ -64,6 +67,8 @@ class _Draft:
         self._ledger: Ledger = state.ledger.copy()
         self._cohorts: Cohorts = state.cohorts.copy()
         self._ties = NO_TIES
+        self._externals = state.externals.copy()
+        self._published_since = range(0)  # external publications that are new
         self._next_group = state.meta.next_group
         self._max_breach = state.meta.max_breach
         self._split: list[int] = []
@@ -71,19 +76,27 @@ class _Draft:
         self._tails: dict[int, Tail] = {}
 
     def fold_window(self, window: Window) -> Folded:
-        """Step 1: the net effect per person of everything since the last release."""
+        """Step 1: the net effect per person of everything since the last release, and what others released."""
+        self._published_since = self._externals.add(window.externals)
         return fold(self._people, window, self._number, self._policy.sensitive.permanent)
 
     def break_groups(self, folded: Folded) -> None:
-        """Step 2: a group that lost or changed someone is broken; its people go to the pool, all others are carried."""
+        """Step 2: a group that lost or changed someone is broken; its people go to the pool, all others are carried.
+
+        So is one that somebody else's new publication makes unsafe (G5).
+        """
         self._break(folded.broken)
+        if self._published_since:
+            people, published = self._people, np.flatnonzero(self._people.group != NOBODY)
+            new = Neighbours(self._policy, self._externals, self._published_since)
+            self._break(unsafe_groups(people, published, self._ledger, self._policy, new))
 
     def grow_tree(self, folded: Folded) -> None:
         """Step 3: route arrivals to their leaves, and split leaves while both sides keep k + headroom rows."""
         people = self._people
         arrived = np.array(folded.arrived, dtype=np.int64)
         people.leaf[arrived] = self._tree.route(people.columns, arrived)
-        present = people.present()
+        present = people.sampled()
         is_reached = np.zeros(self._tree.size, dtype=bool)
         is_reached[people.leaf[arrived]] = True
         in_reach = present[is_reached[people.leaf[present]]]
@@ -96,7 +109,7 @@ class _Draft:
     def close_cells(self) -> None:
         """Step 3, continued: a cell under k is closed; its people are withheld and their groups broken."""
         people = self._people
-        present = people.present()
+        present = people.sampled()
         rows = np.bincount(people.leaf[present], minlength=self._tree.size)
         self._is_closed = rows < self._policy.k
         hidden = present[self._is_closed[people.leaf[present]]]
@@ -105,24 +118,47 @@ class _Draft:
     def update_cohorts(self, folded: Folded) -> None:
         """Step 4: bring roles and cohorts up to date, and tie each clique of the pool into one unit."""
         if self._policy.sensitive.permanent:
-            release = CohortUpdate(self._cohorts, self._people, self._tree, self._ledger, self._policy)
-            registration = Registration(self._people, self._tree, self._is_closed, self._state.keyed, self._number)
-            self._ties = release.update(registration, np.array(folded.touched, dtype=np.int64), self._break)
+            people = self._people
+            release = CohortUpdate(self._cohorts, people, self._tree, self._ledger, self._policy)
+            registration = Registration(people, self._tree, self._is_closed, self._state.keyed, self._number)
+            has_others, touched = len(self._externals), np.array(folded.touched, dtype=np.int64)
+            others = neighbours_of(self._policy, self._externals) if has_others else None
+            overlapping = overlapping_holders(people, others) if others else {}
+            self._ties = release.update(registration, touched, overlapping, self._break)
 
-    def form_groups(self) -> tuple[Pool, Formation]:
-        """Step 6: group the pool, in the tree's depth-first order, shuffled within each cell."""
+    def gather_pool(self) -> Pool:
+        """Who needs a group, in the tree's depth-first order, shuffled within each cell."""
         people = self._people
-        present = people.present()
-        in_open_cell = present[~self._is_closed[people.leaf[present]]]
+        in_open_cell = self._in_open_cells()
         rows = in_open_cell[people.group[in_open_cell] == NOBODY]
         shuffle = self._state.keyed.draw(people.tag[rows], self._number, "shuffle")
         leaf = people.leaf[rows]
         rows = rows[np.lexsort((shuffle, leaf, self._tree.depth_first(leaf)))]
-        pool = Pool.of(people, rows, self._policy, self._ties)
-        cells = np.unique(pool.cells)
+        return Pool.of(people, rows, self._policy, self._ties)
+
+    def stand_beside(self, pool: Pool) -> Overlapped:
+        """Step 5: rows that overlap what others have published are put into groups that are balanced beside it."""
+        if not len(self._externals) or not len(pool):
+            return Overlapped([], {}, 0.0)
+        columns, policy = self._people.columns, self._policy
+        beside = Beside(pool, columns, neighbours_of(policy, self._externals), policy.overlap)
+        return stand_beside(pool, columns, beside, self._ledger, policy)
+
+    def form_groups(self, pool: Pool, overlapped: Overlapped) -> Formation:
+        """Step 6: group the rest of the pool."""
+        people, in_open_cell = self._people, self._in_open_cells()
         published = np.bincount(people.leaf[in_open_cell], minlength=self._tree.size)
+        cells = np.unique(pool.cells)
         spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
-        return pool, form_groups(pool, self._ledger, self._policy, spare)
+        grouped = overlapped.grouped
+        if not grouped and not overlapped.barred:
+            return form_groups(pool, self._ledger, self._policy, spare)
+        is_left = np.ones(len(pool), dtype=bool)
+        is_left[grouped] = False
+        left = np.flatnonzero(is_left)
+        barred = {int(np.searchsorted(left, unit)): values for unit, values in overlapped.barred.items()}
+        rest = Pool.of(people, pool.rows[left], self._policy, self._ties, barred)
+        return merged(pool, left, form_groups(rest, self._ledger, self._policy, spare), overlapped)
 
     def charge(self, pool: Pool, formation: Formation) -> Sequence[int]:
         """Step 7: number the groups in an order that says nothing, and write them into everyone's account."""
@@ -162,7 +198,10 @@ class _Draft:
             {group: self._ledger.record(group) for group in formed},
             {node: self._tree.record(node) for node in self._split},
             self._cohorts.changed_since(self._state.cohorts),
-            After(self._state, number - 1, people, self._tree, self._ledger, self._tails, self._cohorts),
+            {new: self._externals.records()[new] for new in self._published_since},
+            After(
+                self._state, number - 1, people, self._tree, self._ledger, self._tails, self._cohorts, self._externals
+            ),
         )
         labels = {leaf: policy.sensitive.hierarchy.leaves[leaf] for leaf in policy.sensitive.permanent}
         cohorts = cohorts_of(self._cohorts, labels, clique_size(policy))
@@ -170,6 +209,10 @@ class _Draft:
         return Plan(release, change, tuple(sorted(folded.misrouted)))
 
     # -- parts --------------------------------------------------------------------------------------------------
+
+    def _in_open_cells(self) -> Rows:
+        sampled = self._people.sampled()
+        return sampled[~self._is_closed[self._people.leaf[sampled]]]
 
     def _break(self, groups: set[int]) -> None:
         if groups:
@@ -188,6 +231,14 @@ class _Draft:
             nodes[here] = [raised.get(leaf, hierarchy.leaf_node[leaf]) for leaf in pool.sets[unit]]
         grouped = formation.group[pool.owner] != NOBODY
         keys = numbers[formation.group[pool.owner[grouped]]] * len(hierarchy.labels) + nodes[grouped]
+        counterfeit = [
+            numbers[group] * len(hierarchy.labels) + hierarchy.leaf_node[leaf]
+            for group, found in formation.counterfeits.items()
+            for leaf, count in found.items()
+            for _ in range(count)
+        ]
+        keys = np.concatenate([keys, np.array(counterfeit, dtype=np.int64)])
+        fakes = {int(numbers[group]): sum(found.values()) for group, found in formation.counterfeits.items()}
         pairs, counts = np.unique(keys, return_counts=True)
         in_order = np.sort(numbers)
         bounds = np.searchsorted(pairs, np.append(in_order, in_order[-1:] + 1) * len(hierarchy.labels)).tolist()
@@ -195,7 +246,10 @@ class _Draft:
         first = self._next_group
         people = np.bincount(numbers[formation.group[formation.group != NOBODY]] - first, minlength=len(numbers))
         return [
-            (group, GroupRecord(self._number, size, tuple(shown[bounds[index] : bounds[index + 1]])))
+            (
+                group,
+                GroupRecord(self._number, size, tuple(shown[bounds[index] : bounds[index + 1]]), fakes.get(group, 0)),
+            )
             for index, (group, size) in enumerate(zip(in_order.tolist(), people.tolist(), strict=True))
         ]
 
@@ -213,8 +267,10 @@ class _Draft:
         in_order = [tails[group] for group in live.tolist()]
         suppressed = sum([tail.suppressed for tail in in_order])
         generalized = sum([tail.generalized for tail in in_order])
-        withheld = len(people.present()) - len(published)
-        tally = Tally(len(published), len(live), formed, withheld, suppressed, generalized)
+        sampled = len(people.sampled())
+        withheld, unsampled = sampled - len(published), len(people.present()) - sampled
+        counterfeits = sum([tail.counterfeits for tail in in_order])
+        tally = Tally(len(published), len(live), formed, withheld, unsampled, suppressed, generalized, counterfeits)
         return [head + tail.text for tail in in_order], tally
 
     def _fresh_tails(self, published: Rows) -> Iterator[tuple[int, Tail]]:

@@ -288,8 +288,6 @@ class _Checker:
             kind = "values that are not permanent" if sensitive.permanent else "values"
             if l > count:
                 self._wrong((*path, "l"), f"1/l cannot be reached with {count} {kind}; l must be at most {count}")
-        if section.get("sampling", 1.0) < 1.0:
-            self._wrong((*path, "sampling"), "sampling below 1 is not supported by this version of Shoal yet")
 
     def triggers(self, section: Mapping[str, Any]) -> Triggers:
         path: Path = ("release",)

@@ -33,7 +33,7 @@ NO_TIES = Ties([], {})
 def _protected_share(people: People, policy: Policy) -> float:
     charged_to_nobody = policy.sensitive.open | policy.sensitive.permanent
     shows = np.array([not charged_to_nobody.issuperset(values) for values in people.sets.items], dtype=bool)
-    present = people.present()
+    present = people.sampled()
     return float(shows[people.set[present]].mean()) if len(present) else 1.0
 
 
@@ -50,13 +50,21 @@ class Pool:
     is_protected: NDArray[np.bool_]  # of each (owner, leaf)
     exposed: Rows  # units, and the groups they were in, one exposure each
     exposed_to: Rows
-    protected_share: float  # of everybody present, who shows a protected value
+    protected_share: float  # of everybody who may be published, who shows a protected value
     ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
     covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: shown as "*"
     shunned: dict[int, NDArray[np.bool_]] = field(default_factory=dict, repr=False)  # tie -> units not to be with it
+    barred: Mapping[int, Values] = field(default_factory=dict)  # by unit: values that can only be shown as "*" (G5)
 
     @classmethod
-    def of(cls, people: People, rows: Rows, policy: Policy, ties: Ties = NO_TIES) -> "Pool":
+    def of(
+        cls,
+        people: People,
+        rows: Rows,
+        policy: Policy,
+        ties: Ties = NO_TIES,
+        barred: Mapping[int, Values] = MappingProxyType({}),
+    ) -> "Pool":
         codes = people.set[rows]
         sizes = np.array([len(values) for values in people.sets.items], dtype=np.int64)
         flat = np.array([leaf for values in people.sets.items for leaf in values], dtype=np.int64)
@@ -82,6 +90,7 @@ class Pool:
             [sorted(unit_of[row] for row in tie) for tie in ties.members],
             {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
             {tie: is_shunned[rows] for tie, is_shunned in ties.shunned.items()},
+            barred,
         )
 
     def __len__(self) -> int:

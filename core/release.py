@@ -47,8 +47,10 @@ class Tally:
     groups: int
     formed: int
     withheld: int
+    unsampled: int
     suppressed: int
     generalized: int
+    counterfeits: int
 
 
 class Tail(NamedTuple):
@@ -57,6 +59,7 @@ class Tail(NamedTuple):
     text: bytes
     suppressed: int
     generalized: int
+    counterfeits: int
 
 
 class GroupWriter:
@@ -80,10 +83,11 @@ class GroupWriter:
             shown = (*shown[1:], shown[0])
         values = ",".join([labels[node] + str(count) for node, count in shown])
         text = (
-            f'{group}","formed":{record.formed},"cells":[{",".join(cells)}],"sensitive":{{{values}}},"counterfeits":0}}'
+            f'{group}","formed":{record.formed},"cells":[{",".join(cells)}],'
+            f'"sensitive":{{{values}}},"counterfeits":{record.counterfeits}}}'
         ).encode()
         raised = [count for node, count in shown if node and node not in self._leaf_nodes]
-        return Tail(text, suppressed, sum(raised))
+        return Tail(text, suppressed, sum(raised), record.counterfeits)
 
 
 def case_ids_json(case_ids: Iterable[str]) -> str:
@@ -117,10 +121,10 @@ def write_manifest(
             "formed": tally.formed,
             "carried": tally.groups - tally.formed,
             "withheld": tally.withheld,
-            "unsampled": 0,
+            "unsampled": tally.unsampled,
             "suppressed": tally.suppressed,
             "generalized": tally.generalized,
-            "counterfeits": 0,
+            "counterfeits": tally.counterfeits,
             "max_breach": max_breach,
             "bound": 1 / policy.l,
             "loss": None if loss is None else loss._asdict(),

@@ -94,7 +94,7 @@ def event_schema() -> dict[str, Any]:
             _event("delete", required=("id",)),
             _event("register", required=("id", "qid")),
             _event("deregister", required=("id",)),
-            _event("external", required=("publisher", "groups"), note="refused by this version"),
+            _event("external", required=("publisher", "groups")),
             _event("release"),
         ],
     }
@@ -143,13 +143,10 @@ def release_schema() -> dict[str, Any]:
     }
 
 
-def _event(
-    op: str, *, required: tuple[str, ...] = (), optional: tuple[str, ...] = (), note: str | None = None
-) -> dict[str, Any]:
+def _event(op: str, *, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> dict[str, Any]:
     fields = {name: _FIELDS[name] for name in (*required, *optional, "at")}
     return {
         "title": op,
-        **({} if note is None else {"description": note}),
         "type": "object",
         "properties": {"op": {"const": op}, **fields},
         "required": ["op", *required],

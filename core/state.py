@@ -1,8 +1,8 @@
 """The state of a table between two releases, and the change a release makes to it.
 
-The state is exactly what its records say: `State.load` of `people_records`, `group_records`, `node_records` and
-`clique_records` is the same state. A release is sealed as a `Change`, which holds only the records that became
-different; writing those to Redis and applying them here are the same thing done twice.
+The state is exactly what its records say: `State.load` of `people_records`, `group_records`, `node_records`,
+`clique_records` and `external_records` is the same state. A release is sealed as a `Change`, which holds only the
+records that became different; writing those to Redis and applying them here are the same thing done twice.
 """
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
@@ -15,6 +15,7 @@ import numpy as np
 from core.cohort.clique import Clique, Cohorts
 from core.keyed import Keyed
 from core.ledger import GroupRecord, Ledger
+from core.overlap.external import ExternalGroup, Externals
 from core.people import NOBODY, People, Person
 from core.policy import Policy
 from core.release import Tail
@@ -22,7 +23,7 @@ from core.tree import NodeRecord, Rows, Tree
 
 ENGINE = "1.0"
 
-__all__ = ["ENGINE", "Change", "Clique", "GroupRecord", "Meta", "NodeRecord", "Person", "State"]
+__all__ = ["ENGINE", "Change", "Clique", "ExternalGroup", "GroupRecord", "Meta", "NodeRecord", "Person", "State"]
 
 
 class Meta(NamedTuple):
@@ -46,6 +47,7 @@ class After(NamedTuple):
     ledger: Ledger
     tails: dict[int, Tail]
     cohorts: Cohorts
+    externals: Externals
 
 
 class LazyPeople(Mapping[str, Person]):
@@ -80,19 +82,21 @@ class Change:
     groups: dict[int, GroupRecord]
     nodes: dict[int, NodeRecord]
     cliques: dict[int, Clique] = field(default_factory=dict)
+    externals: dict[int, ExternalGroup] = field(default_factory=dict)
     after: After | None = field(default=None, repr=False, compare=False)
 
 
 class State:
-    """People, tree, ledger and cohorts of one table."""
+    """People, tree, ledger and cohorts of one table, and what others have published beside it."""
 
     def __init__(self, policy: Policy, key: bytes, meta: Meta) -> None:
         self.policy, self.meta = policy, meta
         self.keyed = Keyed(key, policy.table)
-        self.people = People(policy.attributes, self.keyed)
+        self.people = People(policy.attributes, self.keyed, policy.sampling)
         self.tree = Tree(policy.attributes)
         self.ledger = Ledger(policy)
         self.cohorts = Cohorts()
+        self.externals = Externals()
         self.tails: dict[int, Tail] = {}  # what live groups' records looked like; empty is right too, only slower
 
     @classmethod
@@ -109,10 +113,11 @@ class State:
         groups: Iterable[tuple[int, GroupRecord]],
         nodes: Iterable[tuple[int, NodeRecord]],
         cliques: Iterable[tuple[int, Clique]] = (),
+        externals: Iterable[tuple[int, ExternalGroup]] = (),
     ) -> "State":
         """The state these records describe, in whatever order they come."""
         state = cls(policy, key, meta)
-        state._write(people, groups, nodes, cliques)
+        state._write(people, groups, nodes, cliques, externals)
         return state
 
     def apply(self, change: Change) -> None:
@@ -120,10 +125,16 @@ class State:
         after = change.after
         if after is not None and after.origin is self and after.release == self.meta.release:
             self.people, self.tree, self.ledger, self.tails = after.people, after.tree, after.ledger, after.tails
-            self.cohorts = after.cohorts
+            self.cohorts, self.externals = after.cohorts, after.externals
             self.people.merge()
         else:
-            self._write(change.people.items(), change.groups.items(), change.nodes.items(), change.cliques.items())
+            self._write(
+                change.people.items(),
+                change.groups.items(),
+                change.nodes.items(),
+                change.cliques.items(),
+                change.externals.items(),
+            )
         self.meta = change.meta
 
     def _write(
@@ -132,9 +143,11 @@ class State:
         groups: Iterable[tuple[int, GroupRecord]],
         nodes: Iterable[tuple[int, NodeRecord]],
         cliques: Iterable[tuple[int, Clique]],
+        externals: Iterable[tuple[int, ExternalGroup]],
     ) -> None:
         self.tails = {}
         self.cohorts.put(cliques)
+        self.externals.put(externals)
         self.ledger.extend(sorted(groups))
         self.tree.put(sorted(nodes))  # a parent's number is always smaller than its children's
         newcomers, changed, exposed = [], [], []
@@ -168,6 +181,9 @@ class State:
 
     def clique_records(self) -> Iterator[tuple[int, Clique]]:
         return iter(sorted(self.cohorts.cliques.items()))
+
+    def external_records(self) -> Iterator[tuple[int, ExternalGroup]]:
+        return iter(self.externals.records().items())
 
     def check_invariants(self) -> None:
         self.tree.check_invariants()

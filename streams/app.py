@@ -29,7 +29,7 @@ from streams.ingest import Ingest
 from streams.log import configure_log, get_log
 from streams.planner import Planner
 from streams.policyfile import load_policy
-from streams.publish import check_story, last_published, refuse_external
+from streams.publish import check_story, last_published
 from streams.seal import make_seal
 from streams.settings import Settings
 from streams.store import LostError, Store, TableMeta, check_identity
@@ -121,7 +121,6 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
             await _begin(store, policy, settings, identity, partitions)
     except RedisError as error:
         raise _redis_gone(error, settings) from error
-    await refuse_external(settings, Topics(table))
     return partitions
 
 

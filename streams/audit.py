@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.audit import Auditor, NotCoveredError, Report, Stored, Truth
+from core.audit import Auditor, Report, Stored, Truth
 from core.audit.finding import Promise
 from core.audit.strictjson import parse
 from core.policy import Policy
@@ -38,27 +38,30 @@ class Watcher(Protocol):
 
 
 def audit(
-    policy: Policy, out: Path, private: Path | None, events: Sequence[Path], key: bytes, watcher: Watcher
+    policy: Policy,
+    out: Path,
+    private: Path | None,
+    events: Sequence[Path],
+    key: bytes,
+    watcher: Watcher,
+    external: Sequence[Path] = (),
 ) -> Report:
-    """Audits a folder of releases. Raises `InputError` for what cannot be read or is not covered yet."""
+    """Audits a folder of releases. Raises `InputError` for what cannot be read."""
     folders = list_releases(out)
-    try:
-        auditor = Auditor(policy)
-        watcher.begin(len(folders))
-        for found in (entry for pattern in _PRIVATE for entry in out.rglob(pattern)):
-            auditor.findings.say(Promise.CONTRACT, PRIVATE_FILE, folders[0][0], found.name)
-        shelf = _Shelf(policy, auditor)
-        if private is None:
-            for number, folder in folders:
-                auditor.see(shelf.take(number, folder))
-                watcher.audited(number)
-        else:
-            truth = _audit_privately(policy, shelf, folders, private, events, watcher)
-            if len(events) == 1 and (out / "rejects.jsonl").exists():
-                _compare_rejects(auditor, out / "rejects.jsonl", set(truth.rejected))
-        return auditor.report(key)
-    except NotCoveredError as error:
-        raise InputError(str(error)) from None
+    auditor = Auditor(policy)
+    watcher.begin(len(folders))
+    for found in (entry for pattern in _PRIVATE for entry in out.rglob(pattern)):
+        auditor.findings.say(Promise.CONTRACT, PRIVATE_FILE, folders[0][0], found.name)
+    shelf = _Shelf(policy, auditor)
+    if private is None:
+        for number, folder in folders:
+            auditor.see(shelf.take(number, folder))
+            watcher.audited(number)
+    else:
+        truth = _audit_privately(policy, shelf, folders, private, events, watcher, external)
+        if len(events) == 1 and (out / "rejects.jsonl").exists():
+            _compare_rejects(auditor, out / "rejects.jsonl", set(truth.rejected))
+    return auditor.report(key)
 
 
 def list_releases(out: Path) -> list[tuple[int, Path]]:
@@ -78,9 +81,17 @@ def _audit_privately(
     private: Path,
     events: Sequence[Path],
     watcher: Watcher,
+    external: Sequence[Path],
 ) -> Truth:
-    """Folds the events; at each release they make, the next folder is checked against the table as it is then."""
+    """Folds the events; at each release they make, the next folder is checked against the table as it is then.
+
+    What is in `external` counts as published by others before the first release.
+    """
     truth, made = Truth(policy), 0
+    for path in external:
+        for number, line in enumerate(_lines([path]), start=1):
+            if line.strip() and not truth.take_other(line):
+                raise InputError(f"{path}, line {number}, is not an external event under this policy.")
     remaining = iter(folders)
     following = next(remaining, None)
     for line in _lines(events):

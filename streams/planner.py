@@ -35,9 +35,10 @@ from core.state import State
 from streams.connection import is_passing
 from streams.deadletter import DeadLetterBox
 from streams.errors import ServiceError
+from streams.external import ExternalRead, external_ends, external_letters, read_external, read_reached
 from streams.faults import crash_point
 from streams.log import get_log
-from streams.publish import Publisher, check_sealed, check_story, manifest_headers, refuse_external
+from streams.publish import Publisher, check_sealed, check_story, manifest_headers
 from streams.reader import open_reader, read_ends, read_to_end
 from streams.records import Mark, pack
 from streams.redo import Barrier, Chunk, DisturbedError, Redo, chunks_of, counts_after, foreign_ids, load_state
@@ -161,6 +162,7 @@ class Planner(Service):
             if barrier is not None:
                 await self._release(redo, publisher, state, barrier.release)
             await box.empty({})
+            await external_letters(self._servers, self._store, self._topics)
             await self._advance(await self._stored_trigger())
             self._log.info("planner.ready", release=self.release, trigger=self._next_trigger)
             tasks = [
@@ -237,13 +239,11 @@ class Planner(Service):
             await redo.skip(trigger.offset)
         else:
             release = self.release + 1
-            await refuse_external(self._settings, self._topics)
-            # What was on the topic before the request was read belongs in its release; a clock takes what is there.
-            ends = (
-                {}
-                if asked.number is not None
-                else await read_ends(self._servers, self._topics.events, self._partitions)
-            )
+            ends = await external_ends(self._servers, self._topics)
+            if asked.number is None:
+                # What was on the topic before the request was read belongs in its release; a clock takes what is there.
+                there = await read_ends(self._servers, self._topics.events, self._partitions)
+                ends |= {str(partition): end for partition, end in there.items()}
             word = await redo.freeze(release, trigger.offset, asked.at, time.time(), ends)
             if word == "frozen":
                 raise DisturbedError
@@ -263,12 +263,14 @@ class Planner(Service):
             barrier = await self._await_passage(redo, release)
             windows = await redo.read_windows(release)
             crash_point("release.3")
+            begin = await read_reached(self._store)
+            read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external)
             offsets = [barrier.marks[partition] for partition in range(self._partitions)]
-            headers = manifest_headers(offsets, barrier.trigger, barrier.at)
+            headers = manifest_headers(offsets, barrier.trigger, barrier.at, read.ends)
             began = time.monotonic()
             before = (await self._meta()).counts
-            window = Window(barrier.at, windows)
-            made, chunks, counts = await in_thread(self._make, state, window, release, headers, before)
+            window = Window(barrier.at, windows, read.groups)
+            made, chunks, counts = await in_thread(self._make, state, window, release, headers, before, read)
             seconds = round(time.monotonic() - began, 3)
             self._log.info("release.planned", release=release, seconds=seconds, misrouted=len(made.misrouted))
             crash_point("release.4")
@@ -286,6 +288,8 @@ class Planner(Service):
             crash_point("release.8")
             await redo.apply(release)
             crash_point("release.9")
+            if read.marks:
+                await external_letters(self._servers, self._store, self._topics)
             await in_thread(state.apply, made.change)
             self._state, self.release = state, release
             self._log.info("release.applied", release=release, seconds=round(time.monotonic() - began, 3))
@@ -293,11 +297,18 @@ class Planner(Service):
             self.is_planning = False
 
     def _make(
-        self, state: State, window: Window, release: int, headers: Sequence[tuple[str, bytes]], before: Counts
+        self,
+        state: State,
+        window: Window,
+        release: int,
+        headers: Sequence[tuple[str, bytes]],
+        before: Counts,
+        read: ExternalRead,
     ) -> tuple[Plan, list[Chunk], Counts]:
         made = plan(state, window, self._policy, release)
         foreign = foreign_ids(made, state, window.deltas)
-        return made, chunks_of(made, foreign, headers, self._store.seal), counts_after(made, state, before)
+        chunks = chunks_of(made, foreign, headers, self._store.seal, read)
+        return made, chunks, counts_after(made, state, before)
 
     async def _await_passage(self, redo: Redo, release: int) -> Barrier:
         said = time.monotonic()

@@ -78,10 +78,9 @@ def refusal(event: dict[str, Any]) -> str | None:
     if event.get("op") == "release":
         request = parse_release(event)
         return f"it is {request.reason}" if isinstance(request, Reject) else None
-    if event.get("op") == "external":
-        return "it is an external publication, which this version does not take"
-    key = event.get("id")
-    return None if isinstance(key, str) and key else "it has no id that is text"
+    name = "publisher" if event.get("op") == "external" else "id"
+    key = event.get(name)
+    return None if isinstance(key, str) and key else f"it has no {name} that is text"
 
 
 class Sender:
@@ -94,9 +93,11 @@ class Sender:
 
     async def send(self, event: dict[str, Any], raw: bytes | None) -> None:
         """Queues one event. Raises ValueError if it cannot be written in this format or is too large."""
-        key, value = event["id"].encode(), self._encode(event, raw)
+        is_external = event.get("op") == "external"
+        topic = self._topics.external if is_external else self._topics.events
+        key, value = event["publisher" if is_external else "id"].encode(), self._encode(event, raw)
         try:
-            sending = await self._producer.send(self._topics.events, value, key=key, headers=self._headers)
+            sending = await self._producer.send(topic, value, key=key, headers=self._headers)
         except MessageSizeTooLargeError:
             raise ValueError("it is too large") from None
         self._pending.append(sending)

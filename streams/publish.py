@@ -10,11 +10,10 @@ import json
 from collections.abc import Sequence
 from hashlib import sha256
 
-from streams.errors import GuaranteeError, InputError
-from streams.reader import KIND, MANIFEST, Manifest, last_manifest, open_reader, read_ends
-from streams.settings import Settings
+from streams.errors import GuaranteeError
+from streams.reader import KIND, MANIFEST, Manifest, last_manifest, open_reader
 from streams.store import TableMeta
-from streams.topics import Topics, partition_counts
+from streams.topics import Topics
 from streams.transaction import Message, Transaction
 
 _TRANSACTION_S = 300.0  # a large release takes a while; whoever takes over ends an open one at once
@@ -90,22 +89,15 @@ def check_sealed(table: str, manifest: bytes, previous: str | None, last: Manife
         )
 
 
-def manifest_headers(offsets: Sequence[int], trigger: int, at: str | None) -> list[tuple[str, bytes]]:
-    """What a rebuild needs to make the same release again: where its window ended, its trigger, the trigger's time."""
+def manifest_headers(
+    offsets: Sequence[int], trigger: int, at: str | None, external: Sequence[int] = ()
+) -> list[tuple[str, bytes]]:
+    """What a rebuild needs to make the same release again: where its window ended in the events and the external topic,
+    its trigger, the trigger's time.
+    """
     headers = [("offsets", json.dumps(list(offsets), separators=(",", ":")).encode())]
+    headers.append(("external", json.dumps(list(external), separators=(",", ":")).encode()))
     headers.append(("trigger", str(trigger).encode()))
     if at is not None:
         headers.append(("at", at.encode()))
     return headers
-
-
-async def refuse_external(settings: Settings, topics: Topics) -> None:
-    """Raises InputError if there are external publications: this version would publish as if there were none."""
-    if settings.embedded:  # asking that broker about a topic makes it
-        return
-    count = (await partition_counts(settings.kafka_servers)).get(topics.external, 0)
-    if count and any((await read_ends(settings.kafka_servers, topics.external, count)).values()):
-        raise InputError(
-            f"topic {topics.external} holds publications of others, which this version cannot take into account: "
-            "nothing is published beside them"
-        )

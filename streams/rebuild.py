@@ -33,6 +33,7 @@ from streams.codec import content_type, decode_event
 from streams.consume import PublishedRelease, open_releases
 from streams.deadletter import sent_offsets, target_of
 from streams.errors import GuaranteeError, InputError, ServiceError
+from streams.external import external_label, reached, read_external, source_of
 from streams.identity import identity_of
 from streams.log import configure_log, get_log
 from streams.partition import PERSON_KIND
@@ -50,7 +51,7 @@ from streams.trigger import Trigger, read_trigger
 
 _CHUNK = 1_000
 _POLL_MS = 200
-_KINDS = ("people", "groups", "tree", "cliques")
+_KINDS = ("people:", "groups:", "tree", "cliques", "externals")
 
 
 def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
@@ -86,7 +87,7 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
         if await _is_current(store, policy, last.number, last.value):
             print(f"Redis already holds release {last.number} of table {policy.table}, the last one published.")
             return 0
-        replayed = _Replayed(policy, settings.key_bytes, partitions)
+        replayed = _Replayed(policy, settings, partitions)
         async with (
             _open_events(servers, topics.events, partitions) as events,
             open_releases(servers, policy.table, settings.connect_s) as reader,
@@ -126,9 +127,10 @@ async def _is_current(store: Store, policy: Policy, number: int, manifest: bytes
 class _Replayed:
     """The state as it follows from the events, release by release, and the marks of what was rejected on the way."""
 
-    def __init__(self, policy: Policy, key: bytes, partitions: int) -> None:
-        self._policy = policy
-        self.state = State.empty(policy, key)
+    def __init__(self, policy: Policy, settings: Settings, partitions: int) -> None:
+        self._policy, self._servers = policy, settings.kafka_servers
+        self.state = State.empty(policy, settings.key_bytes)
+        self.external: Sequence[int] = ()
         self.offsets = [0] * partitions
         self.trigger = -1
         self.fired = time.time()
@@ -144,7 +146,12 @@ class _Replayed:
         for number, end in enumerate(ends):
             async for records in events.read(number, end):
                 self._take(number, records)
-        window = Window(_text(release, "at"), {n: dict(intake.window) for n, intake in enumerate(self._intakes)})
+        topics = Topics(self._policy.table)
+        read = await read_external(self._servers, topics, self._policy, self.external, _external(release))
+        for number, refused in read.marks.items():
+            self.marks.setdefault(external_label(number), []).extend(refused)
+        windows = {n: dict(intake.window) for n, intake in enumerate(self._intakes)}
+        window = Window(_text(release, "at"), windows, read.groups)
         made = await in_thread(plan, self.state, window, self._policy, release.number)
         if made.release.manifest != release.manifest:
             raise GuaranteeError(
@@ -153,6 +160,7 @@ class _Replayed:
             )
         self._settle(made, window.deltas)
         self.offsets, self.trigger = list(ends), int(release.headers["trigger"])
+        self.external = read.ends
         if window.at is not None:
             self.fired = datetime.fromisoformat(window.at).timestamp()
         await in_thread(self.state.apply, made.change)
@@ -264,6 +272,16 @@ def _offsets(release: PublishedRelease, partitions: int) -> Sequence[int]:
     return [int(end) for end in ends]
 
 
+def _external(release: PublishedRelease) -> Sequence[int]:
+    """Where the window ended in the external topic; a release from before there was one does not say."""
+    try:
+        return [int(end) for end in json.loads(release.headers.get("external", b"[]"))]
+    except (ValueError, TypeError):
+        raise InputError(
+            f"release {release.number} does not say what it was made of, so it cannot be made again"
+        ) from None
+
+
 def _text(release: PublishedRelease, header: str) -> str | None:
     value = release.headers.get(header)
     return None if value is None else value.decode()
@@ -277,8 +295,7 @@ async def _unsent(
     for label, marks in replayed.marks.items():
         if not marks:
             continue
-        is_trigger = label == TRIGGERS
-        source = TopicPartition(topics.triggers if is_trigger else topics.events, 0 if is_trigger else int(label))
+        source = source_of(label, topics)
         sent = await sent_offsets(servers, target_of(topics), source, 0) if has_letters else set()
         unsent[label] = [mark for mark in marks if mark.offset not in sent]
     return unsent
@@ -303,6 +320,10 @@ async def _write(
             entries.setdefault("tree", []).extend((str(node).encode(), pack(tuple(split))))
         if cliques := list(clique_entries(state.clique_records(), seal, pack)):
             entries["cliques"] = cliques
+        for number, other in state.external_records():
+            entries.setdefault("externals", []).extend((str(number).encode(), pack(other)))
+        if replayed.external:
+            entries["external"] = reached(replayed.external)
 
     await in_thread(collect)
     for key, pairs in entries.items():

@@ -14,13 +14,15 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from core.intake import Delta
+from core.overlap.external import as_external
 from core.plan import Plan
 from core.policy import Policy
 from core.state import Clique, State
+from streams.external import NOTHING_READ, ExternalRead, external_label, reached
 from streams.faults import crash_point
 from streams.memory import without_cycle_search
 from streams.partition import PERSON_KIND, read_window
-from streams.records import Mark, clique_of, group_of, make_packer, node_of, person_of
+from streams.records import Mark, clique_of, group_of, make_packer, node_of, person_of, unpack
 from streams.seal import PlainSeal, Seal
 from streams.store import SHARDS, TRIGGERS, Counts, LostError, Store, TableMeta, people_keys, shard_of
 from streams.thread import in_thread
@@ -43,6 +45,8 @@ class Barrier(NamedTuple):
     at: str | None
     marks: Mapping[int, int]
     """Where each partition's window ends, for those that have got there."""
+    external: tuple[int, ...] = ()
+    """Where each partition of the external topic ended when the release was frozen."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,11 @@ class Redo:
     def __init__(self, store: Store, token: str, partitions: int) -> None:
         self._store, self._token, self._partitions = store, token, partitions
 
-    async def freeze(self, release: int, trigger: int, at: str | None, now_s: float, ends: Mapping[int, int]) -> str:
-        """Step 1. `ends` are offsets that the windows must reach at least. Answers ok, seen or frozen.
+    async def freeze(
+        self, release: int, trigger: int, at: str | None, now_s: float, ends: Mapping[str, int] | Mapping[int, int]
+    ) -> str:
+        """Step 1. `ends` are offsets that the windows must reach at least, those of external partitions as `external:p`
+        and exactly. Answers ok, seen or frozen.
 
         Raises DisturbedError if `release` is not the next.
         """
@@ -80,7 +87,9 @@ class Redo:
         if not found:
             return None
         marks = {int(name[5:]): int(value) for name, value in found.items() if name.startswith(b"mark:")}
-        return Barrier(int(found[b"release"]), int(found[b"trigger"]), found[b"at"].decode() or None, marks)
+        given = {name: int(value) for name, value in found.items() if name.startswith(b"given:external:")}
+        external = tuple(given[f"given:external:{number}".encode()] for number in range(len(given)))
+        return Barrier(int(found[b"release"]), int(found[b"trigger"]), found[b"at"].decode() or None, marks, external)
 
     async def has_passed(self, release: int) -> bool:
         """Step 2: whether every partition has passed the barrier of `release`."""
@@ -152,7 +161,11 @@ class Redo:
 
 
 def chunks_of(
-    made: Plan, foreign: Mapping[int, Iterable[str]], headers: Iterable[tuple[str, bytes]], seal: Seal
+    made: Plan,
+    foreign: Mapping[int, Iterable[str]],
+    headers: Iterable[tuple[str, bytes]],
+    seal: Seal,
+    read: ExternalRead = NOTHING_READ,
 ) -> list[Chunk]:
     """What a plan is to write. Made in the planner's thread: packing a million people takes seconds."""
     pack = make_packer()
@@ -166,6 +179,8 @@ def chunks_of(
     nodes = (part for node, record in made.change.nodes.items() for part in (str(node).encode(), pack(tuple(record))))
     chunks += _chunked({"tree": list(nodes)})
     chunks += _chunked({"cliques": list(clique_entries(made.change.cliques.items(), seal, pack))})
+    others = (part for number, group in made.change.externals.items() for part in (str(number).encode(), pack(group)))
+    chunks += _chunked({"externals": list(others), "external": reached(read.ends)})
     outbox = [part for number, record in enumerate(made.release.records) for part in (str(number).encode(), record)]
     for name, value in headers:
         outbox += (b"header:" + name.encode(), value)
@@ -174,6 +189,9 @@ def chunks_of(
     for number, (partition, offset) in enumerate(made.misrouted):
         mark = pack(Mark(offset, "wrong-partition", None, None))
         marks.setdefault(f"rejects:{partition}", []).extend((str(number).encode(), mark))
+    for partition, refused in read.marks.items():
+        packed = [part for number, mark in enumerate(refused) for part in (str(number).encode(), pack(mark))]
+        marks[f"rejects:{external_label(partition)}"] = packed
     chunks += _chunked(marks)
     for partition, ids in foreign.items():
         entries: list[bytes] = []
@@ -201,11 +219,13 @@ def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Del
 def counts_after(made: Plan, state: State, before: Counts) -> Counts:
     """How many records there are once a plan is applied; groups and nodes are only ever added, cliques may change."""
     newcomers = sum(state.people.row(person) is None for person in made.change.people)
+    change = made.change
     return Counts(
         before.people + newcomers,
-        before.groups + len(made.change.groups),
-        before.nodes + len(made.change.nodes),
-        before.cliques + len(made.change.cliques.keys() - state.cohorts.cliques.keys()),
+        before.groups + len(change.groups),
+        before.nodes + len(change.nodes),
+        before.cliques + len(change.cliques.keys() - state.cohorts.cliques.keys()),
+        before.externals + len(change.externals),
     )
 
 
@@ -224,8 +244,9 @@ async def _load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta)
     raw_groups = [found async for found in store.hashes(f"groups:{shard}" for shard in range(SHARDS))]
     raw_nodes = {field: value async for chunk in store.scan("tree") for field, value in chunk}  # a scan may repeat some
     raw_cliques = {field: value async for chunk in store.scan("cliques") for field, value in chunk}
-    found = Counts(sum(map(len, raw_people)), sum(map(len, raw_groups)), len(raw_nodes), len(raw_cliques))
-    if found != meta.counts:
+    raw_others = {field: value async for chunk in store.scan("externals") for field, value in chunk}
+    few = map(len, (raw_nodes, raw_cliques, raw_others))
+    if Counts(sum(map(len, raw_people)), sum(map(len, raw_groups)), *few) != meta.counts:
         raise LostError
     seal = store.seal
     is_plain = type(seal) is PlainSeal
@@ -242,7 +263,8 @@ async def _load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta)
         cliques = (
             (int(field), clique_of(seal.open(CLIQUE_KIND, field, value)[1])) for field, value in raw_cliques.items()
         )
-        return State.load(policy, key, meta.sealed, people(), groups, nodes, cliques)  # type: ignore[arg-type]
+        others = ((int(field), as_external(unpack(value))) for field, value in raw_others.items())
+        return State.load(policy, key, meta.sealed, people(), groups, nodes, cliques, others)  # type: ignore[arg-type]
 
     return await in_thread(build)
 

@@ -24,6 +24,7 @@ from typing import IO, Any, Protocol
 
 from core.event import Reject, parse_json
 from core.intake import Intake, ReleaseRequest, parse_release
+from core.overlap.external import ExternalGroup, parse_external
 from core.plan import Plan, Window, plan
 from core.policy import Policy
 from core.state import State
@@ -126,6 +127,7 @@ class _Run:
         self._state = saved.state if saved else State.empty(job.policy, secret)
         self._folder = ReleaseFolder(job.out, [attribute.name for attribute in job.policy.attributes])
         self._intake = Intake(job.policy, self._state.people.roster(), held=self._state.people.holdings())
+        self._externals: list[ExternalGroup] = []  # of the open window
         self._rejects: IO[bytes]
         self._outcome = outcome
         self._outcome.last_release = self._state.meta.release
@@ -181,6 +183,8 @@ class _Run:
                 if not raw.strip():
                     continue  # a blank line
                 rejected = event
+            elif isinstance(event, dict) and event.get("op") == "external":
+                rejected = self._take_external(event)
             else:
                 rejected = take(event)
             if rejected is not None:
@@ -189,6 +193,15 @@ class _Run:
                 done = self._done(block, done, index + 1)
                 self._release(None)
         self._done(block, done, len(block))
+
+    def _take_external(self, event: dict[str, Any]) -> Reject | None:
+        """What somebody else has published; it counts as an event like any other."""
+        read = parse_external(event, self._job.policy)
+        if isinstance(read, Reject):
+            return read
+        self._externals += read.groups
+        self._intake.accepted += 1
+        return None
 
     def _done(self, block: list[bytes], start: int, end: int) -> int:
         """Counts lines of a block as done, and returns where the next one is."""
@@ -206,8 +219,10 @@ class _Run:
     def _release(self, at: str | None) -> None:
         number = self._state.meta.release + 1
         self._outcome.accepted += self._intake.accepted
+        window = Window(at, {0: self._intake.cut()}, self._externals)
+        self._externals = []
         with without_cycle_search():
-            planned = plan(self._state, Window(at, {0: self._intake.cut()}), self._job.policy, number)  # 1
+            planned = plan(self._state, window, self._job.policy, number)  # 1
         release = planned.release
         crash_point("replay.1")
         try:

@@ -4,8 +4,9 @@ It holds what Redis holds for the worker (people, groups, tree, cliques), and wh
 line to resume from, a digest of the lines before it, and the size of `rejects.jsonl` at that moment. It is replaced as
 a whole with each release, so it is always of one release, and only its owner may read it.
 
-Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group, node and clique,
-and the sha256 of everything before it. A file that does not end in its own digest is damaged, and is refused.
+Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group, node, clique and
+group of another publisher, and the sha256 of everything before it. A file that does not end in its own digest is
+damaged, and is refused.
 """
 
 import fcntl
@@ -20,13 +21,14 @@ from typing import IO, Any
 
 import msgpack
 
+from core.overlap.external import as_external
 from core.policy import Policy
 from core.state import ENGINE, Clique, GroupRecord, Meta, NodeRecord, Person, State
 from streams.errors import InputError
 from streams.folder import sync_folder
 from streams.memory import without_cycle_search
 
-FORMAT = 2
+FORMAT = 3
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 
@@ -95,8 +97,9 @@ class StateFile:
         groups = ((key, GroupRecord(*record)) for key, record in islice(stream, header["groups"]))
         nodes = ((key, NodeRecord(*record)) for key, record in islice(stream, header["nodes"]))
         cliques = ((key, Clique(*record)) for key, record in islice(stream, header["cliques"]))
-        # The four share one stream, so they are read in the order they were written.
-        read = list(people), list(groups), list(nodes), list(cliques)
+        externals = ((key, as_external(record)) for key, record in islice(stream, header["externals"]))
+        # They share one stream, so they are read in the order they were written.
+        read = list(people), list(groups), list(nodes), list(cliques), list(externals)
         state = State.load(policy, header["secret"], Meta(*header["meta"]), *read)
         return SavedState(header["secret"], Position(*header["position"]), state)
 
@@ -108,6 +111,7 @@ class StateFile:
     def _replace(self, secret: bytes, position: Position, state: State) -> None:
         people, groups, nodes = list(state.people_records()), list(state.group_records()), list(state.node_records())
         cliques = list(state.clique_records())
+        externals = list(state.external_records())
         header = {
             "format": FORMAT,
             "policy": state.meta.policy,
@@ -119,10 +123,11 @@ class StateFile:
             "groups": len(groups),
             "nodes": len(nodes),
             "cliques": len(cliques),
+            "externals": len(externals),
         }
         temporary = self.path.with_name(f".{self.path.name}.partial")
         try:
-            lock = _write_locked(temporary, header, (people, groups, nodes, cliques))
+            lock = _write_locked(temporary, header, (people, groups, nodes, cliques, externals))
             self._still_ours()
             temporary.replace(self.path)
         except BaseException:

@@ -10,6 +10,7 @@ topic, n a release, s a shard.
 | people:p:s      | hash | id → person, in 32 shards for each home partition |
 | groups:s        | hash | number → group record; tree: node → node record |
 | cliques         | hash | number → clique, which names its owners and is sealed as people are |
+| externals       | hash | number → group of another publisher; external: p → offset up to which they are taken |
 | ingest          | hash | offset:p, window:p, token:p, floor:p, accepted:n; token:triggers, trigger, fired |
 | window:n:p      | list | id, delta, id, delta…, a batch an element: what the window of release n comes to so far |
 | rejects:p       | list | marks of rejected records that are not dead letters yet; rejects:triggers likewise |
@@ -57,6 +58,7 @@ class Counts(NamedTuple):
     groups: int = 0
     nodes: int = 0
     cliques: int = 0
+    externals: int = 0
 
     def __str__(self) -> str:
         return " ".join(map(str, self))
@@ -196,10 +198,10 @@ class Store:
         people = [key for partition in range(meta.partitions) for key in people_keys(partition)]
         groups = [f"groups:{shard}" for shard in range(SHARDS)]
         pipeline = self.redis.pipeline(transaction=False)
-        for name in (*people, *groups, "tree", "cliques"):
+        for name in (*people, *groups, "tree", "cliques", "externals"):
             pipeline.hlen(self.key(name))
         found = await pipeline.execute()
-        return meta.counts == Counts(sum(found[: len(people)]), sum(found[len(people) : -2]), *found[-2:])
+        return meta.counts == Counts(sum(found[: len(people)]), sum(found[len(people) : -3]), *found[-3:])
 
     async def scan(self, name: str) -> AsyncIterator[list[tuple[bytes, bytes]]]:
         """The fields of a hash nobody is writing to, some thousand at a time, so that a large one blocks nobody."""

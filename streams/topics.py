@@ -61,7 +61,9 @@ class Topics:
         return f"shoal.{self.table}.publisher"
 
     def dead_letter_producer(self, label: str) -> str:
-        """The transactional id of the dead letters of one source: an events partition's number, or `triggers`."""
+        """The transactional id of the dead letters of one source: an events partition's number, `external:` and that of
+        an external one, or `triggers`.
+        """
         return f"shoal.{self.table}.dead-letter.{label}"
 
 
@@ -82,6 +84,7 @@ async def ensure_topics(
     topics = Topics(table)
     wanted = {
         topics.events: (partitions, _KEEP),
+        topics.external: (partitions, _KEEP),
         topics.triggers: (1, _KEEP),
         topics.releases: (1, _KEEP),
         topics.dead_letter: (1, {**_KEEP, "max.message.bytes": str(LONGEST_DEAD_LETTER)}),

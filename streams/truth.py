@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from core.audit import NotCoveredError, Truth
+from core.audit import Truth
 from core.audit.truth import Record
 from core.policy import Policy
-from streams.errors import InputError
 from streams.lines import open_lines
 
 
@@ -20,16 +19,10 @@ class Snapshot(NamedTuple):
 
 
 def fold_events(policy: Policy, lines: Iterable[bytes]) -> Iterator[Snapshot]:
-    """Yields the table at every release these lines make, and last as it is after all of them.
-
-    Raises `InputError` for an event that cannot be followed yet.
-    """
+    """Yields the table at every release these lines make, and last as it is after all of them."""
     truth, number = Truth(policy), 0
     for line in lines:
-        try:
-            asked = truth.take(line)
-        except NotCoveredError:
-            raise InputError("the events hold external publications, which this version does not follow.") from None
+        asked = truth.take(line)
         if asked is not None:
             number += 1
             truth.cut(number)

@@ -86,6 +86,8 @@ class Judge:
         ]
         if facts["generalized"] != sum(raised):
             wrong.append("generalized is not the number of raised values shown")
+        if facts["counterfeits"] != sum(group["counterfeits"] for group in groups.values()):
+            wrong.append("counterfeits are miscounted")
         formed = sum(group["formed"] == self.number for group in groups.values())
         if (facts["formed"], facts["carried"]) != (formed, len(groups) - formed):
             wrong.append("formed and carried are miscounted")
@@ -148,16 +150,18 @@ class Judge:
                 continue
             true = Counter(value for person in by_group[name] for value in table[person][1])
             shown = Counter(group["sensitive"])
-            if shown.total() != true.total():
+            if shown.total() != true.total() + group["counterfeits"]:
                 wrong.append("a group does not show each value once")
+            nobodys = 0
             for label, count in shown.items():
                 under = self.rules.sensitive[label]
-                if count > sum(times for value, times in true.items() if value in under):
-                    wrong.append("a group shows values its people do not have")
+                nobodys += max(0, count - sum(times for value, times in true.items() if value in under))
                 if label != "*" and label not in self.rules.permanent and under & self.rules.permanent:
                     wrong.append("a node above a permanent value is shown")
                 if any(under < self.rules.sensitive[other] for other in shown if "*" not in (label, other)):
                     wrong.append("a group shows a node and another one above it")
+            if nobodys > group["counterfeits"]:
+                wrong.append("a group shows values its people do not have")
         return wrong
 
     def _carried(self, groups: Any, by_group: Any, table: Table) -> list[str]:

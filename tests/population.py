@@ -6,6 +6,7 @@ from typing import Any
 
 from core.cohort.clique import WHOLE
 from core.intake import Intake
+from core.overlap.external import External, parse_external
 from core.plan import Plan, Window, plan
 from core.policy import Policy
 from core.state import State
@@ -118,13 +119,16 @@ class Series:
         self.intake = Intake(policy, {})
         self.number = 0
 
-    def release(self, events: Any) -> Plan:
+    def release(self, events: Any, others: Any = ()) -> Plan:
+        """The next release: of events about people, and of what other publishers have released."""
+        read = [parse_external(event, self.policy) for event in others]
+        externals = [group for each in read if isinstance(each, External) for group in each.groups]
         for event in events:
             refused = self.intake.take(event)
             assert refused is None, refused
         self.intake.check_invariants()
         self.number += 1
-        made = plan(self.state, Window(None, {0: self.intake.cut()}), self.policy, self.number)
+        made = plan(self.state, Window(None, {0: self.intake.cut()}, externals=externals), self.policy, self.number)
         self.state.apply(made.change)
         self.state.check_invariants()
         return made
@@ -133,10 +137,14 @@ class Series:
         """The state from its records, read back in any order."""
         state = self.state
         people, groups = list(state.people_records()), list(state.group_records())
-        nodes, cliques = list(state.node_records()), list(state.clique_records())
-        for part in (people, groups, nodes, cliques):
+        nodes, cliques, others = (
+            list(state.node_records()),
+            list(state.clique_records()),
+            list(state.external_records()),
+        )
+        for part in (people, groups, nodes, cliques, others):
             order.shuffle(part)
-        self.state = State.load(self.policy, self.key, state.meta, people, groups, nodes, cliques)
+        self.state = State.load(self.policy, self.key, state.meta, people, groups, nodes, cliques, others)
         self.intake = Intake(self.policy, self.state.people.roster(), held=self.state.people.holdings())
 
 

@@ -22,6 +22,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from core.event import Reject
 from core.intake import Intake
+from core.overlap.external import ExternalGroup, parse_external
 from core.plan import Window, plan
 from core.state import State
 from streams.codec import decode_event
@@ -164,6 +165,13 @@ class Table:
                 self._send(self.topics.events, json.dumps(event).encode(), str(event.get("id")).encode(), home)
         self.flush()
 
+    def publish(self, *events: Mapping[str, Any] | bytes) -> None:
+        """What others released, to the external topic, one partition after the other."""
+        for place, event in enumerate(events):
+            value = event if isinstance(event, bytes) else json.dumps(event).encode()
+            self._send(self.topics.external, value, None, place % self.partitions)
+        self.flush()
+
     def home(self, person: str) -> int:
         return crc32(person.encode()) % self.partitions
 
@@ -259,6 +267,7 @@ class Table:
         state = State.empty(policy, KEY.encode())
         found = self.releases()  # first: whatever they were made of is on the topic by now
         events = [self.read(self.topics.events, partition) for partition in range(self.partitions)]
+        others = [self.read(self.topics.external, partition) for partition in range(self.partitions)]
         intakes = [Intake(policy, {}) for _ in range(self.partitions)]
         places, rejected, previous = [0] * self.partitions, set(), None
         for number, release in enumerate(found, start=1):
@@ -274,7 +283,18 @@ class Table:
                         rejected.add((self.topics.events, partition, record.offset))
                     places[partition] += 1
             at = release.headers.get("at")
-            window = Window(at.decode() if at else None, {p: dict(i.window) for p, i in enumerate(intakes)})
+            groups: list[ExternalGroup] = []
+            for partition, end in enumerate(json.loads(release.headers["external"])):
+                while others[partition] and others[partition][0].offset < end:
+                    record = others[partition].pop(0)
+                    event = decode_event(record.value, None)
+                    read = event if isinstance(event, Reject) else parse_external(event, policy)
+                    if isinstance(read, Reject):
+                        rejected.add((self.topics.external, partition, record.offset))
+                    else:
+                        groups += read.groups
+            deltas = {p: dict(i.window) for p, i in enumerate(intakes)}
+            window = Window(at.decode() if at else None, deltas, groups)
             made = plan(state, window, policy, number)
             assert made.release.manifest == release.manifest, f"release {number} is not what its events come to"
             assert made.release.records == release.records, f"the records of release {number} are not its content"
@@ -287,13 +307,20 @@ class Table:
                         intake.forget(person)
                 intake.cut()
             state.apply(made.change)
-        letters = Counter({place: n for place, n in self.dead_letters().items() if place[0] == self.topics.events})
+        sources = (self.topics.events, self.topics.external)
+        letters = Counter({place: n for place, n in self.dead_letters().items() if place[0] in sources})
         assert all(count == 1 for count in letters.values()), "a dead letter was sent twice"
         if complete:
             assert rejected <= letters.keys(), "a rejected record is not a dead letter"
             assert places == [len(records) for records in events], "events are missing from the releases"
-        ends = json.loads(found[-1].headers["offsets"]) if found else [0] * self.partitions
-        judged = {place for place in letters if complete or place[2] < ends[place[1]]}
+            assert not any(others), "what others published is missing from the releases"
+        headers = found[-1].headers if found else {"offsets": b"[]", "external": b"[]"}
+        ends = {
+            (topic, partition): end
+            for topic, header in ((self.topics.events, "offsets"), (self.topics.external, "external"))
+            for partition, end in enumerate(json.loads(headers[header]))
+        }
+        judged = {place for place in letters if complete or place[2] < ends.get(place[:2], 0)}
         assert judged <= rejected, "something is a dead letter that was not rejected"
         return found
 

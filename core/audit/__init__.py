@@ -2,16 +2,15 @@
 
 It imports the policy, hierarchies and errors, and nothing else of core; import-linter keeps it so. Start with
 `auditor.py`. One criterion, one file, one citation: `chain` (G6), `cells` and `onetree` (G1), `linking` and `exposure`
-(G2), `permanent` and what it calls (G3), `guards` (G4), and `carrying`, `values`, `members`, `counts`, `cases` (what
-the contract says of releases). `truth` folds events, `worlds` enumerates, `naive` and `attacks` show what would have
-happened otherwise.
+(G2), `permanent` and what it calls (G3), `guards` (G4), `composition` and `others` (G5), and `carrying`, `values`,
+`members`, `counts`, `cases` (what the contract says of releases). `truth` folds events, `worlds` enumerates, `naive`
+and `attacks` show what would have happened otherwise.
 """
 
 from core.audit.auditor import Auditor
 from core.audit.published import Stored
 from core.audit.report import Report
-from core.audit.scope import NotCoveredError
 from core.audit.text import write_report
 from core.audit.truth import Asked, Truth
 
-__all__ = ["Asked", "Auditor", "NotCoveredError", "Report", "Stored", "Truth", "write_report"]
+__all__ = ["Asked", "Auditor", "Report", "Stored", "Truth", "write_report"]

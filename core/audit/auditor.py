@@ -13,6 +13,7 @@ from core.audit.cases import CaseIds
 from core.audit.cells import Places, Regions
 from core.audit.chain import Chain
 from core.audit.cohorts import ScarceGroups
+from core.audit.composition import Composition, Exposed
 from core.audit.counts import Counts
 from core.audit.exposure import Exposures
 from core.audit.finding import Findings, Promise
@@ -24,7 +25,6 @@ from core.audit.permanent import Permanent
 from core.audit.published import Published, ReleaseReader, Stored
 from core.audit.report import Attacks, PrivateFigures, PublicFigures, Report
 from core.audit.scarcity import describe
-from core.audit.scope import refuse_uncovered
 from core.audit.truth import Truth
 from core.audit.values import ShownValues
 from core.audit.view import Cohorts, PrivateCriterion, PublicCriterion, Secrets
@@ -34,24 +34,26 @@ Members = Sequence[tuple[str, str, str]]
 
 
 class Auditor:
-    """Audits one table. Give each release to `see` in order, then ask for the `report`. Raises NotCoveredError."""
+    """Audits one table. Give each release to `see` in order, then ask for the `report`."""
 
     def __init__(self, policy: Policy) -> None:
-        refuse_uncovered(policy)
         self._policy = policy
         self.findings = Findings()
         self._reader = ReleaseReader(policy, self.findings)
         self._exposures = Exposures(policy.sensitive)
         self._bounds = Bounds(policy)
         self._linking, self._guards = Linking(policy, self._exposures), Guards(policy, self._exposures)
+        self._composition = Composition(policy)
         self._scarce, self._permanent = ScarceGroups(policy), Permanent(policy)
         self._public: list[PublicCriterion] = [
             Chain(policy), Counts(policy), Regions(policy), CarriedGroups(), self._bounds, self._scarce,
         ]  # fmt: skip
         self._private: list[PrivateCriterion] = [
-            Membership(), ShownValues(policy), Places(), ChangedPeople(self._scarce.nodes), CaseIds(policy),
-            self._linking, self._guards, self._permanent,
+            Membership(), ShownValues(policy), Places(),
+            ChangedPeople(self._composition.is_unsafe, self._scarce.nodes), CaseIds(policy),
+            self._linking, self._guards, self._composition, self._permanent,
         ]  # fmt: skip
+        self._beside: tuple[Exposed, Exposed] | None = None
         self._last: Published | None = None
         self._last_secrets: Secrets | None = None
         self._releases = 0
@@ -92,6 +94,7 @@ class Auditor:
             truth.extinct,
             truth.held,
             cohorts or {},
+            truth.others,
         )
         for private in self._private:
             private.see(release, secrets, self.findings)
@@ -121,6 +124,10 @@ class Auditor:
             table,
         )
         self._intersection.see(table, since)
+        if self._composition.is_asked:
+            held = ((people, {leaf_node[v] for p in people for v in table[p].values}) for people in naive)
+            ours = ((people, release.groups[name].shown) for name, people in secrets.people.items())
+            self._beside = self._composition.attack(held, table), self._composition.attack(ours, table)
 
     def report(self, key: bytes) -> Report:
         """What was found. `key` keeps the pseudonyms of the worst ten from being anyone else's."""
@@ -150,6 +157,7 @@ class Auditor:
                 self._unsafe,
                 self._naive_persistence.result(),
                 self._persistence.result(),
+                self._beside,
             ),
             describe(self._permanent, key) if self._policy.sensitive.permanent else None,
         )

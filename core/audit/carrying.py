@@ -3,6 +3,8 @@
 That a group is the same draw, charged once, is exact only because of this (DESIGN, G2).
 """
 
+from collections.abc import Callable, Iterable, Mapping
+
 from core.audit.finding import Findings, Promise
 from core.audit.published import Cell, Group, Published
 from core.audit.truth import Record
@@ -15,6 +17,8 @@ NOT_FINER = "a carried group's cells are not its earlier ones or finer"
 OTHER_PEOPLE = "a carried group has other people"
 CHANGED = "a group is carried although one of its people changed"
 BROKEN = "a group is broken although nobody in it changed and no cell of it closed"
+
+Excuse = Callable[[Group, Iterable[str], Secrets], bool]
 
 
 class CarriedGroups:
@@ -54,11 +58,13 @@ class ChangedPeople:
     that could have been carried.
     """
 
-    def __init__(self, permanent_nodes: frozenset[int] = frozenset()) -> None:
+    def __init__(self, is_unsafe: Excuse, permanent_nodes: frozenset[int] = frozenset()) -> None:
+        self._is_unsafe = is_unsafe  # beside what others have published since
         self._tying = permanent_nodes | {0} if permanent_nodes else permanent_nodes
         self._tied: set[str] = set()  # groups of the last release
         self._people: dict[str, frozenset[str]] = {}
         self._records: dict[str, Record] = {}
+        self._groups: Mapping[str, Group] = {}
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
         number = release.number
@@ -69,14 +75,12 @@ class ChangedPeople:
             if name in people:
                 findings.say(Promise.G6, OTHER_PEOPLE, number, name, int(people[name] != before))
                 findings.say(Promise.G2, CHANGED, number, name, int(has_changed))
-            elif (
-                not has_changed
-                and before <= secrets.places.keys()
-                and name not in self._tied
-                and not any(secrets.places[person][0] in tied for person in before)
-            ):
-                # A cell of it that fell under k would have taken at least one of its people out of the release.
+                continue
+            # A cell of it that fell under k would have taken at least one of its people out of the release.
+            is_as_before = not has_changed and before <= secrets.places.keys() and name not in self._tied
+            is_called_away = is_as_before and any(secrets.places[person][0] in tied for person in before)
+            if is_as_before and not is_called_away and not self._is_unsafe(self._groups[name], before, secrets):
                 findings.say(Promise.CONTRACT, BROKEN, number, name)
         self._tied = tied
-        self._people = people
+        self._people, self._groups = people, release.groups
         self._records = {person: secrets.table[person] for person in secrets.places}

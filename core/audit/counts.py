@@ -44,9 +44,10 @@ class Counts:
             "carried": len(groups) - formed,
             "suppressed": sum(count for node, count in shown if node == 0),
             "generalized": sum(count for node, count in shown if node and hierarchy.children(node)),
-            "counterfeits": 0,
-            "unsampled": 0,
+            "counterfeits": sum(group.counterfeits for group in groups),
         }
+        if self._policy.sampling >= 1:
+            counted["unsampled"] = 0  # else it takes the coins to count them
         for name, count in counted.items():
             findings.say(Promise.CONTRACT, MISCOUNTED[name], release.number, times=int(manifest[name] != count))
         is_bound = math.isclose(manifest["bound"], 1 / self._policy.l, rel_tol=CLOSE)

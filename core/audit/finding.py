@@ -9,12 +9,13 @@ PLACES_KEPT: Final = 3
 
 
 class Promise(StrEnum):
-    """What a finding is about. G5 joins when external publications do."""
+    """What a finding is about."""
 
     G1 = "G1"
     G2 = "G2"
     G3 = "G3"
     G4 = "G4"
+    G5 = "G5"
     G6 = "G6"
     CONTRACT = "contract"
 
@@ -24,6 +25,7 @@ TITLES: Final = {
     Promise.G2: "global (Wong)",
     Promise.G3: "permanent (Bu)",
     Promise.G4: "personal (Xiao-Tao)",
+    Promise.G5: "composition (Baig)",
     Promise.G6: "one truth",
     Promise.CONTRACT: "what releases say of themselves",
 }

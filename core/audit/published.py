@@ -136,14 +136,15 @@ class ReleaseReader:
             return None
         if len(raw) > len(_GROUP_FIELDS):
             say(Promise.CONTRACT, UNKNOWN_FIELD, number, name)
-        if type(raw["counterfeits"]) is not int or raw["counterfeits"]:
-            say(Promise.CONTRACT, COUNTERFEITS, number, name)
+        if type(raw["counterfeits"]) is not int or raw["counterfeits"] < 0:
+            say(Promise.CONTRACT, RECORD, number, name)
+            return None
         cells = self._cells(raw["cells"], number, name)
         shown = self._shown(raw["sensitive"], number, name)
         if cells is None or shown is None:
             return None
         people = sum(cell.rows for cell in cells)
-        return Group(name, raw["formed"], cells, shown, 0, people)
+        return Group(name, raw["formed"], cells, shown, raw["counterfeits"], people)
 
     def _cells(self, raw: object, number: int, group: str) -> tuple[Cell, ...] | None:
         say, found = self._findings.say, []

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from core.audit.attacks import Linked, Pinned, Unsafe
+from core.audit.composition import Exposed
 from core.audit.finding import Findings, Promise
 from core.audit.learned import Learned
 from core.audit.scarcity import Scarcity, number
@@ -37,6 +38,7 @@ class Attacks(NamedTuple):
     inference: Unsafe
     naive_pinned: Pinned
     pinned: Pinned
+    beside: tuple[Exposed, Exposed] | None = None  # other publications, naive and here; None if there are none
 
 
 class PrivateFigures(NamedTuple):
@@ -72,7 +74,7 @@ class Report:
         if self.findings.about(promise):
             return BROKEN
         if self.private is None and (
-            promise is Promise.G4
+            promise in (Promise.G4, Promise.G5)
             or (promise is Promise.G3 and self.public.permanent)
             or (promise is Promise.G2 and self.public.most > 1 / exact(self.policy.l))
         ):
@@ -132,6 +134,9 @@ def _private_json(figures: PrivateFigures) -> dict[str, Any]:
             "local": {**attacks.local._asdict(), "largest": number(attacks.local.largest)},
             "intersection": {"naive": attacks.intersection._asdict(), "here": attacks.inference._asdict()},
             "persistence": {"naive": _pinned_json(attacks.naive_pinned), "here": _pinned_json(attacks.pinned)},
+            "composition": None
+            if attacks.beside is None
+            else {"naive": attacks.beside[0]._asdict(), "here": attacks.beside[1]._asdict()},
         },
         "permanent": None if figures.permanent is None else figures.permanent.as_json(),
     }

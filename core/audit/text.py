@@ -59,6 +59,13 @@ def summary(report: Report, promise: Promise) -> str:
                 return "nobody was published with a guard"
             nearest = _percent(private.nearest_guard)
             return f"{private.guarded:,} people with a guard; the nearest came to {nearest} of their bound"
+        case Promise.G5:
+            if private is None:
+                return "who overlaps what is a secret"
+            if private.attacks.beside is None:
+                return "no other publication is known"
+            overlapping = private.attacks.beside[1].overlapping
+            return f"{overlapping:,} people overlap other publications and are balanced beside them or suppressed"
         case Promise.G6:
             return f"{report.releases} releases without a gap, each with one content, in one chain"
         case Promise.CONTRACT:
@@ -110,6 +117,14 @@ def _attacks(policy: Policy, attacks: Attacks) -> Iterator[str]:
             f"     {title}: {pinned.pinned:,} of {pinned.people:,} people{_of(pinned.pinned, pinned.people)} pinned "
             f"down, {pinned.pinned_protected:,} of them to a protected value; candidates: {sizes or 'none'}."
         )
+    if attacks.beside is not None:
+        yield "  e  what others published, intersected with what somebody's group shows (Baig):"
+        for title, found in zip(("those of a", "these releases"), attacks.beside, strict=True):
+            yield (
+                f"     {title}: of {found.overlapping:,} people who overlap, {found.exposed:,}"
+                f"{_of(found.exposed, found.overlapping)} are left with one value, {found.few:,} with fewer than "
+                f"{policy.overlap}."
+            )
 
 
 def _bands(sizes: Mapping[int, int]) -> list[tuple[str, int]]:

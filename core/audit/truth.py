@@ -12,8 +12,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from core.audit.others import Other, read_others
 from core.audit.regions import Qid
-from core.audit.scope import NotCoveredError
 from core.audit.strictjson import parse
 from core.hierarchy import Hierarchy
 from core.policy import Attribute, Policy
@@ -25,6 +25,7 @@ _FIELDS: Final = {  # op: (what it must have, what it may have)
     "register": ({"op", "id", "qid"}, {"at"}),
     "deregister": ({"op", "id"}, {"at"}),
     "release": ({"op"}, {"at"}),
+    "external": ({"op", "publisher", "groups"}, {"at"}),
 }
 _TIME: Final = re.compile(r"[0-9TtWwZz:.,+\- ]+", re.ASCII)
 
@@ -74,6 +75,7 @@ class Truth:
         self.present: dict[str, Record] = {}
         self.since: dict[str, int] = {}
         self.guarded_since: dict[str, int] = {}
+        self.others: list[Other] = []  # what other publishers have released
         self.accepted = 0
         self.rejected: list[int] = []  # line numbers
         self._line = 0
@@ -87,27 +89,42 @@ class Truth:
         self._placed: set[str] = set()  # inserted or registered in this window
 
     def take(self, raw: bytes) -> Asked | None:
-        """Takes the next line of the events; returns a request if it makes a release.
-
-        Raises NotCoveredError for an event whose effect this version cannot audit.
-        """
+        """Takes the next line of the events; returns a request if it makes a release."""
         self._line += 1
         if not raw.strip():
             return None
         try:
             event = _object(raw)
             op = event.get("op")
-            if op == "external":
-                raise NotCoveredError("external publications")
             if op == "release":
                 return Asked(_check_fields(event, "release").get("at"))
-            self._apply(event)
+            if op == "external":
+                self._publish(event)
+            else:
+                self._apply(event)
         except _Wrong:
             self.rejected.append(self._line)
             return None
         self.accepted += 1
         self._accepted_in_window += 1
         return Asked(None) if self._accepted_in_window == self._policy.release.every_events else None
+
+    def take_other(self, raw: bytes) -> bool:
+        """Takes an external event from elsewhere than the events; false if it is none."""
+        try:
+            event = _object(raw)
+            if event.get("op") != "external":
+                return False
+            self._publish(event)
+        except _Wrong:
+            return False
+        return True
+
+    def _publish(self, event: dict[str, Any]) -> None:
+        try:
+            self.others += read_others(_check_fields(event, "external"), self._policy)
+        except ValueError:
+            raise _Wrong from None
 
     def cut(self, number: int) -> None:
         """Ends the window: the table is now as release `number` must show it."""

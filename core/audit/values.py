@@ -17,23 +17,31 @@ from core.policy import Policy
 UNTRUE = "a group shows values that are not its people's"
 
 
-def can_be_shown_as(hierarchy: Hierarchy, leaves: Mapping[int, int], shown: Mapping[int, int]) -> bool:
-    """Whether leaves (code -> count) can be shown as nodes (node -> count), each as itself or something above it."""
-    if sum(leaves.values()) != sum(shown.values()):
+def can_be_shown_as(
+    hierarchy: Hierarchy, leaves: Mapping[int, int], shown: Mapping[int, int], counterfeits: int = 0
+) -> bool:
+    """Whether leaves (code -> count) can be shown as nodes (node -> count), each as itself or something above it.
+
+    So many of the leaves shown are nobody's (G5).
+    """
+    if sum(leaves.values()) + counterfeits != sum(shown.values()):
         return False
     left = Counter({hierarchy.leaf_node[code]: count for code, count in leaves.items()})
     waiting = sorted({*left, *shown})
     while waiting:
         node = waiting.pop()  # the largest number: everything below it has been seen, since parents come first
         left[node] -= shown.get(node, 0)
-        if left[node] < 0:
+        if left[node] < 0 and not hierarchy.children(node):
+            counterfeits += left[node]
+            left[node] = 0
+        if left[node] < 0 or counterfeits < 0:
             return False
         if node and left[node]:
             parent = hierarchy.parent[node]
             if parent not in left and parent not in shown:
                 _insert(waiting, parent)
             left[parent] += left[node]
-    return True
+    return not counterfeits
 
 
 def _insert(waiting: list[int], node: int) -> None:
@@ -50,5 +58,5 @@ class ShownValues:
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
         for name, group in release.groups.items():
             true = Counter(leaf for person in secrets.people.get(name, ()) for leaf in secrets.table[person].values)
-            if not can_be_shown_as(self._hierarchy, true, group.shown):
+            if not can_be_shown_as(self._hierarchy, true, group.shown, group.counterfeits):
                 findings.say(Promise.CONTRACT, UNTRUE, release.number, name)

@@ -1,8 +1,7 @@
 """What the auditor looks at in one release, and what a criterion is.
 
 Each promise is checked by criteria that see the releases one after the other. A criterion keeps whatever it must
-remember, and tells what it finds. One that needs secrets is simply not asked without them. To cover external
-publications one day: add a criterion, in a file of its own, and drop the sentence in `core.audit.scope`.
+remember, and tells what it finds. One that needs secrets is simply not asked without them.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from core.audit.finding import Findings
+from core.audit.others import Other
 from core.audit.published import Published
 from core.audit.regions import Qid
 from core.audit.truth import Record
@@ -25,8 +25,8 @@ class Secrets:
     make sense, by id and by group. `table` has everyone present; `since` the release at which someone's
     quasi-identifiers became what they are, `guarded_since` the one at which a guard last changed (absent: never). `at`
     is the time that the request for the release named. `registered` has where everyone lives who is registered, present
-    or not, `extinct` whoever ceased to exist, `held` the permanent values of everyone who ever had one, and `cohorts`
-    what the engine says of its cohorts.
+    or not, `extinct` whoever ceased to exist, `held` the permanent values of everyone who ever had one, `cohorts` what
+    the engine says of its cohorts, and `others` what other publishers had released by then.
     """
 
     members: Sequence[tuple[str, str, str]]
@@ -40,6 +40,7 @@ class Secrets:
     extinct: Set[str] = frozenset()
     held: Mapping[str, frozenset[int]] = field(default_factory=dict)
     cohorts: Cohorts = field(default_factory=dict)
+    others: Sequence[Other] = ()
 
 
 class PublicCriterion(Protocol):

@@ -6,6 +6,7 @@ for. A clique that cannot be whole keeps those of it who are published in one gr
 first group that shows a holder's value who was in a group that showed it before: they alone could explain both.
 """
 
+from collections.abc import Set
 from functools import cached_property
 
 import numpy as np
@@ -30,8 +31,9 @@ class EveryoneKnown(Roles):
         tree: Tree,
         registration: Registration,
         is_busy: Mask,
+        overlapping: Set[int],
     ) -> None:
-        super().__init__(value, cohorts, people, tree, registration, is_busy, 0)
+        super().__init__(value, cohorts, people, tree, registration, is_busy, overlapping, 0)
         self._ledger, self._node = ledger, ledger.node_of(value)
 
     @cached_property
@@ -55,14 +57,14 @@ class EveryoneKnown(Roles):
             self._cohorts.cliques[number] = self._update_one(clique, size)
 
     def _unsettled(self) -> list[tuple[int, Clique]]:
-        """All but those that are whole and all of whose people are there, as decoys or as the one holder."""
+        """All but those that are whole and may stay so: everyone is there, as decoys or as the one holder."""
         living = list(self._cohorts.living(self.value))
         if not living:
             return living
         rows = np.array([row for number, _ in living for row in self._cohorts.rows_of(number, self._people)])
         starts = np.cumsum([0, *(len(clique.owners) for _, clique in living[:-1])])
         is_right = self._registration.present[rows] & ~self._holds[rows]
-        is_right[starts] = self._registration.present[rows[starts]]
+        is_right[starts] = self._registration.present[rows[starts]] & ~np.isin(rows[starts], list(self._overlapping))
         are_right = np.logical_and.reduceat(is_right, starts).tolist()
         return [
             pair
@@ -83,6 +85,8 @@ class EveryoneKnown(Roles):
         if not self._is_present(clique.holder):
             is_seen = any(self._is_present(owner) for owner in clique.owners)
             return clique._replace(mode=COVERED if is_seen else DORMANT)
+        if self._row(clique.holder) in self._overlapping:  # not shown, so nobody who is away is out of it either
+            return clique._replace(mode=COVERED)
         there = [owner for owner in clique.owners[1:] if self._is_present(owner) and not self._holds[self._row(owner)]]
         if not clique.created[0]:
             if self.was_seen[self._row(clique.holder)]:

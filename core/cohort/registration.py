@@ -1,7 +1,8 @@
 """The registration list: who exists, where, since when, and who of them could pass for whom (Bu, sections 2 and 3.2).
 
 Registered is whoever has a record or was registered by an event, and has not ceased to exist. Present means published:
-somebody whose cell is closed counts as absent. What is known of people is in `core/people.py`; this is a view of it.
+somebody whose cell is closed is not, nor is anybody whom sampling keeps out for good: they count as absent. What is
+known of people is in `core/people.py`; this is a view of it.
 """
 
 import numpy as np
@@ -21,10 +22,12 @@ class Registration:
     def __init__(self, people: People, tree: Tree, is_closed: Mask, keyed: Keyed, number: int) -> None:
         self._people, self._tree = people, tree
         self.number = number
-        self.present: Mask = (people.status == PRESENT) & ~is_closed[people.leaf]
-        self.absent: Mask = people.status == ABSENT
+        may_be_published = np.zeros(len(people), dtype=bool)
+        may_be_published[people.sampled()] = True
+        self.present: Mask = may_be_published & ~is_closed[people.leaf]
+        self.absent: Mask = (people.status == ABSENT) | ((people.status == PRESENT) & ~may_be_published)
         self.extinct: Mask = people.status == DEREGISTERED_STATUS
-        gone = np.flatnonzero(people.status != PRESENT)  # nobody else has routed those
+        gone = np.flatnonzero(~may_be_published)  # nobody else has routed those
         people.leaf[gone] = tree.route(people.columns, gone, people.leaf[gone])
         self.draw = keyed.draw(people.tag, number, "roles")
 

@@ -9,6 +9,7 @@ whether they are there, one buddy is as good as none unless there are K+1 of the
 Cost: one look at every clique, and O(people) numpy work for each instance that changes hands.
 """
 
+from collections.abc import Set
 from functools import cached_property
 
 import numpy as np
@@ -31,11 +32,13 @@ class Roles:
         tree: Tree,
         registration: Registration,
         is_busy: Mask,
+        overlapping: Set[int],
         participation: int,
     ) -> None:
         self.value = value
         self._cohorts, self._people, self._tree = cohorts, people, tree
         self._registration, self._is_busy, self._participation = registration, is_busy, participation
+        self._overlapping = overlapping  # holders of whom somebody else's group shows the value: it must be "*" (G5)
         self._holds = registration.holds(value)
         owned = np.array([row for n, _ in cohorts.living(value) for row in cohorts.rows_of(n, people)], dtype=np.int64)
         self._is_clean: Mask = ~self._holds
@@ -54,6 +57,7 @@ class Roles:
             self._cohorts.cliques[number] = clique
         for row in self.new_holders():
             self._cohorts.add(self.introduce_holder(row, size))
+        self.cover_overlapping()
 
     def _unsettled(self) -> list[tuple[int, Clique]]:
         """The cliques that are not as they should be: the others, nearly all, are seen at once to be left alone."""
@@ -179,6 +183,12 @@ class Roles:
         if not self._has_left(clique, 0) or self._registration.extinct[holder]:
             return clique
         return clique.with_instance(0, clique.holder, self._containers.allocate(holder), self._registration.number)
+
+    def cover_overlapping(self) -> None:
+        """Hide the value of whoever overlaps somebody else's group that shows it, with their cliques as they are."""
+        for number, clique in self._cohorts.living(self.value) if self._overlapping else ():
+            if clique.mode == WHOLE and self._row(clique.holder) in self._overlapping:
+                self._cohorts.cliques[number] = clique._replace(mode=COVERED)
 
     def note_cells(self) -> None:
         """Remember where whole cliques are shown: from now on only people of these cells could be their owners."""

@@ -1,7 +1,7 @@
 """Step 4 of a release: roles, cohorts and cliques brought up to date, and what they ask of the groups."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 
 from core.cohort.clique import Cohorts
 from core.cohort.everyone import EveryoneKnown
@@ -27,10 +27,17 @@ class CohortUpdate:
         self._cohorts, self._people, self._tree, self._policy = cohorts, people, tree, policy
         self._ledger = ledger
 
-    def update(self, registration: Registration, touched: Rows, break_groups: Callable[[set[int]], None]) -> Ties:
+    def update(
+        self,
+        registration: Registration,
+        touched: Rows,
+        overlapping: Mapping[int, Set[int]],
+        break_groups: Callable[[set[int]], None],
+    ) -> Ties:
         """Update the roles, have groups broken whose people they changed, and say which of the pool are tied.
 
-        `touched` are the people of the window: of those who do not exist any more, they are the new ones.
+        `touched` are the people of the window: of those who do not exist any more, they are the new ones. `overlapping`
+        are, by value, the holders of whom somebody else shows it, and who must not be shown with it beside that (G5).
         """
         before = self._cohorts.copy()
         is_busy = busy(self._cohorts, self._people)
@@ -40,14 +47,14 @@ class CohortUpdate:
         values = sorted(self._policy.sensitive.permanent)
         everyone: list[EveryoneKnown] = []
         if participation == "all":
-            everyone = [EveryoneKnown(value, self._ledger, *known) for value in values]
+            everyone = [EveryoneKnown(value, self._ledger, *known, overlapping.get(value, set())) for value in values]
             for known_to_all in everyone:
                 known_to_all.update(size, newly_extinct)
             for known_to_all in everyone:
                 known_to_all.add_spares(size)
         else:
             for value in values:
-                roles = Roles(value, *known, participation)
+                roles = Roles(value, *known, overlapping.get(value, set()), participation)
                 roles.update(size, newly_extinct)
                 roles.note_cells()
         tying = Tying(self._cohorts, before, self._people, registration, is_busy)

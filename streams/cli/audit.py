@@ -16,7 +16,12 @@ from streams.cli.terminal import Bar, bar
 @click.option(
     "--events", multiple=True, type=click.Path(path_type=Path), help="Events that led to OUT; several in their order."
 )
-@click.option("--external", multiple=True, type=click.Path(path_type=Path), help="External publications (not yet).")
+@click.option(
+    "--external",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="External events in lines: what others had published before the first release, beside what EVENTS says.",
+)
 @click.option("--seed", help="Secret that pseudonyms are made with [default: SHOAL_KEY, else a new one every time].")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(
@@ -43,10 +48,10 @@ def command(
     if (audit is None) != (not events):
         raise click.UsageError("--audit and --events go together")
     rules = load_policy(policy)
-    if external:
-        raise click.UsageError("this version's audit does not cover external publications yet")
+    if external and audit is None:
+        raise click.UsageError("--external goes with --audit and --events: it takes who is where to run the attack")
     with bar("auditing") as shown:
-        report = run(rules, out, audit, events, _key(seed), _Shown(shown))
+        report = run(rules, out, audit, events, _key(seed), _Shown(shown), external)
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:

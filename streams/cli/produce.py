@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("policy", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True), required=False)
 @click.option("--csv", "is_csv", is_flag=True, help="FILE is CSV with a header [default: if it ends in .csv].")
 @click.option(
     "--map", "mapping", type=click.Path(path_type=Path), help="YAML file that names the columns of a CSV file."
@@ -40,15 +40,26 @@ if TYPE_CHECKING:
 @click.option(
     "--register", is_flag=True, help="FILE is a list of who exists: a row without an op registers, and has no value."
 )
+@click.option(
+    "--external",
+    type=click.Path(path_type=Path),
+    help="Instead of FILE: a folder of releases or a CSV of generalized rows that somebody else has published.",
+)
+@click.option("--publisher", metavar="NAME", help="Who that is.")
 @click.option("--format", "wire", type=click.Choice(["msgpack", "json"]), default="msgpack", show_default=True)
 @click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
 @click.option("--wait-s", default=600.0, show_default=True, help="How long to wait for one.")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
-def command(policy: Path, file: str, wire: str, wait: bool, wait_s: float, kafka: str | None, **options: Any) -> int:
+def command(
+    policy: Path, file: str | None, wire: str, wait: bool, wait_s: float, kafka: str | None, **options: Any
+) -> int:
     """Send a file of events to the events topic.
 
     FILE has one JSON object per line, or is CSV with a header; `-` reads standard input. Lines that are no events at
     all are not sent, and are reported. {"op": "release"} asks for a release of everything before it.
+
+    With --external and --publisher, what somebody else has published goes to the external topic: every release from
+    then on is safe to put beside it.
     """
     from streams.policyfile import load_policy
     from streams.produce import JSON, MSGPACK, produce
@@ -57,6 +68,8 @@ def command(policy: Path, file: str, wire: str, wait: bool, wait_s: float, kafka
     quiet_clients()
     rules = load_policy(policy)
     settings = load_settings(kafka=kafka)
+    if (options["external"] is None) != (options["publisher"] is None) or (file is None) == (not options["external"]):
+        raise click.UsageError("give either FILE, or --external and --publisher")
     with _lines(rules, file, options) as lines, bar("sending") as shown:
         sent = asyncio.run(
             produce(
@@ -77,12 +90,18 @@ def command(policy: Path, file: str, wire: str, wait: bool, wait_s: float, kafka
 
 
 @contextmanager
-def _lines(policy: "Policy", file: str, options: dict[str, Any]) -> "Iterator[Iterable[Line]]":
+def _lines(policy: "Policy", file: str | None, options: dict[str, Any]) -> "Iterator[Iterable[Line]]":
     from streams.lines import open_lines
     from streams.mapping import CsvReader, load_columns
+    from streams.othertables import read_other_tables
     from streams.produce import read_json_lines
 
     given = _columns(options)
+    if file is None:
+        if given or options["mapping"] or options["is_csv"]:
+            raise click.UsageError("columns of an external CSV file are named as in the policy")
+        yield list(read_other_tables(policy, options["external"], options["publisher"]))
+        return
     if options["is_csv"] or file.lower().endswith(".csv"):
         reader = CsvReader(policy, load_columns(options["mapping"], given))
         with _text(file) as text:

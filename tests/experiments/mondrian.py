@@ -36,7 +36,7 @@ def anonymize(points: Points, people: Rows, k: int) -> Classes:
     width = np.maximum(1, points[people].max(axis=0) - points[people].min(axis=0))
     boxes = np.zeros((len(points), 2 * points.shape[1]), dtype=np.int64)
     total = 0
-    for rows in _cut(points, people, k, width):
+    for rows in cut(points, people, k, width):
         boxes[rows, 0::2] = points[rows].min(axis=0)
         boxes[rows, 1::2] = points[rows].max(axis=0)
         total += len(rows) ** 2
@@ -72,18 +72,19 @@ def unsafe_share(views: list[View], k: int) -> float:
     return float((counts[which.ravel()] < k).mean())
 
 
-def _cut(points: Points, people: Rows, k: int, width: Rows) -> Iterator[Rows]:
+def cut(points: Points, people: Rows, k: int, width: Rows) -> Iterator[Rows]:
+    """The classes of these people, each with at least k of them; `width` is the spread of each attribute over all."""
     waiting = [people]
     while waiting:
         rows = waiting.pop()
-        is_left = _best_cut(points[rows], k, width) if len(rows) >= 2 * k else None
+        is_left = _bestcut(points[rows], k, width) if len(rows) >= 2 * k else None
         if is_left is None:
             yield rows
         else:
             waiting += [rows[is_left], rows[~is_left]]
 
 
-def _best_cut(points: Points, k: int, width: Rows) -> NDArray[np.bool_] | None:
+def _bestcut(points: Points, k: int, width: Rows) -> NDArray[np.bool_] | None:
     spread = (points.max(axis=0) - points.min(axis=0)) / width
     for attribute in np.argsort(-spread, kind="stable").tolist():
         if spread[attribute] <= 0:

@@ -109,7 +109,7 @@ def column(releases: Iterable[Figures], name: str) -> Numbers:
 def engine_digest() -> str:
     """Which engine is being run: a digest of core's sources, the auditor aside, which changes no release."""
     digest = hashlib.sha256()
-    for path in (*sorted(CORE.glob("*.py")), *sorted(CORE.glob("cohort/*.py"))):
+    for path in [*sorted(CORE.glob("*.py")), *sorted(CORE.glob("cohort/*.py")), *sorted(CORE.glob("overlap/*.py"))]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 

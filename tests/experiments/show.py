@@ -262,6 +262,54 @@ def show_permanent(figures: Figures) -> Shown:
     return Shown({"permanent.png": Plot(panels)}, _table(rows, columns))
 
 
+def show_baig(figures: Figures) -> Shown:
+    panels = []
+    kinds = {"even": "each value once", "plain": "as they are"}
+    for title, key, y in (
+        ("Left with one value, without looking", "exposed_without", "of the overlapping"),
+        ("Left with one value, beside them", "exposed_with", "of the overlapping"),
+        ("Counterfeits", "counterfeits_with", "of the values"),
+        ("Suppressed", "suppressed_with", "of the values"),
+        ("Query error, median", "error_with", "relative"),
+    ):
+        for x, name in (("by_u", "u"), ("by_alpha", "alpha")):
+            lines = [Line(label, *_points(figures[kind][x], name, key)) for kind, label in kinds.items()]
+            panels.append(Panel(title, name, y, lines, is_percent=True))
+    columns = {
+        "others": ("others", ""),
+        "u": ("u", ","),
+        "alpha": ("alpha", ""),
+        "rows": ("rows", ","),
+        "overlapping": ("overlapping", ","),
+        "one value left: without": ("exposed_without", "%"),
+        "with": ("exposed_with", "%"),
+        "fewer than alpha: without": ("few_without", "%"),
+        "with ": ("few_with", "%"),
+        "counterfeits": ("counterfeits_with", "%"),
+        "suppressed": ("suppressed_with", "%"),
+        "query error: without": ("error_without", "%"),
+        "with  ": ("error_with", "%"),
+        "seconds: without": ("seconds_without", ".2f"),
+        "with   ": ("seconds_with", ".2f"),
+    }
+    rows = [
+        {"others": f"{label}, {groups}" if kind == "even" else label, **found}
+        for kind, label in kinds.items()
+        for by, groups in (("by_u", "groups of 4"), ("by_alpha", "groups of 10"))
+        for found in figures[kind][by]
+    ]
+    speed = {
+        "others": ("others", ""),
+        "rows": ("rows", ","),
+        "groups of others": ("groups", ","),
+        "seconds without": ("without_s", ".2f"),
+        "with": ("with_s", ".2f"),
+        "times": ("times", ".2f"),
+    }
+    times = [{"others": label, **figures[kind]["many"]} for kind, label in kinds.items()]
+    return Shown({"baig.png": Plot(panels)}, f"{_table(rows, columns)}\n\n{_table(times, speed)}")
+
+
 SHOW: dict[str, Callable[[Figures], Shown]] = {
     "adult": show_adult,
     "synthea": show_synthea,
@@ -269,6 +317,7 @@ SHOW: dict[str, Callable[[Figures], Shown]] = {
     "zipf": show_zipf,
     "long": show_long,
     "permanent": show_permanent,
+    "baig": show_baig,
 }
 
 

@@ -46,7 +46,7 @@ async def test_topics_are_made_once_and_found_afterwards(kafka: str, table: str)
 
 async def test_a_release_is_its_records_and_then_its_manifest(kafka: str, topics: Topics, publisher: Publisher) -> None:
     assert await publisher.last() is None
-    headers = manifest_headers([3, 0], 7, "2026-01-01T00:00:00Z")
+    headers = manifest_headers([3, 0], 7, "2026-01-01T00:00:00Z", [5, 2])
     await publisher.publish(1, [b"a", b"b"], release(1), headers)
     await publisher.publish(2, [], release(2), manifest_headers([3, 1], 8, None))
     async with open_reader([kafka]) as consumer:
@@ -54,7 +54,7 @@ async def test_a_release_is_its_records_and_then_its_manifest(kafka: str, topics
     assert [record.value for record in found] == [b"a", b"b", release(1), release(2)]
     assert {record.key for record in found} == {f"{topics.table}/1".encode(), f"{topics.table}/2".encode()}
     assert dict(found[2].headers) == {
-        "kind": b"manifest", "offsets": b"[3,0]", "trigger": b"7", "at": b"2026-01-01T00:00:00Z",
+        "kind": b"manifest", "offsets": b"[3,0]", "external": b"[5,2]", "trigger": b"7", "at": b"2026-01-01T00:00:00Z",
     }  # fmt: skip
     last = await publisher.last()
     assert last is not None

@@ -12,7 +12,6 @@ import pytest
 import redis
 
 from deploy.local.ports import free_port
-from tests.services import kafka_answers
 from tests.table import Table, await_that, insert
 
 
@@ -332,8 +331,6 @@ def test_a_table_begun_otherwise_is_refused_with_code_2(make: Any, kafka: str, r
     table.policy_path.write_text(policy + "\n")
     is_refused("another policy")
     table.policy_path.write_text(policy)
-    make_external(kafka, table)
-    is_refused("publications of others")
     with redis.Redis.from_url(redis_url) as client:
         client.hset(f"{{shoal:{table.name}}}:meta", "format", "99")
     is_refused("format 99")
@@ -389,16 +386,6 @@ def test_nothing_of_a_person_appears_in_a_log_or_a_header(make: Any) -> None:
         assert b"canary" not in b"".join(ours.values())
     for release in table.releases():
         assert b"canary" not in release.manifest + b"".join(release.records) + b"".join(release.headers.values())
-
-
-def make_external(kafka: str, table: Table) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    admin = AdminClient({"bootstrap.servers": kafka})
-    admin.create_topics([NewTopic(table.topics.external, 1, 1)])[table.topics.external].result(20)
-    assert kafka_answers(kafka, 5)
-    table._send(table.topics.external, b"{}", None, 0)
-    table.flush()
 
 
 def ask(port: int, page: str) -> tuple[int, Any]:

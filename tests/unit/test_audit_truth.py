@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.audit import Asked, NotCoveredError, Truth
+from core.audit import Asked, Truth
 from core.audit.truth import Guard
 from core.policy import Policy, build_policy
 
@@ -225,9 +225,11 @@ def test_a_guard_is_kept_changed_and_taken_back() -> None:
     assert truth.guarded_since == {"p": 5}
 
 
-def test_an_external_event_stops_the_audit() -> None:
-    with pytest.raises(NotCoveredError, match="external publications"):
-        Truth(policy()).take(b'{"op": "external", "publisher": "h", "groups": []}')
+@pytest.mark.parametrize("groups", ["[]", '[{"region": {"age": {"min": 5, "max": 4}}, "sensitive": {}}]'])
+def test_a_wrong_external_event_has_no_effect(groups: str) -> None:
+    truth = Truth(policy())
+    truth.take(f'{{"op": "external", "publisher": "h", "groups": {groups}}}'.encode())
+    assert (truth.others, truth.rejected, truth.accepted) == ([], [1], 0)
 
 
 def permanent_policy() -> Policy:

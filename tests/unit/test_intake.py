@@ -364,7 +364,7 @@ def test_no_guard_is_no_guard() -> None:
         ({**INSERT, "op": "secret"}, Reject(Reason.UNKNOWN_OP, None, "op")),
         ({**INSERT, "op": "INSERT"}, Reject(Reason.UNKNOWN_OP, None, "op")),
         ({"op": "release"}, Reject(Reason.WRONG_TOPIC, "release", "op")),
-        ({"op": "external", "publisher": "h"}, Reject(Reason.UNSUPPORTED, "external", "op")),
+        ({"op": "external", "publisher": "h"}, Reject(Reason.WRONG_TOPIC, "external", "op")),
     ],
 )
 def test_what_is_no_event_about_a_person_is_rejected(event: object, expected: Reject) -> None:

@@ -267,7 +267,6 @@ NAN, INF = math.nan, math.inf
         ("privacy.participation", -1, "privacy.participation: must be a whole number from 0 up, or all"),
         ("privacy.participation", "some", "privacy.participation: must be a whole number from 0 up, or all"),
         ("privacy.participation", True, "privacy.participation: must be a whole number from 0 up, or all"),
-        ("privacy.sampling", 0.5, "privacy.sampling: sampling below 1 is not supported"),
         ("privacy.sampling", 0, "privacy.sampling: must be more than 0"),
         ("privacy.sampling", 1.5, "privacy.sampling: must be at most 1"),
         ("privacy.overlap", 0, "privacy.overlap: must be at least 1"),
@@ -353,7 +352,7 @@ def test_every_mistake_is_reported_at_once() -> None:
         ("sensitive.open", ["nope", "flu", "flu"]),
         ("privacy.k", 0),
         ("privacy.strategy", {"name": "adaptive", "alpha": 2}),
-        ("privacy.sampling", 0.1),
+        ("privacy.sampling", 1.1),
         ("release.at", "x"),
         ("release.timezone", "x"),
     )

@@ -1,0 +1,151 @@
+"""What the people of a pool stand beside: their overlaps with other publishers' groups, and what those ask for.
+
+A person overlaps a group e of somebody else's if their quasi-identifiers lie in one of e's regions and one of their
+values is among e's (Baig, Definition 2). Then their own group G must have, with e, at least alpha values in common,
+theirs among them, for which w(s, G) + w(s, e) is the same (Baig, Definition 4; DESIGN, G5). w is that of G2: a value
+shown as a node v above it counts 1/leaves(v), "*" counts nothing. So what e's regions are no longer matters once the
+overlap is found: all that counts is e's *histogram*, and equal ones are kept once.
+
+Layout. A weight is one integer: its whole part, and above it the number of its fraction, 0 for none. Whole numbers can
+be added to it as they are, and sums are equal if and only if the weights are.
+"""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.hierarchy import Hierarchy
+from core.overlap.external import Externals
+from core.overlap.index import RegionIndex, distinct
+from core.policy import Policy
+from core.pool import Pool
+from core.tree import Column, Rows
+
+_WHOLE = 1 << 40  # more than any count
+
+Shown = tuple[tuple[int, int], ...]
+Bits = NDArray[np.uint64]  # sets of leaves, one row each
+
+
+class Neighbours:
+    """What other publishers have released, all of it or some numbers, ready to be looked up in."""
+
+    def __init__(self, policy: Policy, externals: Externals, numbers: Iterable[int] | None = None) -> None:
+        records = externals.records()
+        groups = [records[number] for number in (records if numbers is None else numbers)]
+        self._policy = policy
+        self._index = RegionIndex(policy.attributes, groups)
+        known: dict[Shown, int] = {}
+        self._histogram_of = np.array([known.setdefault(group.shown, len(known)) for group in groups], dtype=np.int64)
+        fractions: dict[Fraction, int] = {Fraction(0): 0}
+        hierarchy = policy.sensitive.hierarchy
+        self.shown = list(known)
+        self.histograms = [_weigh(shown, hierarchy, fractions) for shown in known]
+        entries = [
+            (at, leaf, weight) for at, found in enumerate(self.histograms) for leaf, weight in sorted(found.items())
+        ]
+        table = np.array(entries, dtype=np.int64).reshape(len(entries), 3)
+        self.entry_histogram, self.entry_leaf = table[:, 0], table[:, 1]
+        self._keys = table[:, 0] * len(hierarchy.leaves) + table[:, 1]
+        self.entry_level = _levels(table, len(hierarchy.leaves))
+
+    def find(self, columns: Sequence[Column], rows: Rows, owner: Rows, leaf: Rows) -> tuple[Rows, Rows]:
+        """The overlaps of `rows`, of which `owner[j]` (ascending) has value `leaf[j]`: position and entry, sorted."""
+        where, groups = self._index.find(columns, rows)
+        count = max(1, len(self.histograms))
+        pairs = distinct(where * count + self._histogram_of[groups])
+        where, histogram = pairs // count, pairs % count
+        starts = np.searchsorted(owner, np.arange(len(rows) + 1))
+        sizes = (starts[1:] - starts[:-1])[where]
+        at = np.arange(int(sizes.sum())) + np.repeat(starts[where] - (np.cumsum(sizes) - sizes), sizes)
+        position = np.repeat(where, sizes)
+        keys = np.repeat(histogram, sizes) * len(self._policy.sensitive.hierarchy.leaves) + leaf[at]
+        entry = np.minimum(np.searchsorted(self._keys, keys), max(0, len(self._keys) - 1))
+        shows = self._keys[entry] == keys if len(self._keys) else keys < 0
+        return position[shows], entry[shows]
+
+
+def _levels(entries: Rows, leaves: int) -> Bits:
+    """For each entry (histogram, leaf, weight) the leaves of that histogram with the same weight, as a set of bits."""
+    bits = bits_of(entries[:, 1], leaves)
+    order = np.lexsort((entries[:, 2], entries[:, 0]))
+    histogram, weight = entries[order, 0], entries[order, 2]
+    is_first = np.r_[True, (histogram[1:] != histogram[:-1]) | (weight[1:] != weight[:-1])][: len(order)]
+    starts = np.flatnonzero(is_first)
+    found = np.zeros_like(bits)
+    if len(starts):
+        found[order] = np.bitwise_or.reduceat(bits[order], starts)[np.cumsum(is_first) - 1]
+    return found
+
+
+def bits_of(leaves: Rows, count: int) -> Bits:
+    """Each leaf as a set with one member, 64 to a word."""
+    found = np.zeros((len(leaves), (count + 63) // 64), dtype=np.uint64)
+    found[np.arange(len(leaves)), leaves // 64] = np.uint64(1) << (leaves % 64).astype(np.uint64)
+    return found
+
+
+def neighbours_of(policy: Policy, externals: Externals) -> Neighbours:
+    """Everything other publishers have released; made once and kept until there is more."""
+    kept = externals.prepared
+    if not isinstance(kept, Neighbours):
+        kept = externals.prepared = Neighbours(policy, externals)
+    return kept
+
+
+def weights(shown: Iterable[tuple[int, int]], hierarchy: Hierarchy) -> dict[int, Fraction]:
+    """w(s, G) of every leaf s a group may show: 1 for the leaf itself, 1/leaves(v) for each v above it, 0 for "*"."""
+    found: dict[int, Fraction] = {}
+    for node, count in shown:
+        run = range(hierarchy.first[node], hierarchy.last[node]) if node else range(0)
+        for leaf in run:
+            found[leaf] = found.get(leaf, Fraction(0)) + Fraction(count, len(run))
+    return found
+
+
+def _weigh(shown: Shown, hierarchy: Hierarchy, fractions: dict[Fraction, int]) -> dict[int, int]:
+    """w(s, e) of every leaf e may show, as integers that can be compared."""
+    first, last = hierarchy.first, hierarchy.last
+    if all(last[node] - first[node] == 1 for node, _ in shown):
+        return {first[node]: count for node, count in shown}
+    found = {}
+    for leaf, weight in weights(shown, hierarchy).items():
+        whole = int(weight)
+        number = fractions.setdefault(Fraction(weight) - whole, len(fractions))
+        found[leaf] = whole + _WHOLE * number
+    return found
+
+
+class Beside:
+    """The overlaps of one pool. `unit[j]` overlaps a histogram at `entry[j]`, which shows one of its values."""
+
+    def __init__(self, pool: Pool, columns: Sequence[Column], neighbours: Neighbours, alpha: int) -> None:
+        self.alpha, self.histograms = alpha, neighbours.histograms
+        self.unit, entry = neighbours.find(columns, pool.rows, pool.owner, pool.leaf)
+        self.level: Bits = neighbours.entry_level[entry]
+        self._needs = np.stack([neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]], axis=1)
+        self._starts = np.searchsorted(self.unit, np.arange(len(pool) + 1))
+        self.overlaps = np.diff(self._starts) > 0
+
+    def needs(self, unit: int) -> list[tuple[int, int]]:
+        """(leaf, histogram) of each overlap of a unit."""
+        found: list[tuple[int, int]] = self._needs[self._starts[unit] : self._starts[unit + 1]].tolist()
+        return found
+
+    def is_balanced(self, leaf: int, histogram: int, shown: dict[int, int]) -> bool:
+        """Whether a group that shows `shown` (leaf -> count > 0) balances a row of this value beside e."""
+        if leaf not in shown:
+            return False
+        entries = self.histograms[histogram]
+        total = shown[leaf] + entries[leaf]
+        equal = 0
+        for value, count in shown.items():
+            if value in entries and count + entries[value] == total:
+                equal += 1
+        return equal >= self.alpha
+
+    def is_content(self, unit: int, shown: dict[int, int]) -> bool:
+        """Whether every overlap of a unit is balanced by a group that shows this."""
+        return all(self.is_balanced(leaf, histogram, shown) for leaf, histogram in self.needs(unit))

@@ -1,0 +1,108 @@
+"""The external topic: what other publishers have released, taken by the planner itself.
+
+It is small and rare beside the events, and all of it concerns everybody. So it does not go through ingest: the freeze
+of a release fixes where each of its partitions ends (`given:external:p` of the barrier), the planner reads from where
+the last release stopped up to there, and where it stopped is staged and sealed with the release, like all that it
+changes. What is rejected is marked in the same way, and becomes a dead letter once.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from aiokafka import TopicPartition
+
+from core.event import Reject
+from core.overlap.external import ExternalGroup, parse_external
+from core.policy import Policy
+from streams.codec import content_type, decode_event
+from streams.deadletter import DeadLetterBox
+from streams.reader import open_reader, read_ends, read_to_end
+from streams.records import Mark
+from streams.store import TRIGGERS, Store
+from streams.topics import Topics, partition_counts
+
+_LABEL = "external:"
+
+
+class ExternalRead(NamedTuple):
+    """What a window brought: groups, where each partition ended, and by partition the marks of what was rejected."""
+
+    groups: tuple[ExternalGroup, ...]
+    ends: tuple[int, ...]
+    marks: Mapping[int, list[Mark]]
+
+
+NOTHING_READ = ExternalRead((), (), {})
+
+
+def external_label(partition: int) -> str:
+    """The name under which a partition's rejects are kept."""
+    return f"{_LABEL}{partition}"
+
+
+def source_of(label: str, topics: Topics) -> TopicPartition:
+    """The partition whose rejects are kept under a label: of the events, the external or the triggers topic."""
+    if label == TRIGGERS:
+        return TopicPartition(topics.triggers, 0)
+    if label.startswith(_LABEL):
+        return TopicPartition(topics.external, int(label.removeprefix(_LABEL)))
+    return TopicPartition(topics.events, int(label))
+
+
+def reached(ends: Sequence[int]) -> list[bytes]:
+    """Where the external topic has been taken up to, as fields and values of the key `external`."""
+    return [part for number, end in enumerate(ends) for part in (str(number).encode(), str(end).encode())]
+
+
+async def read_reached(store: Store) -> tuple[int, ...]:
+    """The same as it is stored; nothing for a table that has taken none yet."""
+    found: Mapping[bytes, bytes] = await store.redis.hgetall(store.key("external"))
+    return tuple(int(found[str(number).encode()]) for number in range(len(found)))
+
+
+async def external_ends(servers: list[str], topics: Topics) -> dict[str, int]:
+    """Where the external topic ends now, by label."""
+    count = (await partition_counts(servers)).get(topics.external, 0)
+    ends = await read_ends(servers, topics.external, count) if count else {}
+    return {external_label(number): end for number, end in ends.items()}
+
+
+async def read_external(
+    servers: list[str], topics: Topics, policy: Policy, begin: Sequence[int], ends: Sequence[int]
+) -> ExternalRead:
+    """Read every partition from where it was taken up to to where it ends. A partition may be new since.
+
+    Raises KafkaError, and GuaranteeError if something that was not taken yet is gone.
+    """
+    groups: list[ExternalGroup] = []
+    marks: dict[int, list[Mark]] = {}
+    starts = [*begin, *([0] * (len(ends) - len(begin)))]
+    if list(starts) == list(ends):
+        return ExternalRead((), tuple(ends), {})
+    async with open_reader(servers) as consumer:
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            if start == end:
+                continue
+            async for records in read_to_end(consumer, TopicPartition(topics.external, number), start, end):
+                for record in (record for record in records if record.offset < end):
+                    event = decode_event(record.value, content_type(record.headers))
+                    read = event if isinstance(event, Reject) else parse_external(event, policy)
+                    if isinstance(read, Reject):
+                        mark = Mark(record.offset, str(read.reason), read.field, read.op)
+                        marks.setdefault(number, []).append(mark)
+                    else:
+                        groups += read.groups
+    return ExternalRead(tuple(groups), tuple(ends), marks)
+
+
+async def external_letters(servers: list[str], store: Store, topics: Topics) -> None:
+    """Send the dead letters of the external topic that are marked. Raises KafkaError, RedisError, FencedError."""
+    for number in range(len(await read_reached(store))):
+        label = external_label(number)
+        if not await store.redis.exists(store.key(f"rejects:{label}")):
+            continue
+        box = DeadLetterBox(servers, store, source_of(label, topics), label, await store.claim(label))
+        try:
+            await box.empty({})
+        finally:
+            await box.close()

@@ -1,0 +1,165 @@
+"""Other publishers' tables from files: as they are printed, as Shoal's own releases, through replay, and audited."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.overlap.external import External, ExternalGroup, parse_external
+from streams.cli import main
+from streams.errors import InputError
+from streams.othertables import read_other_tables
+from tests.golden.test_baig import HOSPITAL_1, HOSPITAL_2, hospital_policy
+
+TABLE_1B = """group,age,sex,disease
+1,15-25,male,B
+1,15-25,male,B
+1,15-25,male,C
+2,40-50,*,G
+2,40-50,*,H
+2,40-50,*,H
+"""
+TABLE_2B = """age, sex, disease
+15-30, male, M
+15-30, male, Q
+15-30, male, M
+35-45, female, R
+35-45, female, S
+35 - 45, female, T
+"""
+POLICY = """table: hospital-3
+attributes:
+  age: {type: int, min: 0, max: 100}
+  sex: {type: category, values: [female, male]}
+sensitive: {name: disease, values: [B, C, G, H, L, M, Q, R, S, T, W]}
+privacy: {k: 4, l: 2, overlap: 3, strategy: {name: adaptive, releases: 2}}
+"""
+
+
+def groups_in(path: Path) -> Any:
+    policy = hospital_policy()
+    found: list[ExternalGroup] = []
+    for line in read_other_tables(policy, path, "hospital"):
+        read = parse_external(line.event, policy)
+        assert isinstance(read, External)
+        found += read.groups
+    return found
+
+
+@pytest.mark.parametrize(("text", "expected"), [(TABLE_1B, HOSPITAL_1), (TABLE_2B, HOSPITAL_2)])
+def test_tables_as_printed_are_the_groups_they_show(tmp_path: Path, text: str, expected: Any) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    read = parse_external({"op": "external", "publisher": "hospital", "groups": expected}, hospital_policy())
+    assert isinstance(read, External)
+    assert sorted(groups_in(path)) == sorted(read.groups)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("age,disease\ncanary,B\n", "line 2, has no range in column age"),
+        ("age,disease\n15-25,canary\n", "line 2, does not fit the policy: groups.sensitive is unknown-node"),
+        ("age,disease\n15-225,B\n", "line 2, does not fit the policy: groups.region.age is out-of-domain"),
+        ("age,canary\n15-25,B\n", "must have a column disease"),
+        ("age,disease,canary\n15-25,B,1\n", "must have a column disease"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_by_its_line_and_nothing_of_it_is_said(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said) as error:
+        groups_in(path)
+    assert "canary" not in str(error.value)
+
+
+def people(count: int, seed: int) -> list[dict[str, Any]]:
+    rng = random.Random(seed)
+    return [
+        {
+            "op": "insert",
+            "id": f"p{number}",
+            "qid": {"age": rng.randint(0, 100), "sex": rng.choice(["female", "male"])},
+            "sensitive": rng.choice("BCGHLMQRSTW"),
+        }
+        for number in range(count)
+    ]
+
+
+def replayed(tmp_path: Path, name: str, events: list[Any]) -> list[str]:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    paths = {part: str(tmp_path / f"{name}{part}") for part in (".jsonl", "-out", "-audit", "-state")}
+    policy = str(tmp_path / "policy.yaml")
+    assert (
+        main(["replay", policy, paths[".jsonl"], "--out", paths["-out"], "--audit", paths["-audit"], "--seed", name])
+        == 0
+    )
+    return [policy, paths["-out"], "--audit", paths["-audit"], "--events", paths[".jsonl"], "--json"]
+
+
+def test_a_release_beside_another_deployments_releases_keeps_every_promise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = people(150, seed=1)
+    replayed(tmp_path, "theirs", [*theirs, {"op": "release"}, {"op": "delete", "id": "p3"}, {"op": "release"}])
+    publication = [line.event for line in read_other_tables(hospital_policy(), tmp_path / "theirs-out", "theirs")]
+    assert publication
+    mine = [{**one, "id": f"m{place}"} for place, one in enumerate(theirs[:60])] + people(90, seed=2)
+    events = [
+        *mine,
+        {"op": "release"},
+        *publication,
+        {"op": "release"},
+        {"op": "delete", "id": "p5"},
+        {"op": "release"},
+    ]
+    arguments = replayed(tmp_path, "mine", events)
+    capsys.readouterr()
+    assert main(["audit", *arguments]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["promises"]["G5"] == {"verdict": "kept", "broken": []}
+    found = report["private"]["attacks"]["composition"]
+    assert found["here"]["exposed"] == found["here"]["few"] == 0
+    assert found["naive"]["exposed"] > 0
+    assert found["here"]["overlapping"] > 50
+
+
+def test_a_series_that_never_looked_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = replayed(tmp_path, "mine", [*people(150, seed=2), {"op": "release"}])
+    groups = [
+        {"region": {"age": {"min": low, "max": low + 9}}, "sensitive": {"B": 1, "C": 1, "G": 1, "H": 1, "L": 2}}
+        for low in range(0, 100, 10)
+    ]
+    path = tmp_path / "others.jsonl"
+    path.write_text(json.dumps({"op": "external", "publisher": "theirs", "groups": groups}) + "\n")
+    capsys.readouterr()
+    assert main(["audit", *arguments, "--external", str(path)]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["promises"]["G5"]["verdict"] == "broken"
+    assert report["private"]["attacks"]["composition"]["here"]["few"] > 0
+
+
+def test_a_state_brings_other_publishers_tables_back(tmp_path: Path) -> None:
+    groups = [{"region": {}, "sensitive": dict.fromkeys("BCGHLM", 1)}]
+    first = [*people(80, seed=3), {"op": "external", "publisher": "theirs", "groups": groups}, {"op": "release"}]
+    later = [{**one, "id": f"later-{place}"} for place, one in enumerate(people(40, seed=4))] + [{"op": "release"}]
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    files = []
+    for name, events in (("all", [*first, *later]), ("first", first), ("later", later)):
+        files.append(tmp_path / f"{name}.jsonl")
+        files[-1].write_text("".join(json.dumps(event) + "\n" for event in events))
+    common = ["--seed", "secret"]
+    policy = str(tmp_path / "policy.yaml")
+    assert main(["replay", policy, str(files[0]), "--out", str(whole), *common]) == 0
+    for file in files[1:]:
+        state = ["--state", str(tmp_path / "state")]
+        assert main(["replay", policy, str(file), "--out", str(parts), *common, *state]) == 0
+    for release in ("release-0001", "release-0002"):
+        for name in ("groups.jsonl", "manifest.json"):
+            assert (whole / release / name).read_bytes() == (parts / release / name).read_bytes()
