@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ class Means(NamedTuple):
 
 
 class _Paid(NamedTuple):
-    """The protected leaves one person has paid for, what is left of each, and the ratio the strategy asks for it."""
+    """The protected leaves people have paid for, what is left of each, and the ratio the strategy asks for it."""
 
     leaf: Rows
     survival: Floats
@@ -99,9 +100,9 @@ class Claims:
         self._bound = 1 / Fraction(policy.l)
         self._floor = 1 - 1 / policy.l
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
+        self._unspent, self._least = np.ones(len(self._is_open)), np.full(len(self._is_open), self.target_base)
         self._accounts = paid
-        self._bounds: list[int] = np.searchsorted(paid.person, np.arange(len(pool) + 1)).tolist()
-        self._paid: dict[int, _Paid] = {}
+        self._bounds = np.searchsorted(paid.person, np.arange(len(pool) + 1))
         self._guarded: dict[int, Account] = {}
         self._claims: dict[tuple[int, bool], Claim] = {}
 
@@ -141,20 +142,18 @@ class Claims:
 
     def means(self, units: Iterable[int]) -> Means:
         """What these people can afford together."""
-        leaves, guarded, has_unguarded = len(self._is_open), [], False
-        lowest, largest = np.ones(leaves), np.full(leaves, self.target_base)
+        guards, unguarded, guarded = self._pool.guards, [], []
         for unit in units:
-            guard = self._pool.guards[unit]
-            if guard is not None:
-                if guard.node != EMPTY:
-                    guarded.append(unit)
-                continue
-            has_unguarded = True
-            if self._has_paid(unit):
-                leaf, survival, ratio = self._paid_by(unit)
-                lowest[leaf] = np.minimum(lowest[leaf], survival)
-                largest[leaf] = np.maximum(largest[leaf], ratio)
-        return Means(lowest, largest, has_unguarded, guarded)
+            guard = guards[unit]
+            if guard is None:
+                unguarded.append(unit)
+            elif guard.node != EMPTY:
+                guarded.append(unit)
+        lowest, largest = self._unspent.copy(), self._least.copy()
+        leaf, survival, ratio = self._paid_by(unguarded)
+        np.minimum.at(lowest, leaf, survival)
+        np.maximum.at(largest, leaf, ratio)
+        return Means(lowest, largest, bool(unguarded), guarded)
 
     def wrong(self, members: list[int], raised: Raised, is_planned: bool = False) -> int | None:
         """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact.
@@ -183,26 +182,34 @@ class Claims:
         nobody pays more for somebody else's joining than planned, and so is the newcomer if `is_planned`. An offending
         leaf that the newcomer made worse comes first.
         """
-        leaves = np.flatnonzero(after.weights)
+        leaves = after.weights.nonzero()[0]
+        if not (means.guarded or own.guarded):  # then nobody minds what is open
+            leaves = leaves[~self._is_open[leaves]]
+            if not leaves.size:
+                return None
         now, had = after.weights[leaves] * before.people, before.weights[leaves] * after.people
         is_worse = now > had * (1 + ROUNDING)
         worse, alike = leaves[is_worse], leaves[~is_worse & (now > had * (1 - ROUNDING))]
-        leaf = self._breaks_any([newcomer], own, worse, after, is_planned)
+        offending = self._breaks_any([newcomer], own, leaves, after, is_planned)
+        leaf = None if offending is None else self._breaks_any([newcomer], own, worse, after, is_planned)
         if leaf is None:
             leaf = self._breaks_any(members, means, worse, after, is_planned=True)
         if leaf is None:
-            leaf = self._breaks_any([newcomer], own, leaves, after, is_planned)
+            leaf = offending
         if leaf is None:  # what floats cannot tell from worse
             leaf = self._breaks_any(members, means, alike, after, is_planned=False)
         return leaf
 
-    def largest_breach(self, members: list[int], raised: Raised) -> float:
-        """The largest breach(o, s) of the unguarded people of a group once it is charged."""
-        return self.breach_in(members, self.standing(members, raised))
-
     def breach_in(self, members: list[int], group: Standing) -> float:
-        """The same for a group that shows more than its people do."""
-        means = self.means(members)
+        """The largest breach in a group that shows more than its people do."""
+        return self.largest_breach(group, self.means(members))
+
+    def look(self, members: list[int], raised: Raised) -> tuple[Standing, Means]:
+        """How a group of these people stands, and what they can afford."""
+        return self.standing(members, raised), self.means(members)
+
+    def largest_breach(self, group: Standing, means: Means) -> float:
+        """The largest breach(o, s) of the unguarded people of a group once it is charged."""
         leaf = np.flatnonzero((group.weights > 0) & ~self._is_open)
         if not means.has_unguarded or not leaf.size:
             return 0.0
@@ -240,8 +247,8 @@ class Claims:
         """
         if not looked_at.size:
             return None
-        if means.has_unguarded:
-            leaf = looked_at[~self._is_open[looked_at]]
+        leaf = looked_at[~self._is_open[looked_at]]
+        if means.has_unguarded and leaf.size:
             weight, people = group.weights[leaf], group.people
             after = means.survival[leaf] * (1 - np.minimum(1.0, weight / people))
             is_wrong = after < self._floor * (1 - NEAR)
@@ -264,7 +271,7 @@ class Claims:
             return True  # for anybody; having paid before never makes it easier
         for unit in units:
             if self._pool.guards[unit] is None and self._has_paid(unit):
-                paid = self._paid_by(unit)
+                paid = self._paid_by([unit])
                 for survival in paid.survival[paid.leaf == leaf].tolist():
                     exposures = self._pool.exposures(unit)
                     if not self._ledger.can_afford(exposures, run, survival, weight, group.people, self._bound):
@@ -290,17 +297,24 @@ class Claims:
             is_over = not self._ledger.can_afford(exposures, run, account.survival, weight, group.people, bound)
         return int(inside[0]) if is_over else None
 
-    def _paid_by(self, unit: int) -> _Paid:
-        paid = self._paid.get(unit)
-        if paid is None:
-            mine, accounts = slice(self._bounds[unit], self._bounds[unit + 1]), self._accounts
-            survival, exposures = accounts.survival[mine], accounts.exposures[mine]
-            ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures)
-            paid = self._paid[unit] = _Paid(accounts.leaf[mine], survival, np.minimum(ratio, UNPAYABLE))
-        return paid
+    def _paid_by(self, units: list[int]) -> _Paid:
+        if len(units) == 1:
+            mine = slice(self._bounds[units[0]], self._bounds[units[0] + 1])
+            return _Paid(self._accounts.leaf[mine], self._accounts.survival[mine], self._ratio[mine])
+        begins = self._bounds[units]
+        sizes = self._bounds[[unit + 1 for unit in units]] - begins
+        at = (begins - (sizes.cumsum() - sizes)).repeat(sizes)
+        at += np.arange(len(at))
+        return _Paid(self._accounts.leaf[at], self._accounts.survival[at], self._ratio[at])
+
+    @cached_property
+    def _ratio(self) -> Floats:
+        """What the strategy asks for, of every account: for all at once it costs little more than for one."""
+        survival, exposures = self._accounts.survival, self._accounts.exposures
+        return np.minimum(required_ratios(self._policy.strategy, self._policy.l, survival, exposures), UNPAYABLE)
 
     def _has_paid(self, unit: int) -> bool:
-        return self._bounds[unit] < self._bounds[unit + 1]
+        return bool(self._bounds[unit] < self._bounds[unit + 1])
 
     def _guarded_account(self, unit: int) -> Account:
         """The account of a unit for all the leaves under its guard."""
@@ -329,7 +343,7 @@ class Claims:
         if guard is None:
             ratio: dict[int, float] = {}
             if self._has_paid(unit):
-                paid = self._paid_by(unit)
+                paid = self._paid_by([unit])
                 asked = hard_minima(policy.l, paid.survival) if is_hard else paid.ratio
                 is_more = asked > base
                 ratio = dict(zip(paid.leaf[is_more].tolist(), asked[is_more].tolist(), strict=True))

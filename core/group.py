@@ -29,7 +29,7 @@ from core.policy import Policy
 from core.pool import Pool
 from core.spread import ALONE, spread
 from core.strategy import required_ratio
-from core.tie import Bound, bind
+from core.tie import KEPT_IN_MIND, Bound, bind
 from core.tree import Rows
 
 LOOK_AHEAD = 128
@@ -37,7 +37,6 @@ LEAST_AHEAD = 8  # how far that shrinks where one unit after the other finds nob
 NEIGHBOURS = 12  # groups a stuck unit tries to join as it is
 LIFTING = 3  # groups it tries to join with values raised
 REACH = 96  # units to each side among which it looks for them
-KEPT_IN_MIND = 256  # groups whose standing is remembered: it is as long as the list of values
 
 
 @dataclass
@@ -110,6 +109,7 @@ class _Sweep:
         self._looks: dict[int, tuple[Standing, Means]] = {}
         self._raised, self._closed = bound.raised, bound.closed
         self._touched = bound.touched  # groups formed or joined here, or by ties
+        self._bound_breach = bound.breach  # the largest in those of them that nobody joined after a tie
 
     def run(self, spare: dict[int, int]) -> Formation:
         stuck = np.flatnonzero(self._group == ALONE).tolist()
@@ -232,6 +232,7 @@ class _Sweep:
         self._looks[best.group] = best.after, means.joined_by(own)
         self._group[unit] = best.group
         self._touched.add(best.group)
+        self._bound_breach.pop(best.group, None)
         return True
 
     def _join(self, unit: int, mine: Means, group: int, is_raising: bool) -> _Join | None:
@@ -280,7 +281,7 @@ class _Sweep:
             if len(self._looks) >= KEPT_IN_MIND:
                 self._looks.clear()
             members = self._members_of(group)
-            look = self._looks[group] = self._claims.standing(members, self._raised), self._claims.means(members)
+            look = self._looks[group] = self._claims.look(members, self._raised)
         return look
 
     def _offender(self, unit: int, wrong: int, own: Mapping[int, int]) -> int | None:
@@ -363,8 +364,10 @@ class _Sweep:
     def _largest_breach(self) -> float:
         dealt = np.ones(len(self._breach), dtype=bool)
         dealt[[group for group in self._touched if group < len(dealt)]] = False
-        swept = (self._claims.largest_breach(self._members_of(group), self._raised) for group in self._touched)
-        return min(max(float(self._breach[dealt].max(initial=0.0)), *swept, 0.0), 1 / self._policy.l)
+        looked_at = [self._members_of(group) for group in self._touched.difference(self._bound_breach)]
+        swept = [self._claims.largest_breach(*self._claims.look(members, self._raised)) for members in looked_at]
+        most = max(float(self._breach[dealt].max(initial=0.0)), *self._bound_breach.values(), *swept, 0.0)
+        return min(most, 1 / self._policy.l)
 
 
 def _times(ratio: float, weight: float) -> float:

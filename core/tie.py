@@ -12,17 +12,18 @@ So a tie always finds a group. The value of a whole clique is shown as it is, wh
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.claim import Claims
+from core.claim import Claims, Means, Standing
 from core.pool import Pool
 from core.spread import ALONE, Spread
 from core.tree import Rows
 
 REACH = 96  # units to each side in which a tie looks for a group, or for neighbours to form one with
 NEIGHBOURS = 12  # groups it tries to join
+KEPT_IN_MIND = 256  # groups whose standing is remembered: it is as long as the list of values
 COMPANY = 4  # times the strategy's ratio: how large a group it tries to seed
 
 
@@ -34,6 +35,7 @@ class Bound:
     raised: dict[int, dict[int, int]]
     touched: set[int]
     closed: set[int]  # groups that nobody else may join
+    breach: dict[int, float] = field(default_factory=dict)  # the largest in a group that a tie joined
 
 
 def bind(pool: Pool, claims: Claims, dealt: Spread) -> Bound:
@@ -51,6 +53,7 @@ class _Binding:
         order = np.argsort(self._group, kind="stable")
         self._order, self._bounds = order, np.searchsorted(self._group[order], np.arange(self._groups + 1))
         self._members: dict[int, list[int]] = {}
+        self._looks: dict[int, tuple[Standing, Means]] = {}  # of groups as dealt, which is all that ties join
         self._is_tied = np.zeros(len(pool), dtype=bool)
         self._is_tied[[unit for tie in pool.ties for unit in tie]] = True
         self._is_shunned = np.zeros(len(pool), dtype=bool)  # by the tie being put into a group
@@ -75,21 +78,23 @@ class _Binding:
     def _join(self, tie: list[int]) -> bool:
         """Step 2. Everyone is to be content after each newcomer, which is more than needed and quick to see."""
         starred = {unit: self._claims.target(unit).starred for unit in tie}
+        own = {unit: self._claims.means([unit]) for unit in tie}
         for group in self._near(tie[0]):
             members = self._members_of(group)
             if self._is_shunned[members].any():
                 continue
             everyone = list(members)
-            standing, means = self._claims.standing(everyone, self._bound.raised), self._claims.means(everyone)
+            standing, means = self._look_at(group)
             for unit in tie:
-                own, after = self._claims.means([unit]), self._claims.standing_with(standing, unit, starred)
-                if self._claims.wrong_with(everyone, means, unit, own, standing, after, is_planned=True) is not None:
+                mine, after = own[unit], self._claims.standing_with(standing, unit, starred)
+                if self._claims.wrong_with(everyone, means, unit, mine, standing, after, is_planned=True) is not None:
                     break
                 everyone.append(unit)
-                standing, means = after, means.joined_by(own)
+                standing, means = after, means.joined_by(mine)
             else:
                 self._put(tie, group)
                 members.extend(tie)
+                self._bound.breach[group] = self._claims.largest_breach(standing, means)
                 return True
         return False
 
@@ -149,14 +154,24 @@ class _Binding:
             members = self._members[group] = self._order[self._bounds[group] : self._bounds[group + 1]].tolist()
         return members
 
+    def _look_at(self, group: int) -> tuple[Standing, Means]:
+        look = self._looks.get(group)
+        if look is None:
+            if len(self._looks) >= KEPT_IN_MIND:
+                self._looks.clear()
+            look = self._looks[group] = self._claims.look(self._members_of(group), {})
+        return look
+
     def _near(self, unit: int) -> Iterator[int]:
         """Groups as dealt, nearest first. One that a tie is in already is left to it."""
-        seen: set[int] = set()
-        dealt = len(self._bound.dealt.breach)
+        first, seen = max(0, unit - REACH), set[int]()
+        dealt, here = len(self._bound.dealt.breach), unit - first
+        around: list[int] = self._group[first : unit + REACH + 1].tolist()
+        is_tied: list[bool] = self._is_tied[first : unit + REACH + 1].tolist()
         for distance in range(1, REACH + 1):
-            for other in (unit - distance, unit + distance):
-                if 0 <= other < len(self._group) and not self._is_tied[other]:
-                    group = int(self._group[other])
+            for other in (here - distance, here + distance):
+                if 0 <= other < len(around) and not is_tied[other]:
+                    group = around[other]
                     if group != ALONE and group < dealt and group not in seen and group not in self._bound.touched:
                         seen.add(group)
                         yield group

@@ -13,8 +13,11 @@ of creation and never removed; one that went extinct stays as a record that nobo
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from core.people import People
+
 NOBODY_OWNS: Final = ""  # an instance that waits for a buddy: its decoy became a holder
 NOWHERE: Final = -1  # the container of an instance that never had an owner
+NO_ROW: Final = -1  # of an instance without an owner
 
 WHOLE: Final = 0  # the holder is published, and everyone else with them; their value is shown
 DORMANT: Final = 1  # none of them is published
@@ -60,9 +63,11 @@ class Cohorts:
 
     def __init__(self) -> None:
         self.cliques: dict[int, Clique] = {}
+        self._rows: dict[int, tuple[tuple[str, ...], list[int]]] = {}  # as looked up for these very owners
 
     def copy(self) -> "Cohorts":
         twin = Cohorts()
+        twin._rows = self._rows  # what it says is true of both, or not asked
         twin.cliques = dict(self.cliques)
         return twin
 
@@ -81,6 +86,15 @@ class Cohorts:
             clique = self.cliques[number]
             if clique.mode != EXTINCT and value in (None, clique.value):
                 yield number, clique
+
+    def rows_of(self, number: int, people: People) -> list[int]:
+        """The rows of a clique's owners, NO_ROW for none; looked up once for as long as they are its owners."""
+        owners = self.cliques[number].owners
+        known = self._rows.get(number)
+        if known is None or known[0] is not owners:
+            found = (people.row(owner) if owner else None for owner in owners)
+            known = self._rows[number] = owners, [NO_ROW if row is None else row for row in found]
+        return known[1]
 
     def changed_since(self, before: "Cohorts") -> dict[int, Clique]:
         """What has to be written to turn `before` into this."""

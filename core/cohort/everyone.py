@@ -53,8 +53,24 @@ class EveryoneKnown(Roles):
             self._is_busy[row] = True
             self._is_clean[row] = False
             self._cohorts.add(Clique(self.value, tuple(self._people.ids(np.array([row]))), (0,), (0,), COVERED))
-        for number, clique in self._cohorts.living(self.value):
+        for number, clique in self._unsettled():
             self._cohorts.cliques[number] = self._update_one(clique, size)
+
+    def _unsettled(self) -> list[tuple[int, Clique]]:
+        """All but those that are whole and may stay so: everyone is there, as decoys or as the one holder."""
+        living = list(self._cohorts.living(self.value))
+        if not living:
+            return living
+        rows = np.array([row for number, _ in living for row in self._cohorts.rows_of(number, self._people)])
+        starts = np.cumsum([0, *(len(clique.owners) for _, clique in living[:-1])])
+        is_right = self._registration.present[rows] & ~self._holds[rows]
+        is_right[starts] = self._registration.present[rows[starts]] & ~np.isin(rows[starts], list(self._overlapping))
+        are_right = np.logical_and.reduceat(is_right, starts).tolist()
+        return [
+            pair
+            for pair, all_right in zip(living, are_right, strict=True)
+            if not (all_right and pair[1].mode == WHOLE and pair[1].created[0])
+        ]
 
     def add_spares(self, size: int) -> None:
         """As many more people for every new clique, once all values' holders have their decoys."""

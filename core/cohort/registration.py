@@ -39,6 +39,13 @@ class Registration:
     def are_inside(self, node: int, rows: Rows) -> Mask:
         return self._tree.is_inside(node, self._people.columns, rows)
 
+    def of_cell(self, cell: int) -> Mask:
+        """Who lives in a cell, or what was one before it was split. Everyone's leaf is up to date by now."""
+        people = self._people
+        if self._tree.is_leaf(cell):
+            return np.asarray(people.leaf == cell)
+        return self._tree.is_inside(cell, people.columns, np.arange(len(people)))
+
     def moved_after(self, row: int, created: int) -> bool:
         """Whether somebody's quasi-identifiers changed, or they were registered, after a release."""
         return bool(self._people.since[row] > created)

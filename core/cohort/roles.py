@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from core.cohort.clique import COVERED, DORMANT, EXTINCT, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
+from core.cohort.clique import COVERED, DORMANT, EXTINCT, NO_ROW, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
 from core.cohort.container import Containers
 from core.cohort.registration import Line, Mask, Registration
 from core.people import NOBODY, People
@@ -40,9 +40,9 @@ class Roles:
         self._registration, self._is_busy, self._participation = registration, is_busy, participation
         self._overlapping = overlapping  # holders of whom somebody else's group shows the value: it must be "*" (G5)
         self._holds = registration.holds(value)
-        owned = [self._row(owner) for _, clique in cohorts.living(value) for owner in clique.owners if owner]
+        owned = np.array([row for n, _ in cohorts.living(value) for row in cohorts.rows_of(n, people)], dtype=np.int64)
         self._is_clean: Mask = ~self._holds
-        self._is_clean[owned] = False
+        self._is_clean[owned[owned != NO_ROW]] = False
         self._in_pool: Line | None = None
         self._everyone: Line | None = None
 
@@ -64,11 +64,11 @@ class Roles:
         living = list(self._cohorts.living(self.value))
         if not living:
             return living
-        rows = np.array([[self._row(owner) if owner else -1 for owner in clique.owners] for _, clique in living])
+        rows = np.array([self._cohorts.rows_of(number, self._people) for number, _ in living])
         created = np.array([clique.created for _, clique in living])
         mode = np.array([clique.mode for _, clique in living])
         is_present = self._registration.present[rows]
-        is_wrong = (rows < 0) | (self._people.since[rows] > created)  # vacant, or moved and perhaps outside
+        is_wrong = (rows == NO_ROW) | (self._people.since[rows] > created)  # vacant, or moved and perhaps outside
         is_wrong[:, 0] |= self._registration.extinct[rows[:, 0]]
         is_wrong[:, 1:] |= self._holds[rows[:, 1:]]
         as_wanted = (mode == WHOLE) & is_present.all(axis=1) | (mode == DORMANT) & ~is_present.any(axis=1)
@@ -192,22 +192,24 @@ class Roles:
 
     def note_cells(self) -> None:
         """Remember where whole cliques are shown: from now on only people of these cells could be their owners."""
+        leaf = self._people.leaf
         for number, clique in self._cohorts.living(self.value):
             if clique.mode == WHOLE:
-                rows = [self._row(owner) for owner in clique.owners]
-                self._cohorts.cliques[number] = clique._replace(cells=tuple(self._people.leaf[rows].tolist()))
+                cells = tuple(leaf[self._cohorts.rows_of(number, self._people)].tolist())
+                if cells != clique.cells:
+                    self._cohorts.cliques[number] = clique._replace(cells=cells)
 
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _buddies(self, among: Mask, clique: Clique, place: int) -> Rows:
         """Those who have been registered in the container since it was made, and live where the owner does or did."""
-        found = self._registration.buddies(among, clique.nodes[place], clique.created[place])
-        if clique.cells[place] == NOWHERE:
-            return found  # the value was never shown with it
+        node, created = clique.nodes[place], clique.created[place]
         owner, cell = clique.owners[place], clique.cells[place]
-        if owner and not self._registration.moved_after(self._row(owner), clique.created[place]):
+        if cell == NOWHERE:  # the value was never shown with it
+            return self._registration.buddies(among, node, created)
+        if owner and not self._registration.moved_after(self._row(owner), created):
             cell = int(self._people.leaf[self._row(owner)])  # the same, or a part of it since it was split
-        return found[self._registration.are_inside(cell, found)]
+        return self._registration.buddies(among & self._registration.of_cell(cell), node, created)
 
     def _fits(self, clique: Clique, place: int, *, is_active: bool) -> bool:
         """Whether an instance's owner is where the clique's state wants them."""
@@ -241,9 +243,10 @@ class Roles:
 
     def _nearest_clean(self, holder: int, among: Mask | None = None) -> int | None:
         """The clean person nearest to a holder, in the order of `enter_decoy`; or only one of these."""
-        is_clean, is_free = self._is_clean, self._is_clean & ~self._is_busy
-        choices = [(self._pool_line, is_free), (self._pool_line, is_clean), (self._whole_line, is_clean)]
-        if among is not None:
+        if among is None:
+            is_clean, is_free = self._is_clean, self._is_clean & ~self._is_busy
+            choices = [(self._pool_line, is_free), (self._pool_line, is_clean), (self._whole_line, is_clean)]
+        else:
             choices = [(self._pool_line, among), (self._whole_line, among)]
         for line, is_wanted in choices:
             if (found := line().nearest(holder, is_wanted)) is not None:

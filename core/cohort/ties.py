@@ -4,11 +4,11 @@ Cliques that share a person are one tie. A tie that stands in one group, unchang
 any other has its groups broken, and is grouped anew as a whole.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from core.cohort.clique import COVERED, WHOLE, Clique, Cohorts
+from core.cohort.clique import COVERED, NO_ROW, WHOLE, Clique, Cohorts
 from core.cohort.everyone import EveryoneKnown
 from core.cohort.registration import Mask, Registration
 from core.people import NOBODY, People
@@ -24,8 +24,9 @@ class Tying:
     ) -> None:
         self._cohorts, self._before, self._people = cohorts, before, people
         self._registration, self._is_busy = registration, is_busy
+        is_present = registration.present.tobytes()  # a byte each, and quicker to ask one by one
         self._rows = {
-            number: [row for owner in clique.owners if (row := self._published(owner)) is not None]
+            number: [row for row in cohorts.rows_of(number, people) if row != NO_ROW and is_present[row]]
             for number, clique in cohorts.living()
             if clique.mode in (WHOLE, COVERED)
         }
@@ -142,8 +143,9 @@ class Tying:
         for number, rows in self._rows.items():
             for row in rows:
                 other = of_row.setdefault(row, number)
-                first, second = sorted((root(number), root(other)))
-                parent[second] = first
+                if other != number:
+                    first, second = sorted((root(number), root(other)))
+                    parent[second] = first
         together: dict[int, list[int]] = {}
         for number in self._rows:
             together.setdefault(root(number), []).append(number)
@@ -162,13 +164,6 @@ def busy(cohorts: Cohorts, people: People) -> Mask:
     """Who has a role: holders of any permanent value, and owners of any instance."""
     found: Mask = np.zeros(len(people), dtype=bool)
     found[people.holders()] = True
-    found[list(_owner_rows(cohorts, people))] = True
+    owned = np.array([row for number, _ in cohorts.living() for row in cohorts.rows_of(number, people)], dtype=np.int64)
+    found[owned[owned != NO_ROW]] = True
     return found
-
-
-def _owner_rows(cohorts: Cohorts, people: People) -> Iterable[int]:
-    for _, clique in cohorts.living():
-        for owner in clique.owners:
-            row = people.row(owner) if owner else None
-            if row is not None:
-                yield row
