@@ -21,7 +21,7 @@ from core.guard import EMPTY
 from core.ledger import NEAR, Account, Accounts, Ledger, open_leaves, set_aside, weight_of
 from core.policy import Policy
 from core.pool import Pool
-from core.strategy import Floats, required_ratio, required_ratios
+from core.strategy import Floats, hard_minima, hard_minimum, required_ratio, required_ratios
 from core.tree import Rows
 
 Raised = Mapping[int, Mapping[int, int]]  # unit -> leaf -> the node it is shown as
@@ -104,14 +104,15 @@ class Claims:
         self._accounts = paid
         self._bounds = np.searchsorted(paid.person, np.arange(len(pool) + 1))
         self._guarded: dict[int, Account] = {}
-        self._claims: dict[int, Claim] = {}
+        self._claims: dict[tuple[int, bool], Claim] = {}
 
     def target(self, unit: int) -> Claim:
         """What the strategy asks for."""
-        kept = self._claims.get(unit)
-        if kept is None:
-            kept = self._claims[unit] = _barred(self._work_out(unit), self._pool.barred.get(unit, ()))
-        return kept
+        return self._claim(unit, is_hard=False)
+
+    def hard(self, unit: int) -> Claim:
+        """What the promise cannot do without."""
+        return self._claim(unit, is_hard=True)
 
     def standing(self, members: list[int], raised: Raised) -> Standing:
         """What a group of these people shows, with values raised so."""
@@ -325,19 +326,27 @@ class Claims:
             account = self._guarded[unit] = self._ledger.account_of(self._pool.exposures(unit), *run)
         return account
 
-    def _work_out(self, unit: int) -> Claim:
+    def _claim(self, unit: int, is_hard: bool) -> Claim:
+        kept = self._claims.get((unit, is_hard))
+        if kept is None:
+            kept = _barred(self._work_out(unit, is_hard), self._pool.barred.get(unit, ()))
+            self._claims[unit, is_hard] = kept
+        return kept
+
+    def _work_out(self, unit: int, is_hard: bool) -> Claim:
         guard, policy = self._pool.guards[unit], self._policy
         covers = self._pool.covers.get(unit, {})  # "*" whatever the ledger says
         permanent = sum(leaf in self.permanent and leaf not in covers for leaf in self._pool.sets[unit])
         values = tuple(leaf for leaf in self._pool.sets[unit] if leaf not in self.permanent)
-        base = self.target_base
+        base = hard_minimum(policy.l, 1.0) if is_hard else self.target_base
         protected = tuple(leaf for leaf in values if leaf not in self._open)
         if guard is None:
             ratio: dict[int, float] = {}
             if self._has_paid(unit):
                 paid = self._paid_by([unit])
-                is_more = paid.ratio > base
-                ratio = dict(zip(paid.leaf[is_more].tolist(), paid.ratio[is_more].tolist(), strict=True))
+                asked = hard_minima(policy.l, paid.survival) if is_hard else paid.ratio
+                is_more = asked > base
+                ratio = dict(zip(paid.leaf[is_more].tolist(), asked[is_more].tolist(), strict=True))
             starred = {leaf: 0 for leaf in protected if ratio.get(leaf, 0.0) >= UNPAYABLE} | covers
             shown = tuple(leaf for leaf in values if leaf not in starred)
             alone = max((ratio.get(leaf, base) for leaf in protected if leaf not in starred), default=0.0)
@@ -347,7 +356,7 @@ class Claims:
             return Claim(shown, dict(covers), protected, base, {}, (), True, 0.0, permanent)
         first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
         l, account = policy.l if guard.bound is None else 1 / guard.bound, self._guarded_account(unit)
-        least = required_ratio(policy.strategy, l, *account)
+        least = hard_minimum(l, account.survival) if is_hard else required_ratio(policy.strategy, l, *account)
         inside = tuple(leaf for leaf in values if first <= leaf < last)
         starred = (dict.fromkeys(inside, 0) if math.isinf(least) else {}) | covers
         shown = tuple(leaf for leaf in values if leaf not in starred)

@@ -6,12 +6,10 @@ is left, and everybody near a guard, is looked at one by one:
 1. *sweep*: along the tree's order, a group starts at the first unit left and takes from a bounded look-ahead those that
    do not make it need to be larger, until it is as large as its most demanding member asks;
 2. *place*: a unit that found no group joins a neighbouring one that has room for it as it is;
-3. *raise*: it joins a neighbouring group with values raised in the hierarchy as far as it takes, at the least loss
+3. *gather*: what is still stuck is swept again, down to the promise's hard minimum instead of the strategy's target;
+4. *raise*: it joins a neighbouring group with values raised in the hierarchy as far as it takes, at the least loss
    (Xiao-Tao, figure 5: the value and everything beneath the lifted node); the root is "*", suppression;
-4. it is *withheld* until a later release where its cell can spare the row, or stands in a group of "*" only.
-
-Nobody's budget is spent faster than the strategy plans to spare a value from being raised: who pays all at once has
-nothing left for the next release (on Synthea that cost more suppressed and withheld than it saved).
+5. it is *withheld* until a later release where its cell can spare the row, or stands in a group of "*" only.
 
 Look-ahead and neighbourhood are bounded, so the cost is linear in the pool. Requirements are floats while searching; a
 group is kept only if no promise is broken in `Claims.wrong`, which is exact.
@@ -115,8 +113,9 @@ class _Sweep:
 
     def run(self, spare: dict[int, int]) -> Formation:
         stuck = np.flatnonzero(self._group == ALONE).tolist()
-        stuck = self._sweep(stuck)
+        stuck = self._sweep(stuck, is_hard=False)
         stuck = [unit for unit in stuck if not self._place(unit, is_raising=False)]
+        stuck = self._sweep(stuck, is_hard=True)
         stuck = [unit for unit in stuck if not self._place(unit, is_raising=True)]
         hidden = []
         for unit in stuck:
@@ -132,11 +131,11 @@ class _Sweep:
             self._keep(hidden)
         return Formation(self._group, self._groups, self._raised, self._largest_breach())
 
-    # -- 1: sweeping --------------------------------------------------------------------------------------------
+    # -- 1 and 3: sweeping --------------------------------------------------------------------------------------
 
-    def _sweep(self, pending: list[int]) -> list[int]:
-        """Form groups from these units in order; returns those that found none."""
-        claims = self._claims.target
+    def _sweep(self, pending: list[int], is_hard: bool) -> list[int]:
+        """Form groups from these units in order; returns those that found none. Hard: close at the minimum."""
+        claims = self._claims.hard if is_hard else self._claims.target
         enough = self._claims.target_base
         stuck: list[int] = []
         following = [*range(1, len(pending) + 1)]  # a linked list over `pending`, so that taking from it is O(1)
@@ -159,7 +158,7 @@ class _Sweep:
                 self._add(draft, pending[here], claim, required)
                 taken.append(here)
                 following[before] = here = following[here]
-            is_large = draft.people >= enough or not draft.required
+            is_large = is_hard or draft.people >= enough or not draft.required
             if is_large and draft.required <= draft.people * (1 + ROUNDING) and self._are_kept(draft.members):
                 self._keep(draft.members)
                 head, ahead = following[head], LOOK_AHEAD
@@ -208,7 +207,7 @@ class _Sweep:
             draft.ratio[leaf] = max(ratio, draft.ratio.get(leaf, 0.0))
         draft.guards.extend(claim.guards)
 
-    # -- 2 and 3: placing ---------------------------------------------------------------------------------------
+    # -- 2 and 4: placing ---------------------------------------------------------------------------------------
 
     def _place(self, unit: int, is_raising: bool) -> bool:
         """Put a unit into the neighbouring group where that loses least; false if there is none."""
