@@ -6,10 +6,12 @@ is left, and everybody near a guard, is looked at one by one:
 1. *sweep*: along the tree's order, a group starts at the first unit left and takes from a bounded look-ahead those that
    do not make it need to be larger, until it is as large as its most demanding member asks;
 2. *place*: a unit that found no group joins a neighbouring one that has room for it as it is;
-3. *gather*: what is still stuck is swept again, down to the promise's hard minimum instead of the strategy's target;
-4. *raise*: it joins a neighbouring group with values raised in the hierarchy as far as it takes, at the least loss
-   (Xiao-Tao, figure 5: the value and everything beneath the lifted node); the root is "*", suppression;
-5. it is *withheld* until a later release where its cell can spare the row, or stands in a group of "*" only.
+3. *raise*: it joins a neighbouring group with values raised in the hierarchy as far as it takes, at the least loss
+   (Xiao-Tao, figure 5: the value and everything beneath the lifted node), but not to the root, which says nothing;
+4. *gather*: what is still stuck is swept again, down to the promise's hard minimum instead of the strategy's target:
+   a budget spent faster than planned is better than a value suppressed today, and worse than one raised;
+5. *suppress*: it joins a neighbouring group with values shown as "*", the root;
+6. it is *withheld* until a later release where its cell can spare the row, or stands in a group of "*" only.
 
 Look-ahead and neighbourhood are bounded, so the cost is linear in the pool. Requirements are floats while searching; a
 group is kept only if no promise is broken in `Claims.wrong`, which is exact.
@@ -37,6 +39,7 @@ LEAST_AHEAD = 8  # how far that shrinks where one unit after the other finds nob
 NEIGHBOURS = 12  # groups a stuck unit tries to join as it is
 LIFTING = 3  # groups it tries to join with values raised
 REACH = 96  # units to each side among which it looks for them
+AS_IT_IS, RAISED, HIDDEN = range(3)  # what may become of a unit's values for it to join a group
 
 
 @dataclass
@@ -114,9 +117,10 @@ class _Sweep:
     def run(self, spare: dict[int, int]) -> Formation:
         stuck = np.flatnonzero(self._group == ALONE).tolist()
         stuck = self._sweep(stuck, is_hard=False)
-        stuck = [unit for unit in stuck if not self._place(unit, is_raising=False)]
+        stuck = [unit for unit in stuck if not self._place(unit, AS_IT_IS)]
+        stuck = [unit for unit in stuck if not self._place(unit, RAISED)]
         stuck = self._sweep(stuck, is_hard=True)
-        stuck = [unit for unit in stuck if not self._place(unit, is_raising=True)]
+        stuck = [unit for unit in stuck if not self._place(unit, HIDDEN)]
         hidden = []
         for unit in stuck:
             cell = int(self._pool.cells[unit])
@@ -131,7 +135,7 @@ class _Sweep:
             self._keep(hidden)
         return Formation(self._group, self._groups, self._raised, self._largest_breach())
 
-    # -- 1 and 3: sweeping --------------------------------------------------------------------------------------
+    # -- 1 and 4: sweeping --------------------------------------------------------------------------------------
 
     def _sweep(self, pending: list[int], is_hard: bool) -> list[int]:
         """Form groups from these units in order; returns those that found none. Hard: close at the minimum."""
@@ -207,15 +211,15 @@ class _Sweep:
             draft.ratio[leaf] = max(ratio, draft.ratio.get(leaf, 0.0))
         draft.guards.extend(claim.guards)
 
-    # -- 2 and 4: placing ---------------------------------------------------------------------------------------
+    # -- 2, 3 and 5: placing ------------------------------------------------------------------------------------
 
-    def _place(self, unit: int, is_raising: bool) -> bool:
+    def _place(self, unit: int, at_most: int) -> bool:
         """Put a unit into the neighbouring group where that loses least; false if there is none."""
         own, best = self._claims.means([unit]), None
-        for group in self._neighbours(unit, LIFTING if is_raising else NEIGHBOURS):
-            if not is_raising and self._has_no_room(group, unit):
+        for group in self._neighbours(unit, NEIGHBOURS if at_most == AS_IT_IS else LIFTING):
+            if at_most == AS_IT_IS and self._has_no_room(group, unit):
                 continue
-            join = self._join(unit, own, group, is_raising)
+            join = self._join(unit, own, group, at_most)
             if join is not None and (best is None or join.loss < best.loss):
                 best = join
                 if not join.loss:
@@ -235,24 +239,26 @@ class _Sweep:
         self._bound_breach.pop(best.group, None)
         return True
 
-    def _join(self, unit: int, mine: Means, group: int, is_raising: bool) -> _Join | None:
+    def _join(self, unit: int, mine: Means, group: int, at_most: int) -> _Join | None:
         """How values must be raised for a unit to join a group, None if it cannot."""
         claim, members = self._claims.target(unit), self._members_of(group)
         before, means = self._look_at(group)
         raised = [node for node in before.shown if node and not self._is_leaf(node)]
         under = {leaf: node for leaf in claim.shown for node in raised if self._covers(node, leaf)}
-        if under and not is_raising:
+        if under and at_most == AS_IT_IS:
             return None
         start = own = {**under, **claim.starred}
         lifted: list[int] = []
         after = self._claims.standing_with(before, unit, {unit: own})
         while (
-            wrong := self._claims.wrong_with(members, means, unit, mine, before, after, is_planned=not is_raising)
+            wrong := self._claims.wrong_with(members, means, unit, mine, before, after, is_planned=at_most < HIDDEN)
         ) is not None:
-            leaf = self._offender(unit, wrong, own) if is_raising else None
+            leaf = self._offender(unit, wrong, own) if at_most > AS_IT_IS else None
             if leaf is None:
                 return None
             above = self._above(own.get(leaf, self._hierarchy.leaf_node[leaf]))
+            if above is None and at_most < HIDDEN:
+                return None
             if above is None:  # nothing but "*" is left for it: begin again with that
                 start = own = {**start, leaf: 0}
                 lifted = []

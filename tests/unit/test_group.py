@@ -1,5 +1,6 @@
 """Group formation: as small as the budget allows, and what happens where it cannot be done."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from core.ledger import GroupRecord, Ledger
 from core.people import NOBODY, People, Person
 from core.policy import Policy
 from core.pool import Pool
-from tests.series import DISEASES, clinic_policy
+from core.strategy import required_ratio
+from tests.series import DISEASES, clinic_policy, crowd, run_series
 
 FLU, COLD, ASTHMA, GASTRITIS, HIV, ULCER, GOUT, LUPUS = range(8)  # codes of the flat list
 ONCE = {"name": "adaptive", "releases": 1}  # the ratio is l itself
@@ -156,3 +158,19 @@ def test_someone_with_little_left_is_put_into_a_larger_group_where_neighbours_ar
     sizes = [{len(case.company(person)) for person in people} for people in (worn, fresh)]
     assert min(sizes[0]) >= 1.5 * max(sizes[1])
     assert (case.stars, case.withheld) == (set(), [])
+
+
+def test_a_value_is_raised_before_anybody_pays_more_than_planned_and_that_before_one_is_suppressed() -> None:
+    few, many = ({"name": "adaptive", "releases": number} for number in (3, 10))
+    policy = clinic_policy(strategy=few)
+    for seed in range(4):
+        manifest = first_manifest(policy, seed)
+        assert 0 < manifest["max_breach"] <= 1 / required_ratio(policy.strategy, policy.l, 1.0, 0)
+        # With so few values the plan for many releases cannot be kept; today's values are shown all the same.
+        assert first_manifest(clinic_policy(strategy=many), seed)["suppressed"] == 0
+
+
+def first_manifest(policy: Policy, seed: int) -> dict[str, Any]:
+    ((_, made, _),) = run_series(policy, [crowd(120, seed)])
+    manifest: dict[str, Any] = json.loads(made.release.manifest)
+    return manifest
