@@ -145,9 +145,11 @@ def _file(
 
 
 def _line(record: Record) -> bytes | None:
-    """An event as JSON on one line; None where it cannot be one, or would ask for a release."""
+    """An event as JSON on one line; None where it cannot be one, or means something else in a file."""
     kind = record.headers.get("content-type")
-    if record.value is None or kind == b"text/csv" or b"release" in record.value:
+    if record.value is None or kind == b"text/csv":
+        return None
+    if b"release" in record.value or b"external" in record.value:  # on Kafka these have topics of their own
         return None
     if kind != MSGPACK:
         return None if b"\n" in record.value else record.value or None
