@@ -24,7 +24,7 @@ demo: $(VENV)/.run ## the whole pipeline in under a minute, nothing else needed
 	@$(BIN)/shoal demo $(ARGS)
 
 test: $(VENV)/.dev ## every test but the soak, on a real Kafka and Redis where they can be had
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(ARGS)
 
 lint: $(VENV)/.dev ## style, types, and that core stays pure
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -94,11 +95,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is in tests/integration and tests/fault is marked so by being there."""
+    """What is in tests/integration and tests/fault is marked so by being there.
+
+    `make test` runs two processes: one for all that needs the services, so that there is one Kafka, one for the rest.
+    """
     for item in items:
         folder = item.path.relative_to(_TESTS).parts[0] if item.path.is_relative_to(_TESTS) else ""
         if folder in _MARKED_FOLDERS:
             item.add_marker(folder)
+            item.add_marker(pytest.mark.xdist_group("services"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of several tells the one that reports which services it had."""
+    told = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told["services"] = [session.config.stash[_found], session.config.stash[_missing]]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    for known, new in zip((_found, _missing), getattr(node, "workeroutput", {}).get("services", ()), strict=False):
+        node.config.stash[known].update(new)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
