@@ -20,7 +20,7 @@ from core.policy import Policy, build_policy
 from core.published import read_published
 from core.query import draw_queries
 from core.state import State
-from tests.experiments.rounds import PROVINCES, Reactions
+from tests.experiments.rounds import ATTRIBUTES, Reactions
 from tests.experiments.series import Figures, Record, Step, Table, Watcher, column, measure
 
 PARTICIPATION = (0, 1, 5, "all")
@@ -50,12 +50,7 @@ class Clinic(Reactions):
         lasting = [f"permanent-{count}" for count in self.permanent]
         document = {
             "table": "reactions",
-            "attributes": {
-                "age": {"type": "int", "min": 0, "max": 99},
-                "sex": {"type": "category", "values": ["female", "male"]},
-                "weight": {"type": "int", "min": 2, "max": 161},
-                "province": {"type": "category", "values": [f"province-{n}" for n in range(1, PROVINCES + 1)]},
-            },
+            "attributes": ATTRIBUTES,
             "sensitive": {
                 "name": "reaction",
                 "values": [*labels, *lasting],

@@ -22,6 +22,12 @@ STRATEGIES = {
     "adaptive": {"name": "adaptive", "releases": 3},
 }
 PROVINCES = 13
+ATTRIBUTES = {
+    "age": {"type": "int", "min": 0, "max": 99},
+    "sex": {"type": "category", "values": ["female", "male"]},
+    "weight": {"type": "int", "min": 2, "max": 161},
+    "province": {"type": "category", "values": [f"province-{n}" for n in range(1, PROVINCES + 1)]},
+}
 HEADROOM = 10  # four of five people are others in the next round; k/2 would leave one in ten withheld in the end
 
 
@@ -43,12 +49,7 @@ class Reactions:
         labels = [f"r{rank}" for rank in range(1, self.kinds + 1)]
         document = {
             "table": "reactions",
-            "attributes": {
-                "age": {"type": "int", "min": 0, "max": 99},
-                "sex": {"type": "category", "values": ["female", "male"]},
-                "weight": {"type": "int", "min": 2, "max": 161},
-                "province": {"type": "category", "values": [f"province-{n}" for n in range(1, PROVINCES + 1)]},
-            },
+            "attributes": ATTRIBUTES,
             "sensitive": {"name": "reaction", "values": labels, "open": labels[: -self.sensitive]},
             "privacy": {"k": k, "l": l, "strategy": strategy, "headroom": HEADROOM},
         }
