@@ -72,7 +72,6 @@ class _Draft:
         self._next_group = state.meta.next_group
         self._max_breach = state.meta.max_breach
         self._split: list[int] = []
-        self._rows_in = np.zeros(0, dtype=np.int64)  # by cell
         self._is_closed = np.zeros(0, dtype=bool)
         self._tails: dict[int, Tail] = {}
 
@@ -111,8 +110,8 @@ class _Draft:
         """Step 3, continued: a cell under k is closed; its people are withheld and their groups broken."""
         people = self._people
         present = people.sampled()
-        self._rows_in = np.bincount(people.leaf[present], minlength=self._tree.size)
-        self._is_closed = self._rows_in < self._policy.k
+        rows = np.bincount(people.leaf[present], minlength=self._tree.size)
+        self._is_closed = rows < self._policy.k
         hidden = present[self._is_closed[people.leaf[present]]]
         self._break({group for group in people.group[hidden].tolist() if group != NOBODY})
 
@@ -147,8 +146,10 @@ class _Draft:
 
     def form_groups(self, pool: Pool, overlapped: Overlapped) -> Formation:
         """Step 6: group the rest of the pool."""
-        people, cells = self._people, np.unique(pool.cells)
-        spare = dict(zip(cells.tolist(), (self._rows_in[cells] - self._policy.k).tolist(), strict=True))
+        people, in_open_cell = self._people, self._in_open_cells()
+        published = np.bincount(people.leaf[in_open_cell], minlength=self._tree.size)
+        cells = np.unique(pool.cells)
+        spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
         grouped = overlapped.grouped
         if not grouped and not overlapped.barred:
             return form_groups(pool, self._ledger, self._policy, spare)
