@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 import redis
 
-from tests.table import Table, insert
+from tests.table import KEY, Table, insert
 
+PRIVACY = {"k": 3, "l": 2, "overlap": 3, "strategy": {"name": "adaptive", "releases": 3}}
 DISEASES = ("flu", "asthma", "gastritis", "angina", "gout", "lupus")
 
 
@@ -24,8 +26,7 @@ def publication(publisher: str, step: int, **counts: int) -> dict[str, Any]:
 
 @pytest.fixture
 def beside(kafka: str, redis_url: str, tmp_path: Path, table: str) -> Iterator[Table]:
-    privacy = {"k": 3, "l": 2, "overlap": 3, "strategy": {"name": "adaptive", "releases": 3}}
-    made = Table(kafka, redis_url, tmp_path, table, privacy=privacy)
+    made = Table(kafka, redis_url, tmp_path, table, privacy=PRIVACY)
     yield made
     made.close()
 
@@ -83,3 +84,61 @@ def test_a_rebuild_finds_every_publication_again(beside: Table, redis_url: str) 
     beside.start()
     beside.await_releases(2)
     beside.judge()
+
+
+@pytest.fixture
+def counted(kafka: str, redis_url: str, tmp_path: Path, table: str) -> Iterator[Table]:
+    made = Table(kafka, redis_url, tmp_path, table, privacy=PRIVACY, release={"every_events": 50})
+    yield made
+    made.close()
+
+
+def test_what_others_publish_counts_as_the_events_do_and_makes_the_releases_of_a_replay(counted: Table) -> None:
+    """Topics have no order between them, so the test waits for each release: then the windows are the file's."""
+    people = [insert(number) for number in range(146)]
+    windows = [
+        [*people[:48], publication("north", 40), b"junk", publication("south", 30)],
+        [*people[48:97], {"op": "external", "publisher": "south"}, publication("east", 60)],
+        [publication("west", 20, flu=2), *people[97:]],
+    ]
+    worker = counted.start()
+    for number, (*most, last) in enumerate(windows, start=1):
+        worker.await_log("planner.ready")
+        _send(counted, *most)
+        time.sleep(1.5)  # some rounds of the clock: with one event less no release is due
+        assert len(counted.releases()) == number - 1
+        assert worker.stop() == 0  # whoever plans next counts again what is there
+        worker = counted.start()
+        _send(counted, last)
+        counted.await_releases(number)
+        assert "cause=events" in worker.log
+    counted.await_dead_letters(2)
+    counted.judge()
+    _assert_a_replay_counts_the_same(counted, [event for window in windows for event in window])
+
+
+def _send(table: Table, *events: Any) -> None:
+    """People's events to their topic, what others publish, or what is neither, to the other."""
+    for event in events:
+        if isinstance(event, dict) and event["op"] == "insert":
+            table.send([event])
+        else:
+            table.publish(event)
+
+
+def _assert_a_replay_counts_the_same(table: Table, events: list[Any]) -> None:
+    """But for the time: a clock of Kafka's release says when, a file has no clock."""
+    file, out = table.folder / "events.jsonl", table.folder / "out"
+    lines = [event if isinstance(event, bytes) else json.dumps(event).encode() for event in events]
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    done = table.run("replay", str(table.policy_path), str(file), "--out", str(out), "--seed", KEY)
+    assert done.returncode == 0, done.stderr
+    published = table.releases()
+    assert len(list(out.glob("release-*"))) == len(published)
+    for release in published:
+        folder = out / f"release-{release.number:04}"
+        assert (folder / "groups.jsonl").read_bytes() == b"".join(record + b"\n" for record in release.records)
+        made, wanted = (json.loads(raw) for raw in ((folder / "manifest.json").read_bytes(), release.manifest))
+        for manifest in (made, wanted):
+            del manifest["published_at"], manifest["previous"]  # the digest of a manifest that has a time
+        assert made == wanted
