@@ -1,25 +1,32 @@
 """A table under test: its policy, its workers as processes, and what is sent to it; what comes out is for judge.py."""
 
+import asyncio
 import json
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from confluent_kafka import Producer
+from redis import Redis
 
+from streams.external import read_reached
+from streams.policyfile import load_policy
+from streams.redo import load_state
+from streams.seal import make_seal
+from streams.store import Store
 from tests.judge import KEY, Judged, Published, Record
 from tests.nursery import ROOT, Nursery, Process
 from tests.services import environment
 
 _NURSERY = Nursery()
-__all__ = ["KEY", "POLICY", "Published", "Record", "Table", "Worker", "await_that", "insert"]
+__all__ = ["KEY", "POLICY", "Make", "Published", "Record", "Table", "Worker", "await_that", "insert", "inserts"]
 
 POLICY: dict[str, Any] = {
     "attributes": {
@@ -106,6 +113,12 @@ class Table(Judged):
         self._workers.append(worker)
         return worker
 
+    def start_planner(self, **settings: str) -> Worker:
+        """A worker that is ready to make releases."""
+        worker = self.start(**settings)
+        worker.await_log("planner.ready")
+        return worker
+
     def run(self, *command: str, **settings: str) -> "subprocess.CompletedProcess[str]":
         """Run a shoal command to its end."""
         return subprocess.run(
@@ -155,7 +168,53 @@ class Table(Judged):
     def flush(self) -> None:
         assert self._producer.flush(30) == 0
 
+    # -- Redis --------------------------------------------------------------------------------------------------------
+
+    def connect(self) -> "Redis":
+        return Redis.from_url(self.redis)
+
+    @property
+    def keys(self) -> list[bytes]:
+        """Every key of this table in Redis."""
+        with self.connect() as client:
+            return sorted(client.scan_iter(match=f"{{shoal:{self.name}}}:*", count=1000))
+
+    def wipe(self) -> None:
+        """Redis forgets this table."""
+        if keys := self.keys:
+            with self.connect() as client:
+                client.unlink(*keys)
+
+    def stored(self, state_key: str = "") -> dict[str, Any]:
+        """What a planner would load, record by record, whether or not it is encrypted; nothing if nothing is there."""
+        return asyncio.run(self._stored(state_key))
+
+    async def _stored(self, state_key: str) -> dict[str, Any]:
+        store = Store(self.redis, self.name, make_seal(state_key.encode() or None))
+        try:
+            meta = await store.meta()
+            if meta is None:
+                return {}
+            state = await load_state(store, load_policy(self.policy_path), KEY.encode(), meta)
+            return {
+                "meta": (meta.sealed, meta.counts),
+                "people": dict(state.people_records()),
+                "groups": dict(state.group_records()),
+                "nodes": dict(state.node_records()),
+                "cliques": dict(state.clique_records()),
+                "externals": dict(state.external_records()),
+                "taken": await read_reached(store),
+            }
+        finally:
+            await store.close()
+
     # -- waiting ------------------------------------------------------------------------------------------------------
+
+    def release(self, value: bytes = b'{"op": "release"}') -> list[Published]:
+        """Ask for a release and wait until it is there; returns all there are."""
+        number = len(self.releases()) + 1
+        self.request(value)
+        return self.await_releases(number)
 
     def await_releases(self, count: int, within_s: float = 40.0) -> list[Published]:
         """Wait for a number of releases to be there."""
@@ -172,6 +231,9 @@ class Table(Judged):
     def await_dead_letters(self, count: int, within_s: float = 30.0) -> Counter[tuple[str, int, int]]:
         await_that(lambda: self.dead_letters().total() >= count, within_s, pause_s=0.3)
         return self.dead_letters()
+
+
+Make = Callable[..., Table]
 
 
 def await_that(condition: Any, within_s: float, *logs: Path, pause_s: float = 0.1) -> None:
@@ -194,3 +256,11 @@ def insert(number: int, **changes: Any) -> dict[str, Any]:
         "sensitive": [diseases[number * 5 % 6]],
     }
     return {**record, **changes}
+
+
+def inserts(start: int, count: int) -> list[Any]:
+    """Somebody after the other, and before every 25th an event that is rejected."""
+    events: list[Any] = [insert(number) for number in range(start, start + count)]
+    for place in range(0, count, 25):
+        events.insert(place, {"op": "update", "id": f"nobody-{place}", "qid": {"age": 3}})
+    return events

@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import redis
-
 from streams.topics import ensure_topics
 from tests.integration.mixture import Mixture, send
 from tests.table import POLICY, Published, Table, Worker, await_that
 
-# A table on which everything is promised at once: a permanent value, transient ones, guards, other publishers, sampling.
+# A table on which everything is promised at once: permanent and transient values, guards, other publishers, sampling.
 EVERYTHING: dict[str, Any] = {
     "sensitive": {**POLICY["sensitive"], "open": ["flu", "asthma", "gastritis", "angina"], "permanent": ["lupus"]},
     "privacy": {**POLICY["privacy"], "participation": 1, "sampling": 0.9, "overlap": 3},
@@ -155,20 +153,9 @@ class Scene(Table):
         await_that(lambda: worker.process.poll() is not None, PATIENCE_S, worker._log)
         return worker.wait()
 
-    def connect(self) -> "redis.Redis":
-        return redis.Redis.from_url(self.redis)
-
-    @property
-    def keys(self) -> list[bytes]:
-        """Every key of this table in Redis."""
-        with self.connect() as client:
-            return sorted(client.scan_iter(match=f"{{shoal:{self.name}}}:*", count=1000))
-
     def close(self) -> None:
         super().close()
-        with self.connect() as client:
-            for key in self.keys:
-                client.unlink(key)
+        self.wipe()
 
 
 def signal_all(worker: Worker, number: signal.Signals) -> None:

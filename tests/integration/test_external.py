@@ -96,7 +96,7 @@ def counted(kafka: str, redis_url: str, tmp_path: Path, table: str) -> Iterator[
 def test_what_others_publish_counts_as_the_events_do_and_makes_the_releases_of_a_replay(counted: Table) -> None:
     """Topics have no order between them, so the test waits for each release: then the windows are the file's."""
     people = [insert(number) for number in range(146)]
-    windows = [
+    windows: list[list[Any]] = [
         [*people[:48], publication("north", 40), b"junk", publication("south", 30)],
         [*people[48:97], {"op": "external", "publisher": "south"}, publication("east", 60)],
         [publication("west", 20, flu=2), *people[97:]],
