@@ -6,9 +6,8 @@ import msgpack
 
 from streams.policyfile import load_policy
 from streams.replay import Job, replay
+from tests.integration.mixture import MSGPACK
 from tests.table import KEY, Published, Record, Table
-
-MSGPACK = b"application/msgpack"
 
 
 class _Nobody:
