@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import OffsetOutOfRangeError
+from aiokafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
 from core.event import Reject
 from core.overlap.external import External, ExternalGroup, parse_external
@@ -66,10 +66,22 @@ async def read_reached(store: Store) -> tuple[int, ...]:
     return tuple(int(found[str(number).encode()]) for number in range(len(found)))
 
 
-async def external_ends(servers: list[str], topics: Topics) -> dict[str, int]:
-    """Where the external topic ends now, by label."""
+async def external_ends(servers: list[str], store: Store, topics: Topics) -> dict[str, int]:
+    """Where the external topic ends now, by label; it is not asked to be there before something was on it.
+
+    Raises KafkaError, also while a broker that has just come back does not know all partitions that something was taken
+    from: a release frozen without them could never be made. Raises GuaranteeError if one ends before what was taken.
+    """
+    taken = await read_reached(store)
     count = (await partition_counts(servers)).get(topics.external, 0)
+    if count < len(taken):
+        raise UnknownTopicOrPartitionError(topics.external)
     ends = await read_ends(servers, topics.external, count) if count else {}
+    if any(ends[number] < end for number, end in enumerate(taken)):
+        raise GuaranteeError(
+            f"topic {topics.external} ends before what was taken from it: it was made anew or lost records, and its "
+            "records must be kept for ever"
+        )
     return {external_label(number): end for number, end in ends.items()}
 
 

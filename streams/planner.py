@@ -243,7 +243,7 @@ class Planner(Service):
             await redo.skip(trigger.offset)
         else:
             release = self.release + 1
-            ends = await external_ends(self._servers, self._topics)
+            ends = await external_ends(self._servers, self._store, self._topics)
             if asked.number is None:
                 # What was on the topic before the request was read belongs in its release; a clock takes what is there.
                 there = await read_ends(self._servers, self._topics.events, self._partitions)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,11 @@ from tests.nursery import ROOT, Nursery, Process
 from tests.services import environment
 
 _NURSERY = Nursery()
-__all__ = ["KEY", "POLICY", "Make", "Published", "Record", "Table", "Worker", "await_that", "insert", "inserts"]
+_PATIENCE_S = 120.0  # a broker that was killed on a busy machine takes its time
+__all__ = [
+    "KEY", "POLICY", "Make", "Published", "Record", "Table", "Taken", "Worker", "await_that", "insert", "inserts",
+    "write_policy",
+]  # fmt: skip
 
 POLICY: dict[str, Any] = {
     "attributes": {
@@ -42,6 +46,23 @@ POLICY: dict[str, Any] = {
     },
     "privacy": {"k": 3, "l": 2},
 }
+
+
+def write_policy(folder: Path, table: str, **changes: Any) -> Path:
+    """POLICY with changes, as a file; JSON is YAML."""
+    path = folder / f"{table}.json"
+    path.write_text(json.dumps({"table": table, **POLICY, **changes}))
+    return path
+
+
+class Taken:
+    """A record as ingest takes it."""
+
+    def __init__(self, offset: int, event: Any) -> None:
+        self.offset = offset
+        self.key: bytes | None = None
+        self.value: bytes | None = event if isinstance(event, bytes) else json.dumps(event).encode()
+        self.headers: Sequence[tuple[str, bytes]] = ()
 
 
 class Worker:
@@ -79,10 +100,8 @@ class Table(Judged):
     """One table on real services."""
 
     def __init__(self, kafka: str, redis: str, folder: Path, name: str, partitions: int = 4, **changes: Any) -> None:
-        policy_path = folder / f"{name}.json"  # JSON is YAML
-        super().__init__(kafka, name, partitions, policy_path)
+        super().__init__(kafka, name, partitions, write_policy(folder, name, **changes))
         self.redis, self.folder = redis, folder
-        self.policy_path.write_text(json.dumps({"table": name, **POLICY, **changes}))
         self._producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "linger.ms": 5})
         self._workers: list[Worker] = []
         self._places = cycle(range(partitions))  # on the external topic
@@ -166,7 +185,7 @@ class Table(Judged):
                 return
 
     def flush(self) -> None:
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(_PATIENCE_S) == 0, "Kafka did not take the events"
 
     # -- Redis --------------------------------------------------------------------------------------------------------
 

@@ -327,5 +327,5 @@ def send(table: Table, records: Iterable[Sent]) -> list[list[Sent]]:
                 producer.poll(0.1)
             else:
                 break
-    assert producer.flush(60) == 0, "Kafka did not take the events"
+    assert producer.flush(120) == 0, "Kafka did not take the events"
     return placed

@@ -9,7 +9,7 @@ import pytest
 from core.intake import ABSENT, DEREGISTERED_STATUS
 from tests.fault.scene import EVERYTHING, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.table import Make, insert, inserts
+from tests.table import Make, Table, insert, inserts
 
 
 def test_redis_wiped_is_refused_and_rebuild_brings_it_back(make: Make) -> None:
@@ -44,12 +44,7 @@ def test_redis_wiped_is_refused_and_rebuild_brings_it_back(make: Make) -> None:
 
 
 def test_redis_set_back_is_refused_too(make: Make) -> None:
-    table = make()
-    worker = table.start_planner()
-    table.send(inserts(0, 100))
-    table.release()
-    worker.await_log("release.applied")
-    assert worker.stop() == 0
+    table = _left_after_a_release(make)
     with table.connect() as client:
         copied = {key: client.dump(key) for key in client.scan_iter(match=f"{{shoal:{table.name}}}:*")}
         worker = table.start_planner()
@@ -63,18 +58,11 @@ def test_redis_set_back_is_refused_too(make: Make) -> None:
     assert refused.wait() == 1
     assert "only release 1" in refused.log
     assert table.run("rebuild").returncode == 0
-    table.start_planner()
-    table.release()
-    table.judge()
+    _go_on(table)
 
 
 def test_a_state_of_which_a_part_is_missing_is_refused_and_rebuilt(make: Make) -> None:
-    table = make()
-    worker = table.start_planner()
-    table.send(inserts(0, 100))
-    table.release()
-    worker.await_log("release.applied")
-    assert worker.stop() == 0
+    table = _left_after_a_release(make)
     before = table.stored()
     with table.connect() as client:
         client.delete(next(client.scan_iter(match=f"{{shoal:{table.name}}}:people:*")))
@@ -85,17 +73,11 @@ def test_a_state_of_which_a_part_is_missing_is_refused_and_rebuilt(make: Make) -
     assert "shoal rebuild" in refused.log
     assert table.run("rebuild").returncode == 0
     assert table.stored() == before
-    table.start_planner()
-    table.release()
-    table.judge()
+    _go_on(table)
 
 
 def test_a_rebuild_under_another_secret_or_policy_is_refused_and_writes_nothing(make: Make) -> None:
-    table = make()
-    worker = table.start_planner()
-    table.send(inserts(0, 100))
-    table.release()
-    worker.stop()
+    table = _left_after_a_release(make)
     table.wipe()
     wrong = table.run("rebuild", KEY="another secret")
     assert wrong.returncode == 1, wrong.stderr
@@ -106,6 +88,23 @@ def test_a_rebuild_under_another_secret_or_policy_is_refused_and_writes_nothing(
     assert wrong.returncode == 2
     assert "another policy" in wrong.stderr
     assert table.keys == []
+
+
+def _left_after_a_release(make: Make) -> Table:
+    """A table of one release, all of it in Redis, and nobody at work on it."""
+    table = make()
+    worker = table.start_planner()
+    table.send(inserts(0, 100))
+    table.release()
+    worker.await_log("release.applied")
+    assert worker.stop() == 0
+    return table
+
+
+def _go_on(table: Table) -> None:
+    table.start_planner()
+    table.release()
+    table.judge()
 
 
 @pytest.mark.timeout(300)
