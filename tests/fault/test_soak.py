@@ -89,11 +89,11 @@ class _Trouble:
             time.sleep(self._dice.uniform(0.0, 4.0))
 
     def is_over(self) -> None:
-        """Everybody is awake, and somebody is at work."""
+        """Everybody is awake, and somebody is at work who will not kill themselves."""
         for worker in list(self._asleep):
             self._wake(worker)
         self._tidy()
-        if not self._workers:
+        if all(worker in self._doomed for worker in self._workers):
             self._workers.append(self._scene.start_ready())
 
     @property
