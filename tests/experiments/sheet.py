@@ -1,0 +1,139 @@
+"""A release with the names in it, whoever published it, and what two adversaries read from it about a permanent value.
+
+One of them knows who has a row in which group (`clues_of_members`), the other only the registration list: who is
+registered and where they live (`clues_of_list`). The second finds of a group everyone who lives in one of its cells.
+Somebody is certainly published where exactly as many people live in a cell as it has rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.published import Published
+from core.tree import Rows
+from tests.experiments.linkage import Clue, Clues
+from tests.experiments.mondrian import Points
+from tests.experiments.series import Step
+
+STAR = 0  # the root of every hierarchy
+
+
+class Sheet(NamedTuple):
+    """A release, and of each of its rows the person, the group and the cell, as positions in it.
+
+    `is_by_person` says that everyone has one row; with m-invariance every value of theirs is a row of its own.
+    """
+
+    published: Published
+    person: Rows
+    group: Rows
+    cell: Rows
+    is_by_person: bool = True
+
+    def shows(self, node: int) -> dict[int, tuple[int, int]]:
+        """By group that shows a value or a "*": how often each."""
+        seen: dict[int, tuple[int, int]] = {}
+        published = self.published
+        is_asked = (published.shown_node == node) | (published.shown_node == STAR)
+        columns = (published.shown_group, published.shown_node, published.shown_count)
+        for group, shown, count in zip(*(column[is_asked].tolist() for column in columns), strict=True):
+            times, stars = seen.get(group, (0, 0))
+            seen[group] = (times, stars + count) if shown == STAR else (times + count, stars)
+        return seen
+
+
+class Homes(NamedTuple):
+    """The registration list: everyone on it, by number, and their quasi-identifiers."""
+
+    people: Rows
+    points: Points
+
+
+def number_of(person: str) -> int:
+    """The people of these experiments are called p0, p1, and so on."""
+    return int(person[1:])
+
+
+def sheet_of(step: Step) -> Sheet:
+    """A release of the engine."""
+    published = step.published
+    groups = {name: place for place, name in enumerate(published.group_names)}
+    cells = {name: place for place, name in enumerate(published.cell_names)}
+    rows = [(number_of(person), groups[group], cells[cell]) for person, group, cell in step.made.release.members]
+    person, group, cell = np.array(rows, dtype=np.int64).reshape(len(rows), 3).T
+    return Sheet(published, person, group, cell)
+
+
+def clues_of_members(sheet: Sheet, node: int) -> Clues:
+    """For somebody who knows who is in which group."""
+    shows = sheet.shows(node)
+    may = {group: frozenset[int]() for group in shows}
+    is_shown = np.isin(sheet.group, np.array(list(shows), dtype=np.int64))
+    order = np.flatnonzero(is_shown)[np.argsort(sheet.group[is_shown], kind="stable")]
+    for people in np.split(order, np.flatnonzero(np.diff(sheet.group[order])) + 1):
+        if len(people):
+            may[int(sheet.group[people[0]])] = frozenset(sheet.person[people].tolist())
+    there = np.unique(sheet.person)
+    return _clues(sheet, shows, may, frozenset(there.tolist()))
+
+
+def clues_of_list(sheet: Sheet, node: int, homes: Homes) -> Clues:
+    """For somebody who knows the registration list and nothing else."""
+    published, shows = sheet.published, sheet.shows(node)
+    low, high = np.stack(published.low, axis=1), np.stack(published.high, axis=1)
+    inside: dict[int, Rows] = {}
+    may: dict[int, frozenset[int]] = {}
+    for group in shows:
+        found: set[int] = set()
+        for cell in published.entry_cell[published.entry_group == group].tolist():
+            if cell not in inside:
+                lives = ((homes.points >= low[cell]) & (homes.points < high[cell])).all(axis=1)
+                inside[cell] = homes.people[lives]
+            found.update(inside[cell].tolist())
+        may[group] = frozenset(found)
+    living = count_inside(homes.points, low, high)
+    # Of somebody with several rows in a cell the others' would be missing: then only one who lives alone is certain.
+    is_full = living == (published.cell_rows if sheet.is_by_person else 1)
+    return _clues(sheet, shows, may, frozenset(sheet.person[is_full[sheet.cell]].tolist()))
+
+
+def _clues(
+    sheet: Sheet, shows: dict[int, tuple[int, int]], may: dict[int, frozenset[int]], there: frozenset[int]
+) -> Clues:
+    """The clues of one release, given who may be in each group that shows something, and who is certainly published."""
+    places: dict[int, int] = {}
+    for people in may.values():
+        for person in people:
+            places[person] = places.get(person, 0) + 1
+    groups = []
+    for group, (times, stars) in shows.items():
+        must = frozenset(person for person in may[group] & there if places[person] == 1)
+        counterfeits = int(sheet.published.counterfeits[group])
+        groups.append(Clue(may[group], must, max(0, times - counterfeits), times + stars))
+    return Clues(groups, there.difference(places))
+
+
+def count_inside(points: Points, low: Points, high: Points) -> Rows:
+    """How many of these points lie in each box; O(points + boxes x 2^attributes + values of all attributes)."""
+    base = points.min(axis=0)
+    shape = points.max(axis=0) - base + 1
+    table = np.zeros(tuple(shape + 1), dtype=np.int64)
+    np.add.at(table, tuple((points - base + 1).T), 1)
+    for axis in range(points.shape[1]):
+        np.cumsum(table, axis=axis, out=table)
+    ends = (np.clip(low - base, 0, shape), np.clip(high - base, 0, shape))
+    found = np.zeros(len(low), dtype=np.int64)
+    for corner in np.ndindex(*(2,) * points.shape[1]):
+        sign = -1 if (len(corner) - sum(corner)) % 2 else 1
+        found += sign * table[tuple(ends[side][:, axis] for axis, side in enumerate(corner))]
+    return found
+
+
+def boxes_of(points: Points, group: Rows, groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The bounding box of each group's points, half-open."""
+    low = np.full((groups, points.shape[1]), np.iinfo(np.int64).max, dtype=np.int64)
+    high = np.full((groups, points.shape[1]), np.iinfo(np.int64).min, dtype=np.int64)
+    np.minimum.at(low, group, points)
+    np.maximum.at(high, group, points)
+    return low, high + 1
