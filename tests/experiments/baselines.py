@@ -62,7 +62,7 @@ class MInvariance:
     def __init__(self, policy: Policy, seed: int = 2007) -> None:
         self._policy, self._m = policy, int(policy.l)
         self._random = np.random.default_rng(seed)
-        self._signatures: dict[Record, Signature] = {}
+        self.signatures: dict[Record, Signature] = {}
 
     def publish(self, table: Table) -> Sheet:
         """Divides, balances, assigns and splits (Xiao and Tao, section 5)."""
@@ -72,7 +72,7 @@ class MInvariance:
         fresh: defaultdict[int, list[Record]] = defaultdict(list)
         for place in self._random.permutation(len(records)).tolist():
             record = records[place]
-            signature = self._signatures.get(record)
+            signature = self.signatures.get(record)
             if signature is None:
                 fresh[record[1]].append(record)
             else:
@@ -81,14 +81,15 @@ class MInvariance:
         for signature, bucket in self._assign(fresh):
             for value in signature:
                 buckets[signature][value] += bucket[value]
-        self._signatures = {
+        self.signatures = {
             record: signature
             for signature, bucket in buckets.items()
             for column in bucket.values()
             for record in column
             if record is not None
         }
-        groups = [group for bucket in buckets.values() for group in _split(bucket, qids)]
+        widths = [float(attribute.high - attribute.low) for attribute in self._policy.attributes]
+        groups = [group for bucket in buckets.values() for group in _split(bucket, qids, widths)]
         return self._sheet(groups, qids)
 
     @staticmethod
@@ -145,7 +146,9 @@ class MInvariance:
         return Sheet(published, person, group, group, is_by_person=False)
 
 
-def _split(bucket: Bucket, qids: dict[int, Sequence[float]]) -> Iterator[list[tuple[int, Record | None]]]:
+def _split(
+    bucket: Bucket, qids: dict[int, Sequence[float]], widths: Sequence[float]
+) -> Iterator[list[tuple[int, Record | None]]]:
     """Groups with one record of each value, neighbours in space; one of counterfeits alone is not published."""
     waiting = [bucket]
     while waiting:
@@ -157,7 +160,7 @@ def _split(bucket: Bucket, qids: dict[int, Sequence[float]]) -> Iterator[list[tu
                 yield group
             continue
         points = [qids[record[0]] for column in part.values() for record in column if record is not None]
-        axis = _widest(points) if points else 0
+        axis = _widest(points, widths) if points else 0
 
         def along(record: Record | None, axis: int = axis) -> float:
             return -1.0 if record is None else qids[record[0]][axis]
@@ -168,9 +171,9 @@ def _split(bucket: Bucket, qids: dict[int, Sequence[float]]) -> Iterator[list[tu
         waiting.append({value: column[half:] for value, column in columns.items()})
 
 
-def _widest(points: Sequence[Sequence[float]]) -> int:
+def _widest(points: Sequence[Sequence[float]], widths: Sequence[float]) -> int:
     columns = list(zip(*points, strict=True))
-    return max(range(len(columns)), key=lambda axis: max(columns[axis]) - min(columns[axis]))
+    return max(range(len(columns)), key=lambda axis: (max(columns[axis]) - min(columns[axis])) / widths[axis])
 
 
 def _published(
