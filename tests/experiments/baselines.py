@@ -8,7 +8,7 @@ that changes is another record, and so is one that comes back. Neither knows of 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
@@ -135,7 +135,9 @@ class MInvariance:
                     bucket[value] = [None] * take
             yield tuple(sorted(bucket)), bucket
 
-    def _sheet(self, groups: Sequence[Sequence[tuple[int, Record | None]]], qids: dict[int, Sequence[float]]) -> Sheet:
+    def _sheet(
+        self, groups: Sequence[Sequence[tuple[int, Record | None]]], qids: Mapping[int, Sequence[float]]
+    ) -> Sheet:
         rows = [(record[0], at) for at, group in enumerate(groups) for _, record in group if record is not None]
         person, group = np.array(rows, dtype=np.int64).T
         counterfeits = np.array([sum(record is None for _, record in group) for group in groups], dtype=np.int64)
@@ -147,7 +149,7 @@ class MInvariance:
 
 
 def _split(
-    bucket: Bucket, qids: dict[int, Sequence[float]], widths: Sequence[float]
+    bucket: Bucket, qids: Mapping[int, Sequence[float]], widths: Sequence[float]
 ) -> Iterator[list[tuple[int, Record | None]]]:
     """Groups with one record of each value, neighbours in space; one of counterfeits alone is not published."""
     waiting = [bucket]

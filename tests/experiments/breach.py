@@ -5,7 +5,7 @@ from collections.abc import Callable
 from core.policy import Policy
 from tests.experiments.linkage import Adversary, Clues, breached
 from tests.experiments.series import Figures, Table
-from tests.experiments.sheet import Homes, Sheet, clues_of_list, clues_of_members, number_of
+from tests.experiments.sheet import Homes, Sheet, certainly_published, clues_of_list, clues_of_members, number_of
 
 
 class Breaches:
@@ -22,8 +22,9 @@ class Breaches:
         self._hold(number, table, sheet)
         shown = sum(map(len, self._shown.values()))
         found: Figures = {"holders_shown": shown}
+        there = certainly_published(sheet, homes)
         reads: dict[str, Callable[[int], Clues]] = {
-            "list": lambda node: clues_of_list(sheet, node, homes),
+            "list": lambda node: clues_of_list(sheet, node, homes, there),
             "members": lambda node: clues_of_members(sheet, node),
         }
         for knowledge, adversaries in self._knowing.items():

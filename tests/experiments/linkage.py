@@ -144,13 +144,16 @@ class Adversary:
         while self._waiting:
             place = self._waiting.popleft()
             release, group = self._at[place], self._groups[place]
-            if self._left[place] < group.least or self._held[place] > group.most:
+            left, held = self._left[place], self._held[place]
+            if left < group.least or held > group.most:
                 raise Contradiction
-            if group.least and self._left[place] == group.least:
+            if left == held:
+                continue  # everyone left is sure already
+            if left == group.least:
                 for person in group.may:
                     if self._is_left(person, place):
                         self._make_sure(person, release)
-            if self._held[place] == group.most:
+            if held == group.most:
                 for person in group.must:
                     if not self._is_sure(person, place):
                         self._clear(person, release)

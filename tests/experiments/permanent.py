@@ -1,4 +1,5 @@
-"""Bu's twenty rounds (section V): permanent values under K = 0, 1, 5 and `all`: suppression, query error, time, breaches.
+"""Bu's twenty rounds (section V): permanent values under K = 0, 1, 5 and `all`: what is suppressed, how long it takes,
+how far queries are off, and who is found out.
 
 The paper's table of drug reactions is not to be had, so one of its size and shape is generated: 105,420 reactions of
 40,478 people, among them three permanent values with 15, 1 and 60 occurrences. A tenth of the reactions is there at

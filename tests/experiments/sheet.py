@@ -8,7 +8,6 @@ Somebody is certainly published where exactly as many people live in a cell as i
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.published import Published
 from core.tree import Rows
@@ -78,10 +77,18 @@ def clues_of_members(sheet: Sheet, node: int) -> Clues:
     return _clues(sheet, shows, may, frozenset(there.tolist()))
 
 
-def clues_of_list(sheet: Sheet, node: int, homes: Homes) -> Clues:
-    """For somebody who knows the registration list and nothing else."""
+def certainly_published(sheet: Sheet, homes: Homes) -> frozenset[int]:
+    """Whom the registration list gives away: everyone who lives in a cell must have a row in it."""
+    living = count_inside(homes.points, *_bounds(sheet))
+    # Of somebody with several rows in a cell the others' would be missing: then only one who lives alone is certain.
+    is_full = living == (sheet.published.cell_rows if sheet.is_by_person else 1)
+    return frozenset(sheet.person[is_full[sheet.cell]].tolist())
+
+
+def clues_of_list(sheet: Sheet, node: int, homes: Homes, there: frozenset[int]) -> Clues:
+    """For somebody who knows the registration list and nothing else; `there` are those it gives away."""
     published, shows = sheet.published, sheet.shows(node)
-    low, high = np.stack(published.low, axis=1), np.stack(published.high, axis=1)
+    low, high = _bounds(sheet)
     inside: dict[int, Rows] = {}
     may: dict[int, frozenset[int]] = {}
     for group in shows:
@@ -92,10 +99,12 @@ def clues_of_list(sheet: Sheet, node: int, homes: Homes) -> Clues:
                 inside[cell] = homes.people[lives]
             found.update(inside[cell].tolist())
         may[group] = frozenset(found)
-    living = count_inside(homes.points, low, high)
-    # Of somebody with several rows in a cell the others' would be missing: then only one who lives alone is certain.
-    is_full = living == (published.cell_rows if sheet.is_by_person else 1)
-    return _clues(sheet, shows, may, frozenset(sheet.person[is_full[sheet.cell]].tolist()))
+    return _clues(sheet, shows, may, there)
+
+
+def _bounds(sheet: Sheet) -> tuple[Points, Points]:
+    """Where each cell begins and ends, one column per attribute."""
+    return np.stack(sheet.published.low, axis=1), np.stack(sheet.published.high, axis=1)
 
 
 def _clues(
@@ -130,7 +139,7 @@ def count_inside(points: Points, low: Points, high: Points) -> Rows:
     return found
 
 
-def boxes_of(points: Points, group: Rows, groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def boxes_of(points: Points, group: Rows, groups: int) -> tuple[Points, Points]:
     """The bounding box of each group's points, half-open."""
     low = np.full((groups, points.shape[1]), np.iinfo(np.int64).max, dtype=np.int64)
     high = np.full((groups, points.shape[1]), np.iinfo(np.int64).min, dtype=np.int64)

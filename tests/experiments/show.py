@@ -261,7 +261,8 @@ def show_permanent(figures: Figures) -> Shown:
         if found["release"] in _ROUNDS
     ]
     breaches, beside = _show_breaches(figures)
-    return Shown({"permanent.png": Plot(panels), "permanent-breach.png": breaches}, f"{_table(rows, columns)}\n\n{beside}")
+    plots = {"permanent.png": Plot(panels), "permanent-breach.png": breaches}
+    return Shown(plots, f"{_table(rows, columns)}\n\n{beside}")
 
 
 def _show_breaches(figures: Figures) -> tuple[Plot, str]:

@@ -51,7 +51,9 @@ def assert_boxes_hold_their_people(sheet: Sheet, table: Table) -> None:
 
 
 @pytest.mark.parametrize("l", [2, 3])
-def test_every_class_of_l_diversity_has_k_people_and_no_value_of_more_than_one_in_l(rounds: list[Round], l: int) -> None:
+def test_every_class_of_l_diversity_has_k_people_and_no_value_of_more_than_one_in_l(
+    rounds: list[Round], l: int
+) -> None:
     publisher = LDiversity(SMALL.policy_for(0, l=l))
     for one in rounds:
         sheet = publisher.publish(one.table)
@@ -132,7 +134,8 @@ def test_points_in_boxes_are_counted_as_one_would_by_looking() -> None:
     points = random.integers(2, 9, (300, 3))
     low = random.integers(0, 9, (50, 3))
     high = low + random.integers(1, 6, (50, 3))
-    expected = [int(((points >= one) & (points < other)).all(axis=1).sum()) for one, other in zip(low, high, strict=True)]
+    looked = [(points >= one) & (points < other) for one, other in zip(low, high, strict=True)]
+    expected = [int(inside.all(axis=1).sum()) for inside in looked]
     assert count_inside(points, low, high).tolist() == expected
 
 
