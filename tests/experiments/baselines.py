@@ -103,45 +103,49 @@ class MInvariance:
                     column.append(spare.pop() if spare else None)
 
     def _assign(self, fresh: dict[int, list[Record]]) -> Iterator[tuple[Signature, Bucket]]:
-        """New buckets for the other new records: a of each of the b most frequent values, b as small as can be.
-
-        a is as large as leaves no value with more than one in m of the rest; where there is no such a, which takes a
-        value that is too frequent to begin with, counterfeits make up the number of values.
-        """
-        m, left = self._m, sum(map(len, fresh.values()))
+        """New buckets for the other new records; counterfeits where fewer than m values are left."""
+        left = sum(map(len, fresh.values()))
         heap = [(-len(records), value) for value, records in fresh.items() if records]
         heapify(heap)
         while heap:
-            taken = [heappop(heap) for _ in range(min(m, len(heap)))]
-            take = 0
-            while len(taken) >= m and take < 1:
-                fullest, b, next_one = -taken[0][0], len(taken), -heap[0][0] if heap else 0
-                take = min(-taken[-1][0], (left - m * next_one) // b)
-                if b > m:
-                    take = min(take, (left - m * fullest) // (b - m))
-                if take < 1 and not heap:
-                    break
-                if take < 1:
-                    taken.append(heappop(heap))
-            take = max(1, take)
+            taken, each = self._take(heap, left)
             bucket: Bucket = {}
             for count, value in taken:
-                bucket[value] = [fresh[value].pop() for _ in range(take)]
-                left -= take
-                if -count > take:
-                    heappush(heap, (count + take, value))
-            for value in range(m):  # any other values will do
-                if len(bucket) < m and value not in bucket:
-                    bucket[value] = [None] * take
+                bucket[value] = [fresh[value].pop() for _ in range(each)]
+                if -count > each:
+                    heappush(heap, (count + each, value))
+            left -= each * len(taken)
+            for value in range(self._m):  # any other values will do
+                if len(bucket) < self._m and value not in bucket:
+                    bucket[value] = [None] * each
             yield tuple(sorted(bucket)), bucket
+
+    def _take(self, heap: list[tuple[int, int]], left: int) -> tuple[list[tuple[int, int]], int]:
+        """The b most frequent values off the heap, and how many records a bucket takes of each.
+
+        b is m, or more if need be; a bucket takes as many as leave no value with more than one in m of the rest.
+        """
+        m = self._m
+        taken = [heappop(heap) for _ in range(min(m, len(heap)))]
+        while len(taken) >= m:
+            fullest, b, following = -taken[0][0], len(taken), -heap[0][0] if heap else 0
+            each = min(-taken[-1][0], (left - m * following) // b)
+            if b > m:
+                each = min(each, (left - m * fullest) // (b - m))
+            if each >= 1:
+                return taken, each
+            if not heap:
+                break
+            taken.append(heappop(heap))
+        return taken, 1
 
     def _sheet(
         self, groups: Sequence[Sequence[tuple[int, Record | None]]], qids: Mapping[int, Sequence[float]]
     ) -> Sheet:
-        rows = [(record[0], at) for at, group in enumerate(groups) for _, record in group if record is not None]
+        rows = [(record[0], at) for at, columns in enumerate(groups) for _, record in columns if record is not None]
         person, group = np.array(rows, dtype=np.int64).T
-        counterfeits = np.array([sum(record is None for _, record in group) for group in groups], dtype=np.int64)
-        shown = [(at, value) for at, group in enumerate(groups) for value, _ in group]
+        counterfeits = np.array([sum(record is None for _, record in columns) for columns in groups], dtype=np.int64)
+        shown = [(at, value) for at, columns in enumerate(groups) for value, _ in columns]
         shown_group, shown_value = np.array(shown, dtype=np.int64).T
         points = np.array([qids[who] for who in person.tolist()], dtype=np.int64)
         published = _published(self._policy, points, group, counterfeits, shown_group, shown_value)
