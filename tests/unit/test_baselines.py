@@ -15,7 +15,16 @@ from tests.experiments.baselines import LDiversity, MInvariance
 from tests.experiments.breach import Breaches
 from tests.experiments.permanent import Clinic, Round
 from tests.experiments.series import Figures, Step, Table
-from tests.experiments.sheet import Sheet, count_inside, number_of, sheet_of
+from tests.experiments.sheet import (
+    Homes,
+    Sheet,
+    certainly_published,
+    clues_of_list,
+    clues_of_members,
+    count_inside,
+    number_of,
+    sheet_of,
+)
 
 SMALL = replace(Clinic(), people=1_200, reactions=3_000, kinds=60, sensitive=10, rounds=6)
 
@@ -137,6 +146,33 @@ def test_points_in_boxes_are_counted_as_one_would_by_looking() -> None:
     looked = [(points >= one) & (points < other) for one, other in zip(low, high, strict=True)]
     expected = [int(inside.all(axis=1).sum()) for inside in looked]
     assert count_inside(points, low, high).tolist() == expected
+
+
+def test_where_everyone_registered_is_present_the_list_tells_who_is_where(rounds: list[Round]) -> None:
+    policy, table = SMALL.policy_for(0), rounds[-1].table
+    sheet = LDiversity(policy).publish(table)
+    node = policy.sensitive.hierarchy.leaf_node[max(policy.sensitive.permanent)]
+    homes = Homes(sheet.person, np.array([qid for qid, _ in table.values()], dtype=np.int64))
+    there = certainly_published(sheet, homes)
+    assert there == set(sheet.person.tolist())
+    of_list, of_members = clues_of_list(sheet, node, homes, there), clues_of_members(sheet, node)
+    assert of_members.groups
+    assert of_list == of_members
+
+
+def test_one_absent_neighbour_makes_everyone_of_a_class_uncertain(rounds: list[Round]) -> None:
+    policy, table = SMALL.policy_for(0), rounds[-1].table
+    sheet = LDiversity(policy).publish(table)
+    points = np.array([qid for qid, _ in table.values()], dtype=np.int64)
+    absent = 10**6
+    homes = Homes(np.append(sheet.person, absent), np.vstack([points, points[:1]]))
+    mates = set(sheet.person[sheet.group == sheet.group[0]].tolist())
+    there = certainly_published(sheet, homes)
+    assert there == set(sheet.person.tolist()) - mates
+    for node in policy.sensitive.hierarchy.leaf_node:
+        for clue in clues_of_list(sheet, node, homes, there).groups:
+            assert (absent in clue.may) == bool(clue.may & mates)
+            assert not clue.must & mates
 
 
 def test_every_baseline_gives_holders_away_and_shoal_none_to_whom_it_is_promised(rounds: list[Round]) -> None:
