@@ -21,7 +21,7 @@ every date as it was before, to take back what was only supposed.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ class Clues(NamedTuple):
     """What one release says about one value: its groups, and who is certainly published and in none of them."""
 
     groups: Sequence[Clue]
-    cleared: Iterable[int]
+    cleared: Set[int]
 
 
 class Contradiction(Exception):
@@ -79,7 +79,7 @@ class Adversary:
             touched.add(place)
             for person in group.may:
                 self._with[person].append(place)
-        for person in clues.cleared:
+        for person in self._with.keys() & clues.cleared:  # of others it would say nothing about any group
             self._clear(person, release)
         self._spread()
         touched |= self._keep()

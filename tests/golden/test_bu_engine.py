@@ -94,7 +94,7 @@ def _tell(adversary: Adversary, number: int, groups: Sequence[Group]) -> dict[st
     """What the attack of docs/experiments.md makes of a release, knowing who is in which group."""
     told = [(frozenset(map(SIX.index, people)), times) for people, times in groups]
     clues = [Clue(people, people, times, times) for people, times in told if times]
-    cleared = [person for people, times in told if not times for person in people]
+    cleared = {person for people, times in told if not times for person in people}
     adversary.see(number, Clues(clues, cleared))
     return {person: adversary.risk(place) for place, person in enumerate(SIX)}
 

@@ -18,7 +18,7 @@ def group(people: People, shown: int, stars: int = 0) -> Clue:
 def told(releases: Sequence[tuple[Sequence[Clue], People]]) -> Adversary:
     adversary = Adversary()
     for number, (groups, cleared) in enumerate(releases, start=1):
-        adversary.see(number, Clues(groups, cleared))
+        adversary.see(number, Clues(groups, frozenset(cleared)))
     return adversary
 
 
