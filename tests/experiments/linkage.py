@@ -93,9 +93,10 @@ class Adversary:
         found = Fraction(0)
         for place in self._with.get(person, ()):
             if self._is_left(person, place):
-                sure = sum(self._is_sure(one, place) for one in self._groups[place].may)
-                if self._groups[place].least > sure:
-                    found = max(found, Fraction(self._groups[place].least - sure, self._left[place] - sure))
+                release, group = self._at[place], self._groups[place]
+                sure = sum(date <= release and one in group.may for one, date in self._sure.items())
+                if group.least > sure:
+                    found = max(found, Fraction(group.least - sure, self._left[place] - sure))
         return found
 
     def check_against(self, since: Mapping[int, int]) -> None:
