@@ -16,6 +16,7 @@ from tests.experiments.mondrian import Points
 from tests.experiments.series import Step
 
 STAR = 0  # the root of every hierarchy
+CROWD = 1_000  # people who may be in a group; of larger ones nothing is concluded
 
 
 class Sheet(NamedTuple):
@@ -67,14 +68,11 @@ def sheet_of(step: Step) -> Sheet:
 def clues_of_members(sheet: Sheet, node: int) -> Clues:
     """For somebody who knows who is in which group."""
     shows = sheet.shows(node)
-    may = {group: frozenset[int]() for group in shows}
-    is_shown = np.isin(sheet.group, np.array(list(shows), dtype=np.int64))
-    order = np.flatnonzero(is_shown)[np.argsort(sheet.group[is_shown], kind="stable")]
-    for people in np.split(order, np.flatnonzero(np.diff(sheet.group[order])) + 1):
-        if len(people):
-            may[int(sheet.group[people[0]])] = frozenset(sheet.person[people].tolist())
-    there = np.unique(sheet.person)
-    return _clues(sheet, shows, may, frozenset(there.tolist()))
+    order = np.argsort(sheet.group, kind="stable")
+    begins, ends = (np.searchsorted(sheet.group[order], list(shows), side) for side in ("left", "right"))
+    parts = zip(shows, begins.tolist(), ends.tolist(), strict=True)
+    may = {group: np.unique(sheet.person[order[begin:end]]) for group, begin, end in parts}
+    return _clues(sheet, shows, may, frozenset(sheet.person.tolist()))
 
 
 def certainly_published(sheet: Sheet, homes: Homes) -> frozenset[int]:
@@ -89,16 +87,12 @@ def clues_of_list(sheet: Sheet, node: int, homes: Homes, there: frozenset[int]) 
     """For somebody who knows the registration list and nothing else; `there` are those it gives away."""
     published, shows = sheet.published, sheet.shows(node)
     low, high = _bounds(sheet)
-    inside: dict[int, Rows] = {}
-    may: dict[int, frozenset[int]] = {}
+    may: dict[int, Rows] = {}
     for group in shows:
-        found: set[int] = set()
+        lives = np.zeros(len(homes.people), dtype=bool)
         for cell in published.entry_cell[published.entry_group == group].tolist():
-            if cell not in inside:
-                lives = ((homes.points >= low[cell]) & (homes.points < high[cell])).all(axis=1)
-                inside[cell] = homes.people[lives]
-            found.update(inside[cell].tolist())
-        may[group] = frozenset(found)
+            lives |= ((homes.points >= low[cell]) & (homes.points < high[cell])).all(axis=1)
+        may[group] = homes.people[lives]
     return _clues(sheet, shows, may, there)
 
 
@@ -107,20 +101,21 @@ def _bounds(sheet: Sheet) -> tuple[Points, Points]:
     return np.stack(sheet.published.low, axis=1), np.stack(sheet.published.high, axis=1)
 
 
-def _clues(
-    sheet: Sheet, shows: dict[int, tuple[int, int]], may: dict[int, frozenset[int]], there: frozenset[int]
-) -> Clues:
-    """The clues of one release, given who may be in each group that shows something, and who is certainly published."""
-    places: dict[int, int] = {}
-    for people in may.values():
-        for person in people:
-            places[person] = places.get(person, 0) + 1
+def _clues(sheet: Sheet, shows: dict[int, tuple[int, int]], may: dict[int, Rows], there: frozenset[int]) -> Clues:
+    """The clues of one release, given who may be in each group that shows something, and who is certainly published.
+
+    A group that a thousand people may be in says nothing about any of them, but that they may be in it.
+    """
+    everyone = np.concatenate([np.zeros(0, dtype=np.int64), *may.values()])
+    places = np.bincount(everyone)
     groups = []
     for group, (times, stars) in shows.items():
-        must = frozenset(person for person in may[group] & there if places[person] == 1)
-        counterfeits = int(sheet.published.counterfeits[group])
-        groups.append(Clue(may[group], must, max(0, times - counterfeits), times + stars))
-    return Clues(groups, there.difference(places))
+        people = may[group]
+        if len(people) <= CROWD:
+            must = there.intersection(people[places[people] == 1].tolist())
+            least = max(0, times - int(sheet.published.counterfeits[group]))
+            groups.append(Clue(frozenset(people.tolist()), must, least, times + stars))
+    return Clues(groups, there.difference(np.unique(everyone).tolist()))
 
 
 def count_inside(points: Points, low: Points, high: Points) -> Rows:
