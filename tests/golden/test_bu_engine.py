@@ -101,9 +101,8 @@ def _tell(adversary: Adversary, number: int, groups: Sequence[Group]) -> dict[st
 
 def test_one_attack_exposes_p4_under_3_invariance_and_nobody_in_shoals_releases() -> None:
     adversary = Adversary()
-    for number, groups in enumerate(THREE_INVARIANT, start=1):
-        risks = _tell(adversary, number, groups)
-    assert risks == {"p1": 0, "p2": Fraction(1, 2), "p3": Fraction(1, 2), "p4": 1, "p5": 0, "p6": 0}
+    *_, last = (_tell(adversary, number, groups) for number, groups in enumerate(THREE_INVARIANT, start=1))
+    assert last == {"p1": 0, "p2": Fraction(1, 2), "p3": Fraction(1, 2), "p4": 1, "p5": 0, "p6": 0}
     for participation in (0, "all"):
         series, adversary = Series(_policy(participation)), Adversary()
         for number, events in enumerate(_history(), start=1):
