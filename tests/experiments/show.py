@@ -264,8 +264,6 @@ def show_permanent(figures: Figures) -> Shown:
         for found in run["rounds"]
         if found["release"] in _ROUNDS
     ]
-    if "baselines" not in figures:  # of an earlier run
-        return Shown({"permanent.png": Plot(panels)}, _table(rows, columns))
     breaches, beside = _show_breaches(figures)
     plots = {"permanent.png": Plot(panels), "permanent-breach.png": breaches}
     return Shown(plots, f"{_table(rows, columns)}\n\n{beside}")

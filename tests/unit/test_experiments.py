@@ -184,6 +184,9 @@ def test_what_the_page_says_was_asked_for_was_reached() -> None:
     assert all(found["tight_ratio"] <= 1.1 for found in (*adult["by_k"], *adult["by_increment"]))
     assert all(found["default_unsafe"] == found["tight_unsafe"] == 0 for found in adult["by_k"])
     assert next(found for found in adult["by_k"] if found["k"] == 10)["independent_unsafe_eight"] > 0.4
+    for found in load("permanent", _FIGURES)["runs"]:
+        assert not any(one["breached_list"] for one in found["rounds"])
+        assert found["participation"] != "all" or not any(one["breached_members"] for one in found["rounds"])
     for found in load("rounds", _FIGURES)["runs"]:
         for name in ("query_error", "average_group"):
             assert found[f"{name}_late_to_early"] == pytest.approx(1, abs=0.1)
