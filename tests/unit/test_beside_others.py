@@ -65,6 +65,10 @@ def test_tables_as_printed_are_the_groups_they_show(tmp_path: Path, text: str, e
         ("age,disease\n15-225,B\n", "line 2, does not fit the policy: groups.region.age is out-of-domain"),
         ("age,canary\n15-25,B\n", "must have a column disease"),
         ("age,disease,canary\n15-25,B,1\n", "must have a column disease"),
+        ("age,disease,age\n15-25,B,20-30\n", "each once"),
+        ("age,disease\n15-25,B,canary\n", "line 2, has another number of fields"),
+        ("age,sex,disease\n15-25,*,B\n15-25,canary\n", "line 3, has another number of fields"),
+        ("age,disease\n", "has no row"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused_by_its_line_and_nothing_of_it_is_said(
@@ -75,6 +79,11 @@ def test_a_table_that_does_not_fit_is_refused_by_its_line_and_nothing_of_it_is_s
     with pytest.raises(InputError, match=said) as error:
         groups_in(path)
     assert "canary" not in str(error.value)
+
+
+def test_a_folder_without_a_release_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no release"):
+        groups_in(tmp_path)
 
 
 def people(count: int, seed: int) -> list[dict[str, Any]]:
