@@ -186,6 +186,6 @@ class State:
         for node in np.unique(self.people.coarse[self.people.coarse != NOWHERE]).tolist():
             rows = np.flatnonzero(self.people.coarse == node)
             assert not self.tree.is_leaf(node)
-            assert bool(np.all(self.people.leaf[rows] == node))
             assert bool(np.all(self.tree.is_inside(node, self.people.columns, rows)))
+            assert bool(np.all(self.people.leaf[np.intersect1d(rows, self.people.present())] == node))
         self.cohorts.check_invariants(self.policy.participation == "all")

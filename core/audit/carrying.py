@@ -48,8 +48,8 @@ def _are_finer(before: tuple[Cell, ...], now: tuple[Cell, ...]) -> bool:
     """Whether the rows of each earlier cell can all be in cells inside it now; there are as many now as before.
 
     One cell of a group may lie in another. Cells either lie in one another or apart, so it is enough that no cell holds
-    fewer rows now, with all the cells inside it, than it did. Nor may a cell it had have more rows by itself: they would
-    have come from a larger one, and been told apart from the people of this one.
+    fewer rows now, with all the cells inside it, than it did. Nor may a cell it had have more rows by itself: these
+    would have come from a larger one, and been told apart from the people of this one.
     """
     rows = {cell.name: cell.rows for cell in before}
     if any(cell.rows > rows.get(cell.name, cell.rows) for cell in now):
