@@ -20,7 +20,7 @@ from tests.audited import sentences
 from tests.population import Population, Series
 from tests.series import DISEASES, clinic_policy
 
-RELEASES = 4
+RELEASES = 5
 
 
 class _History:
@@ -51,20 +51,20 @@ class _History:
             yield made
             self.events = [
                 *self.people.churn(self.rng.choice([0, 10, 20])),
-                *self.people.arrive(self.rng.choice([5, 25])),
+                *self.people.arrive(self.rng.choice([10, 30])),
             ]
             self.others = [self._publication() for _ in range(self.rng.choice([0, 1, 1]))]
 
     def _publication(self) -> dict[str, Any]:
         """Somebody's groups in places that our tree has cut, or would have if it were a little larger."""
         rng, tree = self.rng, self.series.state.tree
-        inner = [node for node, _ in tree.records()]
+        lowest = [node for node, (_, _, *children) in tree.records() if all(map(tree.is_leaf, children))]
         groups = []
-        for node in rng.sample(inner, min(len(inner), rng.choice([2, 8]))):
+        for node in rng.sample(lowest, min(len(lowest), rng.choice([4, 12]))):
             region = json.loads(tree.region_json(node))
-            if rng.random() < 0.3:
+            if rng.random() < 0.1:
                 region["age"] = {"min": max(0, region["age"]["min"] - 2), "max": region["age"]["max"]}
-            shown = dict.fromkeys(rng.sample(DISEASES, rng.choice([4, 8])), 1)
+            shown = dict.fromkeys(rng.sample(DISEASES, rng.choice([6, 8])), 1)
             groups.append({"region": region, "sensitive": shown})
         return {"op": "external", "publisher": "north", "groups": groups or [{"region": {}, "sensitive": {"flu": 1}}]}
 
