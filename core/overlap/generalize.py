@@ -27,7 +27,7 @@ from core.people import NOBODY, NOWHERE, People
 from core.policy import Policy
 from core.tree import Rows, Tree
 
-DEARER = 2.0  # what a coarse cell may lose (NCP), in losses of the leaf
+DEARER = 1.5  # what a coarse cell may lose (NCP), in losses of the leaf
 
 
 @dataclass(frozen=True)

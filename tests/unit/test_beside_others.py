@@ -176,16 +176,16 @@ def village_events() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """People of four ages; somebody publishes two of these together, and newcomers arrive; then two of them change."""
     before = [
         {"op": "insert", "id": f"old{age}{n}", "qid": {"age": age}, "sensitive": "B"}
-        for age in (20, 30, 70, 80)
+        for age in (34, 44, 60, 80)
         for n in "ab"
     ]
-    region = {"age": {"min": 20, "max": 30}}
+    region = {"age": {"min": 34, "max": 44}}
     theirs = {
         "op": "external",
         "publisher": "north",
         "groups": [{"region": region, "sensitive": dict.fromkeys("BCDE", 1)}],
     }
-    newcomers = [{"op": "insert", "id": f"new{v}", "qid": {"age": 20}, "sensitive": v} for v in "BCDE"]
+    newcomers = [{"op": "insert", "id": f"new{v}", "qid": {"age": 34}, "sensitive": v} for v in "BCDE"]
     after = [{"op": "update", "id": "newB", "sensitive": "C"}, {"op": "delete", "id": "newC"}]
     again = {"op": "release"}
     return [*before, again, theirs, *newcomers, again], [*after, again]
@@ -206,7 +206,7 @@ def test_coarse_cells_survive_a_restart_and_pass_audit_and_report(tmp_path: Path
         )
     for number in (2, 3):
         rows = (whole / f"release-000{number}" / "rows.csv").read_text()
-        assert rows.count(",0-49\n") == 6 - number  # who started coarse, less newC
+        assert rows.count(",0-53\n") == 6 - number  # who started coarse, less newC
         assert rows == (resumed / f"release-000{number}" / "rows.csv").read_text()
     events = ["--events", str(tmp_path / "all")]
     assert main(["audit", policy, str(whole), *private, *events]) == 0
