@@ -324,9 +324,9 @@ def show_coarse(figures: Figures) -> Shown:
         "coarse rows": ("coarse", "%"),
         "coarse cells": ("cells", ".0f"),
         "covered": ("covered", "%"),
-        "NCP": ("ncp", "%"),
+        "NCP": ("ncp", "%%"),
         "query error, median": ("error", "%"),
-        "withheld": ("withheld", "%"),
+        "withheld": ("withheld", "%%"),
         "suppressed": ("suppressed", "%"),
     }
     once = {name: column for name, column in columns.items() if name != "releases"}

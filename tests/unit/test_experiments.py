@@ -54,6 +54,16 @@ def test_beside_four_publishers_nobody_is_left_with_too_few_values(quick: Path) 
     assert figures["even"]["by_u"][0]["suppressed_with"] < 0.1
 
 
+def test_a_looser_bound_on_coarse_cells_covers_more_and_loses_more(quick: Path) -> None:
+    figures = run("coarse", quick)
+    for name in ("coarse", "covered", "ncp"):
+        found = [release[name] for release in figures["releases"]]
+        assert found == sorted(found)
+        assert found[0] < found[1] < found[-1]
+    leaf_only, bound = figures["series"]
+    assert leaf_only["coarse"] == 0 < bound["coarse"]
+
+
 def test_on_synthea_no_row_is_unsafe_though_people_come_and_go(quick: Path) -> None:
     figures = run("synthea", quick)
     assert "prediabetes" in figures["lasting_conditions"]
