@@ -110,5 +110,4 @@ def experiment(watch: Watcher, *, quick: bool = False) -> Figures:
         watch(f"coarse cells beside {others} publishers, u = {u}")
         releases += one_release(five, way, u, others, queries)
     watch("coarse cells in a series")
-    bounds = (0.0, core.overlap.generalize.DEARER)
-    return {"releases": releases, "series": [series(five, bound, 2 if quick else RELEASES) for bound in bounds]}
+    return {"releases": releases, "series": [series(five, bound, 2 if quick else RELEASES) for bound in BOUNDS[:3]]}
