@@ -20,6 +20,7 @@ from core.plan import Plan, Window, plan
 from core.policy import Policy, build_policy
 from core.state import State
 from core.tree import Rows, Tree
+from streams.records import pack, person_of
 from tests.series import clinic_policy, crowd, encode
 
 VALUES = "ABCDEFGHI"
@@ -238,10 +239,10 @@ def test_beside_permanent_values_everybody_is_published_at_their_leaf(monkeypatc
     assert COARSE not in village.regions().values()
 
 
-def test_a_state_read_back_has_everybody_in_their_coarse_cell(village: Village) -> None:
+def test_a_state_read_back_from_its_stored_bytes_has_everybody_in_their_coarse_cell(village: Village) -> None:
     state = village.state
-    loaded = State.load(
-        village.policy, b"secret", state.meta, state.people_records(), state.group_records(), state.node_records()
-    )
+    stored = [(person_id, pack(person)) for person_id, person in state.people_records()]
+    people = [(person_id, person_of(raw)) for person_id, raw in stored]
+    loaded = State.load(village.policy, b"secret", state.meta, people, state.group_records(), state.node_records())
     assert loaded.people.leaf.tolist() == state.people.leaf.tolist()
     assert np.count_nonzero(loaded.people.coarse != NOWHERE) == 8
