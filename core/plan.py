@@ -139,7 +139,10 @@ class _Draft:
         return Pool.of(people, rows, self._policy, self._ties)
 
     def stand_beside(self, pool: Pool) -> Overlapped:
-        """Step 5: rows that overlap what others have published are put into groups that are balanced beside it."""
+        """Step 5: rows that overlap what others have published are put into groups that are balanced beside it.
+
+        Those of them never published before may start in coarse cells, but for tables with permanent values.
+        """
         if not len(self._externals) or not len(pool):
             return Overlapped([], {}, 0.0)
         columns, policy = self._people.columns, self._policy
