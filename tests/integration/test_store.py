@@ -325,7 +325,7 @@ async def test_what_an_earlier_attempt_staged_is_thrown_away(store: Store, polic
 
 async def test_state_of_another_format_is_refused_in_one_sentence(store: Store) -> None:
     await store.redis.hset(store.key("meta"), "format", "99")
-    with pytest.raises(InputError, match=r"format 99.*format 4") as caught:
+    with pytest.raises(InputError, match=r"format 99.*format 5") as caught:
         await store.meta()
     assert caught.value.exit_code == 2
 
