@@ -166,6 +166,11 @@ def test_rejects_are_written_even_if_there_are_none(desk: Desk) -> None:
     assert desk.tree() == {"rejects.jsonl": b""}
 
 
+def test_rejects_are_not_for_everyone_though_they_lie_in_the_folder_that_is_published(desk: Desk) -> None:
+    assert desk.run() == 0
+    assert stat.S_IMODE((desk.path / "out" / "rejects.jsonl").stat().st_mode) == 0o600
+
+
 def test_the_audit_has_every_published_person_once_and_no_cohorts_yet(desk: Desk) -> None:
     assert desk.run("--audit", desk.path / "audit") == 0
     for release in read_releases(desk.path / "out"):
