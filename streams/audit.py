@@ -24,7 +24,7 @@ OTHER_TABLES = "rows.csv or values.csv do not say what the records say"
 MISSING = "the events make a release that is not published"
 
 _RELEASE = re.compile(r"release-([0-9]+)", re.ASCII)
-_PRIVATE = ("*.members.jsonl", "*.cohorts.json")
+_PRIVATE = ("*members.jsonl", "*cohorts.json")
 
 Table = Counter[tuple[str, ...]]  # the lines of a spreadsheet, in any order
 
