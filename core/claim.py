@@ -62,6 +62,13 @@ class Standing(NamedTuple):
         """n(G)."""
         return max(1, self.left)
 
+    def joined_by(self, other: "Standing") -> "Standing":
+        """How it stands with more people, where nothing is raised for it."""
+        shown = dict(self.shown)
+        for node, count in other.shown.items():
+            shown[node] = shown.get(node, 0) + count
+        return Standing(self.left + other.left, shown, self.weights + other.weights)
+
 
 class Means(NamedTuple):
     """What people can afford together: by leaf, smallest survival and largest ratio of those without a guard."""
@@ -170,17 +177,17 @@ class Claims:
         self,
         members: list[int],
         means: Means,
-        newcomer: int,
+        newcomers: list[int],
         own: Means,
         before: Standing,
         after: Standing,
         is_planned: bool,
     ) -> int | None:
-        """The same for people who are content with how their group stood before a newcomer with means of its own.
+        """The same for people who are content with how their group stood before newcomers with means of their own.
 
-        Only what the newcomer makes worse is looked at. There members are also held to the strategy's target, so that
-        nobody pays more for somebody else's joining than planned, and so is the newcomer if `is_planned`. An offending
-        leaf that the newcomer made worse comes first.
+        Only what the newcomers make worse is looked at. There members are also held to the strategy's target, so that
+        nobody pays more for somebody else's joining than planned, and so are the newcomers if `is_planned`. An
+        offending leaf that the newcomers made worse comes first.
         """
         leaves = after.weights.nonzero()[0]
         if not (means.guarded or own.guarded):  # then nobody minds what is open
@@ -190,8 +197,8 @@ class Claims:
         now, had = after.weights[leaves] * before.people, before.weights[leaves] * after.people
         is_worse = now > had * (1 + ROUNDING)
         worse, alike = leaves[is_worse], leaves[~is_worse & (now > had * (1 - ROUNDING))]
-        offending = self._breaks_any([newcomer], own, leaves, after, is_planned)
-        leaf = None if offending is None else self._breaks_any([newcomer], own, worse, after, is_planned)
+        offending = self._breaks_any(newcomers, own, leaves, after, is_planned)
+        leaf = None if offending is None else self._breaks_any(newcomers, own, worse, after, is_planned)
         if leaf is None:
             leaf = self._breaks_any(members, means, worse, after, is_planned=True)
         if leaf is None:
@@ -199,6 +206,15 @@ class Claims:
         if leaf is None:  # what floats cannot tell from worse
             leaf = self._breaks_any(members, means, alike, after, is_planned=False)
         return leaf
+
+    def is_crowded(self, group: Standing, leaves: Rows) -> bool:
+        """Whether a group shows one of these protected leaves too often for anybody's target: a quick no."""
+        most = group.weights[leaves].max(initial=0.0)
+        return bool(most * self.target_base > group.people * (1 + ROUNDING))
+
+    def protected_in(self, group: Standing) -> Rows:
+        """The leaves a group shows that are not open."""
+        return np.flatnonzero((group.weights > 0) & ~self._is_open)
 
     def breach_in(self, members: list[int], group: Standing) -> float:
         """The largest breach in a group that shows more than its people do."""
@@ -210,7 +226,7 @@ class Claims:
 
     def largest_breach(self, group: Standing, means: Means) -> float:
         """The largest breach(o, s) of the unguarded people of a group once it is charged."""
-        leaf = np.flatnonzero((group.weights > 0) & ~self._is_open)
+        leaf = self.protected_in(group)
         if not means.has_unguarded or not leaf.size:
             return 0.0
         after = means.survival[leaf] * (1 - np.minimum(1.0, group.weights[leaf] / group.people))

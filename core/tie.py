@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.claim import Claims, Means, Standing
+from core.claim import Claims, Standing
 from core.pool import Pool
 from core.spread import ALONE, Spread
 from core.tree import Rows
@@ -53,7 +53,7 @@ class _Binding:
         order = np.argsort(self._group, kind="stable")
         self._order, self._bounds = order, np.searchsorted(self._group[order], np.arange(self._groups + 1))
         self._members: dict[int, list[int]] = {}
-        self._looks: dict[int, tuple[Standing, Means]] = {}  # of groups as dealt, which is all that ties join
+        self._standings: dict[int, Standing] = {}  # of groups as dealt, which is all that ties join
         self._is_tied = np.zeros(len(pool), dtype=bool)
         self._is_tied[[unit for tie in pool.ties for unit in tie]] = True
         self._is_shunned = np.zeros(len(pool), dtype=bool)  # by the tie being put into a group
@@ -76,25 +76,20 @@ class _Binding:
             self._suppress(tie)
 
     def _join(self, tie: list[int]) -> bool:
-        """Step 2. Everyone is to be content after each newcomer, which is more than needed and quick to see."""
-        starred = {unit: self._claims.target(unit).starred for unit in tie}
-        own = {unit: self._claims.means([unit]) for unit in tie}
+        """Step 2. Those who are there are held to the strategy's target too, for all that the tie makes worse."""
+        own, mine = self._claims.look(tie, {unit: self._claims.target(unit).starred for unit in tie})
+        protected = self._claims.protected_in(own)
         for group in self._near(tie[0]):
             members = self._members_of(group)
-            if self._is_shunned[members].any():
+            before = self._standing_of(group)
+            after = before.joined_by(own)
+            if self._claims.is_crowded(after, protected) or self._is_shunned[members].any():
                 continue
-            everyone = list(members)
-            standing, means = self._look_at(group)
-            for unit in tie:
-                mine, after = own[unit], self._claims.standing_with(standing, unit, starred)
-                if self._claims.wrong_with(everyone, means, unit, mine, standing, after, is_planned=True) is not None:
-                    break
-                everyone.append(unit)
-                standing, means = after, means.joined_by(mine)
-            else:
+            means = self._claims.means(members)
+            if self._claims.wrong_with(members, means, tie, mine, before, after, is_planned=True) is None:
                 self._put(tie, group)
                 members.extend(tie)
-                self._bound.breach[group] = self._claims.largest_breach(standing, means)
+                self._bound.breach[group] = self._claims.largest_breach(after, means.joined_by(mine))
                 return True
         return False
 
@@ -154,13 +149,13 @@ class _Binding:
             members = self._members[group] = self._order[self._bounds[group] : self._bounds[group + 1]].tolist()
         return members
 
-    def _look_at(self, group: int) -> tuple[Standing, Means]:
-        look = self._looks.get(group)
-        if look is None:
-            if len(self._looks) >= KEPT_IN_MIND:
-                self._looks.clear()
-            look = self._looks[group] = self._claims.look(self._members_of(group), {})
-        return look
+    def _standing_of(self, group: int) -> Standing:
+        standing = self._standings.get(group)
+        if standing is None:
+            if len(self._standings) >= KEPT_IN_MIND:
+                self._standings.clear()
+            standing = self._standings[group] = self._claims.standing(self._members_of(group), {})
+        return standing
 
     def _near(self, unit: int) -> Iterator[int]:
         """Groups as dealt, nearest first. One that a tie is in already is left to it."""
