@@ -121,6 +121,19 @@ class Claims:
         """What the promise cannot do without."""
         return self._claim(unit, is_hard=True)
 
+    def starred(self, unit: int) -> Mapping[int, int]:
+        """Those of a unit's values that can only be "*", without working out the rest of its claim where that goes."""
+        if self._is_plain(unit):
+            return self._pool.covers.get(unit, {})
+        return self.target(unit).starred
+
+    def is_content_alone(self, unit: int) -> bool:
+        """Whether it needs no company: it has nothing to be protected, or only what is "*"."""
+        if not self._is_plain(unit):
+            return not self.target(unit).alone
+        covers = self._pool.covers.get(unit, {})
+        return all(leaf in self._open or leaf in self.permanent or leaf in covers for leaf in self._pool.sets[unit])
+
     def standing(self, members: list[int], raised: Raised) -> Standing:
         """What a group of these people shows, with values raised so."""
         return self._standing(0, {}, np.zeros(len(self._is_open)), members, raised)
@@ -328,6 +341,15 @@ class Claims:
         """What the strategy asks for, of every account: for all at once it costs little more than for one."""
         survival, exposures = self._accounts.survival, self._accounts.exposures
         return np.minimum(required_ratios(self._policy.strategy, self._policy.l, survival, exposures), UNPAYABLE)
+
+    @cached_property
+    def _spent(self) -> frozenset[int]:
+        """Units to whom something cannot be shown any more."""
+        return frozenset(self._accounts.person[self._ratio >= UNPAYABLE].tolist())
+
+    def _is_plain(self, unit: int) -> bool:
+        """Whether only what is covered can be "*": no guard, no budget spent, nobody else's publication."""
+        return self._pool.guards[unit] is None and unit not in self._spent and unit not in self._pool.barred
 
     def _has_paid(self, unit: int) -> bool:
         return bool(self._bounds[unit] < self._bounds[unit + 1])

@@ -70,14 +70,14 @@ class _Binding:
         self._bound.dealt.breach = np.concatenate([self._bound.dealt.breach, np.zeros(new)])
 
     def _bind(self, tie: list[int]) -> None:
-        if not any(self._claims.target(unit).alone for unit in tie) and self._seed(tie, is_planned=True):
+        if all(self._claims.is_content_alone(unit) for unit in tie) and self._seed(tie, is_planned=True):
             return
         if not (self._join(tie) or self._seed(tie, is_planned=True) or self._seed(tie, is_planned=False)):
             self._suppress(tie)
 
     def _join(self, tie: list[int]) -> bool:
         """Step 2. Those who are there are held to the strategy's target too, for all that the tie makes worse."""
-        own, mine = self._claims.look(tie, {unit: self._claims.target(unit).starred for unit in tie})
+        own, mine = self._claims.look(tie, {unit: self._claims.starred(unit) for unit in tie})
         protected = self._claims.protected_in(own)
         for group in self._near(tie[0]):
             members = self._members_of(group)
@@ -96,7 +96,7 @@ class _Binding:
     def _seed(self, tie: list[int], *, is_planned: bool) -> bool:
         """Steps 1 and 3. Whether everyone is content is asked at sizes further and further apart."""
         everyone = list(tie)
-        starred = {unit: dict(self._claims.target(unit).starred) for unit in tie}
+        starred = {unit: self._claims.starred(unit) for unit in tie}
         shown = {leaf for unit in tie for leaf in self._claims.target(unit).hidden}
         base = self._claims.target_base
         company, least = self._company(tie[0]), len(tie) + base - 1
@@ -137,7 +137,7 @@ class _Binding:
 
     def _put(self, units: list[int], group: int) -> None:
         for unit in units:
-            starred = self._claims.target(unit).starred
+            starred = self._claims.starred(unit)
             if starred and unit not in self._bound.raised:
                 self._bound.raised[unit] = dict(starred)
         self._group[units] = group
