@@ -53,10 +53,10 @@ class EveryoneKnown(Roles):
             self._is_busy[row] = True
             self._is_clean[row] = False
             self._cohorts.add(Clique(self.value, tuple(self._people.ids(np.array([row]))), (0,), (0,), COVERED))
-        for number, clique in self._unsettled():
+        for number, clique in self._to_be_updated():
             self._cohorts.cliques[number] = self._update_one(clique, size)
 
-    def _unsettled(self) -> list[tuple[int, Clique]]:
+    def _to_be_updated(self) -> list[tuple[int, Clique]]:
         """All but those that are whole and may stay so: everyone is there, as decoys or as the one holder."""
         living = list(self._cohorts.living(self.value))
         if not living:

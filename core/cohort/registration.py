@@ -1,8 +1,9 @@
 """The registration list: who exists, where, since when, and who of them could pass for whom (Bu, sections 2 and 3.2).
 
 Registered is whoever has a record or was registered by an event, and has not ceased to exist. Present means published:
-somebody whose cell is closed is not, nor is anybody whom sampling keeps out for good: they count as absent. What is
-known of people is in `core/people.py`; this is a view of it.
+somebody whose cell is closed is not, nor is anybody whom sampling keeps out for good: they count as absent. Who else is
+withheld turns out only when groups are formed: so whoever is counted on as present is noted, and withheld by nobody.
+What is known of people is in `core/people.py`; this is a view of it.
 """
 
 import numpy as np
@@ -25,11 +26,12 @@ class Registration:
         may_be_published = np.zeros(len(people), dtype=bool)
         may_be_published[people.sampled()] = True
         self.present: Mask = may_be_published & ~is_closed[people.leaf]
-        self.absent: Mask = (people.status == ABSENT) | ((people.status == PRESENT) & ~may_be_published)
+        self.absent: Mask = ((people.status == ABSENT) | (people.status == PRESENT)) & ~self.present
         self.extinct: Mask = people.status == DEREGISTERED_STATUS
         gone = np.flatnonzero(~may_be_published)  # nobody else has routed those
         people.leaf[gone] = tree.route(people.columns, gone, people.leaf[gone])
         self.draw = keyed.draw(people.tag, number, "roles")
+        self.counted_on: set[int] = set()  # rows of present people that a promise needs to be published
 
     def holds(self, value: int) -> Mask:
         """Who holds a permanent value, present or not."""
@@ -39,21 +41,22 @@ class Registration:
     def are_inside(self, node: int, rows: Rows) -> Mask:
         return self._tree.is_inside(node, self._people.columns, rows)
 
-    def of_cell(self, cell: int) -> Mask:
-        """Who lives in a cell, or what was one before it was split. Everyone's leaf is up to date by now."""
-        people = self._people
-        if self._tree.is_leaf(cell):
-            return np.asarray(people.leaf == cell)
-        return self._tree.is_inside(cell, people.columns, np.arange(len(people)))
-
     def moved_after(self, row: int, created: int) -> bool:
         """Whether somebody's quasi-identifiers changed, or they were registered, after a release."""
         return bool(self._people.since[row] > created)
 
-    def buddies(self, among: Mask, node: int, created: int) -> Rows:
-        """Those of `among` who have been registered inside a container since its instance was created."""
-        rows = np.flatnonzero(among & (self._people.since <= created))
-        return rows[self._tree.is_inside(node, self._people.columns, rows)]
+    def buddies(self, rows: Rows, node: int, cell: int | None, created: int) -> Rows:
+        """Those of `rows` who have been registered inside a container since its instance was created.
+
+        If the instance was shown, they live in that cell too, or in what was one before it was split.
+        """
+        people = self._people
+        rows = rows[people.since[rows] <= created]
+        if cell is not None and self._tree.is_leaf(cell):  # everyone's leaf is up to date by now
+            rows = rows[people.leaf[rows] == cell]
+        elif cell is not None:
+            rows = rows[self.are_inside(cell, rows)]
+        return rows[self.are_inside(node, rows)]
 
     def nearest(self, rows: Rows, to: int) -> int:
         """Of these people the one to take: of the pool if there is one, then the nearest in the tree's order."""
@@ -62,6 +65,10 @@ class Registration:
         distance = np.where(path > here, path - here, here - path)
         order = np.lexsort((self.draw[rows], distance, people.group[rows] != NOBODY))
         return int(rows[order[0]])
+
+    def count_on(self, rows: Rows, most: int) -> None:
+        """So many of these people, whoever the keyed draw takes, must be published."""
+        self.counted_on.update(rows[np.argsort(self.draw[rows])[:most]].tolist())
 
     def drawn(self, rows: Rows) -> int:
         """One of these people, by the keyed draw."""

@@ -48,8 +48,9 @@ class Roles:
 
     def update(self, size: int, newly_extinct: Rows) -> None:
         """Bring every clique of the value up to date, and make one for every new holder; `size` is that of a clique."""
-        for number, before in self._unsettled():
-            clique = self.clique_extinction(before, newly_extinct)
+        bereaving = newly_extinct[self._is_clean[newly_extinct]]
+        for number, before in self._unsettled(is_anybody_bereaved=bool(bereaving.size)):
+            clique = self.clique_extinction(before, bereaving)
             if clique.mode != EXTINCT:
                 clique = self.quasi_identifiers_changed(clique)
                 clique = self.decoy_becomes_holder(clique)
@@ -59,8 +60,11 @@ class Roles:
             self._cohorts.add(self.introduce_holder(row, size))
         self.cover_overlapping()
 
-    def _unsettled(self) -> list[tuple[int, Clique]]:
-        """The cliques that are not as they should be: the others, nearly all, are seen at once to be left alone."""
+    def _unsettled(self, *, is_anybody_bereaved: bool) -> list[tuple[int, Clique]]:
+        """The cliques that are not as they should be: the others, nearly all, are seen at once to be left alone.
+
+        Dormant ones are looked at, too, if somebody clean has ceased to exist, who may have been a buddy.
+        """
         living = list(self._cohorts.living(self.value))
         if not living:
             return living
@@ -71,7 +75,9 @@ class Roles:
         is_wrong = (rows == NO_ROW) | (self._people.since[rows] > created)  # vacant, or moved and perhaps outside
         is_wrong[:, 0] |= self._registration.extinct[rows[:, 0]]
         is_wrong[:, 1:] |= self._holds[rows[:, 1:]]
-        as_wanted = (mode == WHOLE) & is_present.all(axis=1) | (mode == DORMANT) & ~is_present.any(axis=1)
+        as_wanted = (mode == WHOLE) & is_present.all(axis=1)
+        if not is_anybody_bereaved:
+            as_wanted |= (mode == DORMANT) & ~is_present.any(axis=1)
         is_settled = as_wanted & ~is_wrong.any(axis=1)
         return [pair for pair, settled in zip(living, is_settled.tolist(), strict=True) if not settled]
 
@@ -119,11 +125,12 @@ class Roles:
     def buddy_takes_over(self, clique: Clique, place: int, *, is_present: bool) -> Clique:
         """Case M4: a buddy becomes the owner of an instance; unchanged where the K-buddy condition does not hold."""
         where = self._registration.present if is_present else self._registration.absent
-        found = self._buddies(self._is_clean & where, clique, place)
-        if len(found) < self._participation + 1:
+        found = self._buddies(np.flatnonzero(self._is_clean & where), clique, place)
+        if len(found) <= self._participation:
             return clique
         if is_present:
             buddy = self._registration.nearest(found, self._row(clique.holder))
+            self._registration.count_on(found, self._participation + 1)
         else:
             buddy = self._registration.drawn(found)
         return self._hand(clique, place, buddy)
@@ -158,19 +165,19 @@ class Roles:
     def clique_extinction(self, clique: Clique, newly_extinct: Rows) -> Clique:
         """A holder who ceased to exist takes the clique along, once each instance has an extinct owner or buddy.
 
-        A buddy who ceases to exist becomes the owner, so that it is enough to look at the owners. Only those of this
-        release are asked: who ceased to exist before an instance was made is no buddy of it.
+        While the holder is absent a buddy who ceases to exist becomes the owner, on the K-buddy condition, so that it
+        is enough to look at the owners. Only those of this release are asked. Whoever was gone before the value was
+        last shown cannot have been its holder, and whoever was seen while the others stood under a "*" may be known not
+        to be.
         """
-        if not self._is_extinct(clique.holder):
+        if self._is_present(clique.holder):
             return clique
-        for place, owner in enumerate(clique.owners):
-            if clique.nodes[place] == NOWHERE or (owner and self._is_extinct(owner)):
-                continue
-            among = np.zeros(len(self._people), dtype=bool)
-            among[newly_extinct] = True
-            found = self._buddies(among & self._is_clean, clique, place)
-            if found.size:
-                clique = self._hand(clique, place, self._registration.drawn(found))
+        for place in range(1, len(clique.owners)) if clique.mode != COVERED and newly_extinct.size else ():
+            owner = clique.owners[place]
+            if clique.nodes[place] != NOWHERE and not (owner and self._is_extinct(owner)):
+                found = self._buddies(newly_extinct[self._is_clean[newly_extinct]], clique, place)
+                if len(found) > self._participation:
+                    clique = self._hand(clique, place, self._registration.drawn(found))
         owners = [owner for owner, node in zip(clique.owners, clique.nodes, strict=True) if node != NOWHERE]
         return clique._replace(mode=EXTINCT) if all(owner and self._is_extinct(owner) for owner in owners) else clique
 
@@ -201,15 +208,15 @@ class Roles:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _buddies(self, among: Mask, clique: Clique, place: int) -> Rows:
-        """Those who have been registered in the container since it was made, and live where the owner does or did."""
+    def _buddies(self, among: Rows, clique: Clique, place: int) -> Rows:
+        """Those of them who have been registered in the container since it was made, and live where the owner does or did."""
         node, created = clique.nodes[place], clique.created[place]
         owner, cell = clique.owners[place], clique.cells[place]
         if cell == NOWHERE:  # the value was never shown with it
-            return self._registration.buddies(among, node, created)
+            return self._registration.buddies(among, node, None, created)
         if owner and not self._registration.moved_after(self._row(owner), created):
             cell = int(self._people.leaf[self._row(owner)])  # the same, or a part of it since it was split
-        return self._registration.buddies(among & self._registration.of_cell(cell), node, created)
+        return self._registration.buddies(among, node, cell, created)
 
     def _fits(self, clique: Clique, place: int, *, is_active: bool) -> bool:
         """Whether an instance's owner is where the clique's state wants them."""
