@@ -98,7 +98,7 @@ class Population:
         if self._rng.random() < ill:
             values.add(self._rng.choice(self._permanent))
             if self._rng.random() < 0.4:
-                values.discard(next(iter(values)))
+                values.discard(self._rng.choice(sorted(values)))
         return frozenset(values or {self._values[0]})
 
     def _qid(self) -> dict[str, Any]:
