@@ -124,7 +124,7 @@ class _Sweep:
         hidden = []
         for unit in stuck:
             cell = int(self._pool.cells[unit])
-            if spare.get(cell, 0) > 0 and unit not in self._pool.counted_on:
+            if spare.get(cell, 0) > 0:
                 spare[cell] -= 1
             else:
                 hidden.append(unit)

@@ -149,7 +149,8 @@ class _Draft:
         people, in_open_cell = self._people, self._in_open_cells()
         published = np.bincount(people.leaf[in_open_cell], minlength=self._tree.size)
         cells = np.unique(pool.cells)
-        spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
+        least = [max(self._policy.k, self._ties.least.get(cell, 0)) for cell in cells.tolist()]
+        spare = dict(zip(cells.tolist(), (published[cells] - least).tolist(), strict=True))
         grouped = overlapped.grouped
         if not grouped and not overlapped.barred:
             return form_groups(pool, self._ledger, self._policy, spare)

@@ -19,13 +19,14 @@ from core.tree import Rows
 class Ties(NamedTuple):
     """People of the pool who must be published together, by row; and values that must be "*" for it (DESIGN, G3).
 
-    `shunned` are, by the place of a tie, those who must not be in its group, `counted_on` those who must be published.
+    `shunned` are, by the place of a tie, those who must not be in its group, `least` by cell how many
+    rows must have it, whoever is withheld.
     """
 
     members: list[list[int]]
     covers: dict[int, set[int]]
     shunned: Mapping[int, NDArray[np.bool_]] = MappingProxyType({})
-    counted_on: frozenset[int] = frozenset()
+    least: Mapping[int, int] = MappingProxyType({})
 
 
 NO_TIES = Ties([], {})
@@ -56,7 +57,6 @@ class Pool:
     covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: shown as "*"
     shunned: dict[int, NDArray[np.bool_]] = field(default_factory=dict, repr=False)  # tie -> units not to be with it
     barred: Mapping[int, Values] = field(default_factory=dict)  # by unit: values that can only be shown as "*" (G5)
-    counted_on: frozenset[int] = frozenset()  # units that must be published, whatever becomes of their values (G3)
 
     @classmethod
     def of(
@@ -93,7 +93,6 @@ class Pool:
             {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
             {tie: is_shunned[rows] for tie, is_shunned in ties.shunned.items()},
             barred,
-            frozenset(unit_of[row] for row in ties.counted_on if row in unit_of),
         )
 
     def __len__(self) -> int:

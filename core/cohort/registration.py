@@ -1,10 +1,11 @@
 """The registration list: who exists, where, since when, and who of them could pass for whom (Bu, sections 2 and 3.2).
 
 Registered is whoever has a record or was registered by an event, and has not ceased to exist. Present means published:
-somebody whose cell is closed is not, nor is anybody whom sampling keeps out for good: they count as absent. Who else is
-withheld turns out only when groups are formed: so whoever is counted on as present is noted, and withheld by nobody.
-What is known of people is in `core/people.py`; this is a view of it.
+somebody whose cell is closed is not, nor is anybody whom sampling keeps out for good: they count as absent. What is
+known of people is in `core/people.py`; this is a view of it.
 """
+
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,6 @@ class Registration:
         gone = np.flatnonzero(~may_be_published)  # nobody else has routed those
         people.leaf[gone] = tree.route(people.columns, gone, people.leaf[gone])
         self.draw = keyed.draw(people.tag, number, "roles")
-        self.counted_on: set[int] = set()  # rows of present people that a promise needs to be published
 
     def holds(self, value: int) -> Mask:
         """Who holds a permanent value, present or not."""
@@ -40,6 +40,12 @@ class Registration:
 
     def are_inside(self, node: int, rows: Rows) -> Mask:
         return self._tree.is_inside(node, self._people.columns, rows)
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """How many people each cell can publish. Which of them it does turns out only when groups are formed."""
+        found: list[int] = np.bincount(self._people.leaf[self.present], minlength=self._tree.size).tolist()
+        return found
 
     def moved_after(self, row: int, created: int) -> bool:
         """Whether somebody's quasi-identifiers changed, or they were registered, after a release."""
@@ -65,10 +71,6 @@ class Registration:
         distance = np.where(path > here, path - here, here - path)
         order = np.lexsort((self.draw[rows], distance, people.group[rows] != NOBODY))
         return int(rows[order[0]])
-
-    def count_on(self, rows: Rows, most: int) -> None:
-        """So many of these people, whoever the keyed draw takes, must be published."""
-        self.counted_on.update(rows[np.argsort(self.draw[rows])[:most]].tolist())
 
     def drawn(self, rows: Rows) -> int:
         """One of these people, by the keyed draw."""

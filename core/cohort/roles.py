@@ -9,7 +9,7 @@ whether they are there, one buddy is as good as none unless there are K+1 of the
 Cost: one look at every clique, and O(people) numpy work for each instance that changes hands.
 """
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from functools import cached_property
 
 import numpy as np
@@ -59,6 +59,7 @@ class Roles:
         for row in self.new_holders():
             self._cohorts.add(self.introduce_holder(row, size))
         self.cover_overlapping()
+        self.cover_outnumbered()
 
     def _unsettled(self, *, is_anybody_bereaved: bool) -> list[tuple[int, Clique]]:
         """The cliques that are not as they should be: the others, nearly all, are seen at once to be left alone.
@@ -130,7 +131,6 @@ class Roles:
             return clique
         if is_present:
             buddy = self._registration.nearest(found, self._row(clique.holder))
-            self._registration.count_on(found, self._participation + 1)
         else:
             buddy = self._registration.drawn(found)
         return self._hand(clique, place, buddy)
@@ -197,14 +197,30 @@ class Roles:
             if clique.mode == WHOLE and self._row(clique.holder) in self._overlapping:
                 self._cohorts.cliques[number] = clique._replace(mode=COVERED)
 
-    def note_cells(self) -> None:
-        """Remember where whole cliques are shown: from now on only people of these cells could be their owners."""
-        leaf = self._people.leaf
+    def cover_outnumbered(self) -> None:
+        """The K-buddy condition in every release: where a buddy took over, K+1 rows must have the cell that is shown.
+
+        Whoever knows all of a cell's people knows which of them were not there when the value was shown before.
+        """
+        for number, clique in self._cohorts.living(self.value) if self._participation else ():
+            if clique.is_handed and clique.mode == WHOLE and self._outnumbered(self._cells_of(number)):
+                self._cohorts.cliques[number] = clique._replace(mode=COVERED)
+
+    def note_cells(self) -> set[int]:
+        """Remember where whole cliques are shown: from now on only people of these cells could be their owners.
+
+        Where nobody but those who are there could be, it stays so. Returns the cells.
+        """
+        found = set[int]()
         for number, clique in self._cohorts.living(self.value):
             if clique.mode == WHOLE:
-                cells = tuple(leaf[self._cohorts.rows_of(number, self._people)].tolist())
-                if cells != clique.cells:
-                    self._cohorts.cliques[number] = clique._replace(cells=cells)
+                cells = self._cells_of(number)
+                found.update(cells[1:])
+                noted = clique if cells == clique.cells else clique._replace(cells=cells)
+                for place in self._outnumbered(cells):
+                    noted = noted.without_buddies(place)
+                self._cohorts.cliques[number] = noted
+        return found
 
     # -- parts --------------------------------------------------------------------------------------------------
 
@@ -217,6 +233,15 @@ class Roles:
         if owner and not self._registration.moved_after(self._row(owner), created):
             cell = int(self._people.leaf[self._row(owner)])  # the same, or a part of it since it was split
         return self._registration.buddies(among, node, cell, created)
+
+    def _outnumbered(self, cells: Iterable[int]) -> list[int]:
+        """The places of decoys in whose cells there are no more rows than people who may be known."""
+        rows, known = self._registration.rows, self._participation
+        return [place for place, cell in enumerate(cells) if place and rows[cell] <= known]
+
+    def _cells_of(self, number: int) -> tuple[int, ...]:
+        """The cells that a whole clique's people stand in."""
+        return tuple(self._people.leaf[self._cohorts.rows_of(number, self._people)].tolist())
 
     def _fits(self, clique: Clique, place: int, *, is_active: bool) -> bool:
         """Whether an instance's owner is where the clique's state wants them."""
@@ -246,7 +271,7 @@ class Roles:
             self._is_clean[self._row(owner)] = not self._holds[self._row(owner)]
         self._is_clean[buddy] = False
         self._is_busy[buddy] = True
-        return clique.with_owner(place, self._people.ids(np.array([buddy]))[0])
+        return clique.with_owner(place, self._people.ids(np.array([buddy]))[0])._replace(is_handed=True)
 
     def _nearest_clean(self, holder: int, among: Mask | None = None) -> int | None:
         """The clean person nearest to a holder, in the order of `enter_decoy`; or only one of these."""

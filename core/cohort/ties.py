@@ -98,7 +98,7 @@ class Tying:
                     found = lender, self._values(lender)[0]
                 covers.setdefault(found[0], set()).add(found[1])
             members.append(tie)
-        return Ties(members, covers, shunned, frozenset(self._registration.counted_on))
+        return Ties(members, covers, shunned)
 
     # -- parts --------------------------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class CohortUpdate:
         known = self._cohorts, self._people, self._tree, registration, is_busy
         values = sorted(self._policy.sensitive.permanent)
         everyone: list[EveryoneKnown] = []
+        shown_in: set[int] = set()
         if participation == "all":
             everyone = [EveryoneKnown(value, self._ledger, *known, overlapping.get(value, set())) for value in values]
             for known_to_all in everyone:
@@ -56,11 +57,11 @@ class CohortUpdate:
             for value in values:
                 roles = Roles(value, *known, overlapping.get(value, set()), participation)
                 roles.update(size, newly_extinct)
-                roles.note_cells()
+                shown_in |= roles.note_cells()
         tying = Tying(self._cohorts, before, self._people, registration, is_busy)
         if participation == "all":
             tying.show_once({roles.value: roles for roles in everyone})
         break_groups(tying.broken())
         while isinstance(ties := tying.in_pool(self._policy), int):
             break_groups({int(self._people.group[ties])})
-        return ties
+        return ties if participation == "all" else ties._replace(least=dict.fromkeys(shown_in, participation + 1))

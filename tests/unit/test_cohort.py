@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.cohort.clique import COVERED, DORMANT, EXTINCT, WHOLE, Clique, Cohorts, cohorts_of
+from core.cohort.clique import COVERED, DORMANT, EXTINCT, NEVER, WHOLE, Clique, Cohorts, cohorts_of
 from core.cohort.registration import Registration
 from core.plan import Plan
 from tests.population import Series
@@ -47,6 +47,10 @@ class _Clinic:
         people = state.people.copy()
         rows = np.bincount(people.leaf[people.sampled()], minlength=state.tree.size)
         return Registration(people, state.tree, rows < self.k, state.keyed, self.series.number)
+
+    @property
+    def published(self) -> list[str]:
+        return [person for person, _, _ in self.made.release.members]
 
     def group_of(self, person: str) -> str | None:
         return {id_: group for id_, group, _ in self.made.release.members}.get(person)
@@ -256,7 +260,7 @@ def test_a_decoy_who_leaves_their_container_hands_over() -> None:
     assert before.nodes[1] != 0, "the tree has cells small enough"
     clinic.release({"op": "update", "id": _decoy(clinic), "qid": {"age": 80}})
     assert clinic.only.owners[1] != before.owners[1]
-    assert clinic.only._replace(owners=before.owners) == before
+    assert clinic.only == before._replace(owners=clinic.only.owners, is_handed=True)
 
 
 def test_a_buddy_lives_in_the_cell_that_was_shown() -> None:
@@ -290,21 +294,34 @@ def test_whoever_is_withheld_with_their_cell_counts_as_absent() -> None:
     assert (clinic.only.mode, _decoy(clinic) in {"q4", "q5"}) == (COVERED, False), "they do not live where it was shown"
 
 
-def test_buddies_who_are_counted_on_are_not_withheld() -> None:
-    taken = set()
-    for wait in range(6):  # whom the draw takes depends on the release
-        clinic = _clinic(people=2, participation=1)
-        for _ in range(wait):
-            clinic.release()
-        decoy, wary = _decoy(clinic), "a0"
-        clinic.release({**_insert(wary), "guard": {"node": "*", "bound": 0.01}})
-        assert clinic.group_of(wary) is None, "nobody's company is good enough, and the cell can spare them"
-        other = "p1" if decoy == "p0" else "p0"
-        clinic.release(_delete(decoy), {"op": "update", "id": other, "sensitive": ["cold"]})
-        assert clinic.only.mode == WHOLE, "one of two buddies takes over"
-        assert None not in {clinic.group_of(person) for person in (other, wary)}
-        taken.add(_decoy(clinic) == wary)
-    assert taken == {False, True}, "the wary one was the buddy, and was not"
+@pytest.mark.parametrize(("participation", "is_published"), [(0, False), (1, False), (2, True)])
+def test_nobody_is_withheld_where_too_few_others_are_to_hide_who_is_there(participation: int, is_published: bool) -> None:
+    clinic = _clinic(people=1, participation=participation)
+    clinic.release({**_insert("a0"), "guard": {"node": "*", "bound": 0.01}})
+    assert clinic.only.mode == WHOLE
+    assert (clinic.group_of("a0") is not None) is is_published, "nobody's company is good enough for them"
+
+
+def test_where_no_more_rows_are_than_may_be_known_nobody_can_take_over_any_more() -> None:
+    clinic = _clinic(people=6, participation=2)
+    decoy = _decoy(clinic)
+    others = [f"p{number}" for number in range(6) if f"p{number}" != decoy]
+    clinic.release(*map(_delete, others))
+    assert (clinic.only.mode, clinic.only.created) == (WHOLE, (1, NEVER)), "they are who they always were"
+    clinic.release(*map(_insert, others))
+    clinic.release(_delete(decoy))
+    assert (clinic.only.mode, _decoy(clinic)) == (COVERED, decoy), "the others were away when it had to be one of two"
+
+
+def test_where_a_buddy_took_over_the_value_is_a_star_while_no_more_rows_are_than_may_be_known() -> None:
+    clinic = _clinic(people=6, participation=2)
+    clinic.release(_delete(_decoy(clinic)))
+    buddy = _decoy(clinic)
+    others = [person for person in clinic.published if person not in ("h", buddy)]
+    clinic.release(*map(_delete, others))
+    assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", buddy))
+    clinic.release(*map(_insert, others))
+    assert (clinic.only.mode, clinic.only.owners) == (WHOLE, ("h", buddy))
 
 
 def test_a_container_is_no_smaller_than_the_k_buddy_condition() -> None:
