@@ -9,7 +9,7 @@ whether they are there, one buddy is as good as none unless there are K+1 of the
 Cost: one look at every clique, and O(people) numpy work for each instance that changes hands.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from functools import cached_property
 
 import numpy as np
@@ -41,14 +41,14 @@ class Roles:
         self._overlapping = overlapping  # holders of whom somebody else's group shows the value: it must be "*" (G5)
         self._holds = registration.holds(value)
         owned = np.array([row for n, _ in cohorts.living(value) for row in cohorts.rows_of(n, people)], dtype=np.int64)
-        self._is_clean: Mask = ~self._holds
-        self._is_clean[owned[owned != NO_ROW]] = False
+        self.is_clean: Mask = ~self._holds
+        self.is_clean[owned[owned != NO_ROW]] = False
         self._in_pool: Line | None = None
         self._everyone: Line | None = None
 
     def update(self, size: int, newly_extinct: Rows) -> None:
         """Bring every clique of the value up to date, and make one for every new holder; `size` is that of a clique."""
-        bereaving = newly_extinct[self._is_clean[newly_extinct]]
+        bereaving = newly_extinct[self.is_clean[newly_extinct]]
         for number, before in self._unsettled(is_anybody_bereaved=bool(bereaving.size)):
             clique = self.clique_extinction(before, bereaving)
             if clique.mode != EXTINCT:
@@ -59,7 +59,6 @@ class Roles:
         for row in self.new_holders():
             self._cohorts.add(self.introduce_holder(row, size))
         self.cover_overlapping()
-        self.cover_outnumbered()
 
     def _unsettled(self, *, is_anybody_bereaved: bool) -> list[tuple[int, Clique]]:
         """The cliques that are not as they should be: the others, nearly all, are seen at once to be left alone.
@@ -126,7 +125,7 @@ class Roles:
     def buddy_takes_over(self, clique: Clique, place: int, *, is_present: bool) -> Clique:
         """Case M4: a buddy becomes the owner of an instance; unchanged where the K-buddy condition does not hold."""
         where = self._registration.present if is_present else self._registration.absent
-        found = self._buddies(np.flatnonzero(self._is_clean & where), clique, place)
+        found = self._buddies(np.flatnonzero(self.is_clean & where), clique, place)
         if len(found) <= self._participation:
             return clique
         if is_present:
@@ -175,7 +174,7 @@ class Roles:
         for place in range(1, len(clique.owners)) if clique.mode != COVERED and newly_extinct.size else ():
             owner = clique.owners[place]
             if clique.nodes[place] != NOWHERE and not (owner and self._is_extinct(owner)):
-                found = self._buddies(newly_extinct[self._is_clean[newly_extinct]], clique, place)
+                found = self._buddies(newly_extinct[self.is_clean[newly_extinct]], clique, place)
                 if len(found) > self._participation:
                     clique = self._hand(clique, place, self._registration.drawn(found))
         owners = [owner for owner, node in zip(clique.owners, clique.nodes, strict=True) if node != NOWHERE]
@@ -197,35 +196,10 @@ class Roles:
             if clique.mode == WHOLE and self._row(clique.holder) in self._overlapping:
                 self._cohorts.cliques[number] = clique._replace(mode=COVERED)
 
-    def cover_outnumbered(self) -> None:
-        """The K-buddy condition in every release: where a buddy took over, K+1 rows must have the cell that is shown.
-
-        Whoever knows all of a cell's people knows which of them were not there when the value was shown before.
-        """
-        for number, clique in self._cohorts.living(self.value) if self._participation else ():
-            if clique.is_handed and clique.mode == WHOLE and self._outnumbered(self._cells_of(number)):
-                self._cohorts.cliques[number] = clique._replace(mode=COVERED)
-
-    def note_cells(self) -> set[int]:
-        """Remember where whole cliques are shown: from now on only people of these cells could be their owners.
-
-        Where nobody but those who are there could be, it stays so. Returns the cells.
-        """
-        found = set[int]()
-        for number, clique in self._cohorts.living(self.value):
-            if clique.mode == WHOLE:
-                cells = self._cells_of(number)
-                found.update(cells[1:])
-                noted = clique if cells == clique.cells else clique._replace(cells=cells)
-                for place in self._outnumbered(cells):
-                    noted = noted.without_buddies(place)
-                self._cohorts.cliques[number] = noted
-        return found
-
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _buddies(self, among: Rows, clique: Clique, place: int) -> Rows:
-        """Those of them who have been registered in the container since it was made, and live where the owner does or did."""
+        """Those who have been registered in the container since it was made, and live where the owner does or did."""
         node, created = clique.nodes[place], clique.created[place]
         owner, cell = clique.owners[place], clique.cells[place]
         if cell == NOWHERE:  # the value was never shown with it
@@ -233,15 +207,6 @@ class Roles:
         if owner and not self._registration.moved_after(self._row(owner), created):
             cell = int(self._people.leaf[self._row(owner)])  # the same, or a part of it since it was split
         return self._registration.buddies(among, node, cell, created)
-
-    def _outnumbered(self, cells: Iterable[int]) -> list[int]:
-        """The places of decoys in whose cells there are no more rows than people who may be known."""
-        rows, known = self._registration.rows, self._participation
-        return [place for place, cell in enumerate(cells) if place and rows[cell] <= known]
-
-    def _cells_of(self, number: int) -> tuple[int, ...]:
-        """The cells that a whole clique's people stand in."""
-        return tuple(self._people.leaf[self._cohorts.rows_of(number, self._people)].tolist())
 
     def _fits(self, clique: Clique, place: int, *, is_active: bool) -> bool:
         """Whether an instance's owner is where the clique's state wants them."""
@@ -257,9 +222,9 @@ class Roles:
         return not bool(self._registration.are_inside(smallest, np.array([row]))[0])
 
     def _enter(self, clique: Clique, place: int, row: int) -> Clique:
-        if self._is_clean[row]:
+        if self.is_clean[row]:
             self._containers.take(row)
-        self._is_clean[row] = False
+        self.is_clean[row] = False
         self._is_busy[row] = True
         node = self._containers.allocate(row)
         return clique.with_instance(place, self._people.ids(np.array([row]))[0], node, self._registration.number)
@@ -268,15 +233,15 @@ class Roles:
         """The old owner is clean again, unless they hold the value themselves."""
         owner = clique.owners[place]
         if owner:
-            self._is_clean[self._row(owner)] = not self._holds[self._row(owner)]
-        self._is_clean[buddy] = False
+            self.is_clean[self._row(owner)] = not self._holds[self._row(owner)]
+        self.is_clean[buddy] = False
         self._is_busy[buddy] = True
         return clique.with_owner(place, self._people.ids(np.array([buddy]))[0])._replace(is_handed=True)
 
     def _nearest_clean(self, holder: int, among: Mask | None = None) -> int | None:
         """The clean person nearest to a holder, in the order of `enter_decoy`; or only one of these."""
         if among is None:
-            is_clean, is_free = self._is_clean, self._is_clean & ~self._is_busy
+            is_clean, is_free = self.is_clean, self.is_clean & ~self._is_busy
             choices = [(self._pool_line, is_free), (self._pool_line, is_clean), (self._whole_line, is_clean)]
         else:
             choices = [(self._pool_line, among), (self._whole_line, among)]
@@ -297,7 +262,7 @@ class Roles:
 
     @cached_property
     def _containers(self) -> Containers:
-        return Containers(self._tree, self._people, self._registration, self._is_clean, self._participation)
+        return Containers(self._tree, self._people, self._registration, self.is_clean, self._participation)
 
     def _is_present(self, owner: str) -> bool:
         return bool(self._registration.present[self._row(owner)])

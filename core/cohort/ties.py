@@ -109,9 +109,7 @@ class Tying:
         before = self._before.cliques[number].owners
         away = tuple(owner for owner in before if owner not in clique.owners and self._published(owner) is None)
         owners, created = (*clique.owners, *away), clique.created[:1]
-        return clique._replace(
-            mode=COVERED, owners=owners, nodes=(0,) * len(owners), created=created * len(owners)
-        )
+        return clique._replace(mode=COVERED, owners=owners, nodes=(0,) * len(owners), created=created * len(owners))
 
     def _cover(
         self,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Set
 
+from core.cohort.abundance import Abundance
 from core.cohort.clique import Cohorts
 from core.cohort.everyone import EveryoneKnown
 from core.cohort.registration import Registration
@@ -57,7 +58,9 @@ class CohortUpdate:
             for value in values:
                 roles = Roles(value, *known, overlapping.get(value, set()), participation)
                 roles.update(size, newly_extinct)
-                shown_in |= roles.note_cells()
+                abundance = Abundance(value, *known[:-1], roles.is_clean, participation)
+                abundance.cover_outnumbered()
+                shown_in |= abundance.note_cells()
         tying = Tying(self._cohorts, before, self._people, registration, is_busy)
         if participation == "all":
             tying.show_once({roles.value: roles for roles in everyone})

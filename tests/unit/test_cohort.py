@@ -289,13 +289,20 @@ def test_whoever_is_withheld_with_their_cell_counts_as_absent() -> None:
     assert clinic.only.nodes[0] == 0, "the one cell around with somebody absent in it is everything"
     absent = clinic.registration.absent
     rows = {person: clinic.series.state.people.row(person) for person in ("p0", "q0", "q4", "q5")}
-    assert {person: bool(absent[row]) for person, row in rows.items()} == {"p0": False, "q0": False, "q4": True, "q5": True}
+    assert {person: bool(absent[row]) for person, row in rows.items()} == {
+        "p0": False,
+        "q0": False,
+        "q4": True,
+        "q5": True,
+    }
     clinic.release(_delete("h"))
     assert (clinic.only.mode, _decoy(clinic) in {"q4", "q5"}) == (COVERED, False), "they do not live where it was shown"
 
 
 @pytest.mark.parametrize(("participation", "is_published"), [(0, False), (1, False), (2, True)])
-def test_nobody_is_withheld_where_too_few_others_are_to_hide_who_is_there(participation: int, is_published: bool) -> None:
+def test_nobody_is_withheld_where_too_few_others_are_to_hide_who_is_there(
+    participation: int, is_published: bool
+) -> None:
     clinic = _clinic(people=1, participation=participation)
     clinic.release({**_insert("a0"), "guard": {"node": "*", "bound": 0.01}})
     assert clinic.only.mode == WHOLE
@@ -322,6 +329,19 @@ def test_where_a_buddy_took_over_the_value_is_a_star_while_no_more_rows_are_than
     assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", buddy))
     clinic.release(*map(_insert, others))
     assert (clinic.only.mode, clinic.only.owners) == (WHOLE, ("h", buddy))
+
+
+def test_where_a_buddy_took_over_the_value_is_a_star_once_too_few_are_left_who_could_have() -> None:
+    clinic = _clinic(people=4, absent=0, participation=2)
+    gone = _decoy(clinic)
+    clinic.release(_delete(gone), _deregister(gone), *(_insert(f"new{number}") for number in range(4)))
+    buddy = _decoy(clinic)
+    others = [person for person in clinic.published if person.startswith("p") and person != buddy]
+    assert (clinic.only.mode, len(others)) == (WHOLE, 2)
+    clinic.release(_delete(others[0]))
+    assert clinic.only.mode == WHOLE, "three could be the owner, of whom one is away"
+    clinic.release(_deregister(others[0]))
+    assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", buddy)), "whoever knows of two knows the third"
 
 
 def test_a_container_is_no_smaller_than_the_k_buddy_condition() -> None:
