@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.audited import Bench, sentences
-from tests.cohortfaults import crowd_and_share, crowd_holders, leave_decoys, renew_cliques, tear_cliques
+from tests.cohortfaults import crowd_and_share, crowd_holders, leave_decoys, tear_cliques
 from tests.population import Population
 from tests.series import DISEASES, clinic_policy
 
@@ -48,7 +48,6 @@ def test_the_real_engine_keeps_every_promise(participation: Any, tmp_path: Path)
         (tear_cliques, "all", {UNBALANCED, TORN, TOO_FEW}),
         (crowd_and_share, "all", {SHARED}),
         (leave_decoys, "all", {UNCOVERED}),
-        (renew_cliques, "all", {TOO_FEW}),
     ],
 )
 def test_an_engine_that_is_wrong_is_found_out(
