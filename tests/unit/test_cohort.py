@@ -393,6 +393,48 @@ def test_where_a_value_is_a_star_nobody_is_listed() -> None:
     assert cohorts_of(cohorts, {0: "hiv"}, 2) == {"hiv": [[], []]}
 
 
+class TestRowsLookedUpOnce:
+    """The rows of a clique's owners, which a copy shares with what it is a copy of."""
+
+    @staticmethod
+    def _two() -> tuple[Cohorts, Cohorts, Any]:
+        clinic = _clinic(people=4)
+        cohorts = clinic.series.state.cohorts
+        return cohorts, cohorts.copy(), clinic.series.state.people
+
+    def _expected(self, cohorts: Cohorts, people: Any) -> list[int]:
+        return [people.row(owner) for owner in cohorts.cliques[1].owners]
+
+    def test_a_copy_knows_what_was_looked_up(self) -> None:
+        cohorts, twin, people = self._two()
+        assert cohorts.rows_of(1, people) is twin.rows_of(1, people)
+        assert twin.rows_of(1, people) == self._expected(twin, people)
+
+    def test_whatever_changes_hands_in_a_copy_both_say_what_is_true_of_them(self) -> None:
+        cohorts, twin, people = self._two()
+        other = next(person for person in ("p0", "p1", "p2", "p3") if person not in cohorts.cliques[1].owners)
+        twin.cliques[1] = twin.cliques[1].with_owner(1, other)
+        for each in (twin, cohorts, twin):
+            assert each.rows_of(1, people) == self._expected(each, people)
+        assert cohorts.rows_of(1, people) != twin.rows_of(1, people)
+
+    def test_a_clique_made_in_two_copies_has_the_owners_of_each(self) -> None:
+        cohorts, twin, people = self._two()
+        pairs = {
+            each: Clique(0, owners, (0, 0), (2, 2), WHOLE)
+            for each, owners in ((cohorts, ("p0", "p1")), (twin, ("p2", "p3")))
+        }
+        for each, clique in pairs.items():
+            assert each.add(clique) == 2
+        for each in (cohorts, twin, cohorts):
+            assert each.rows_of(2, people) == [people.row(owner) for owner in pairs[each].owners]
+
+    def test_an_instance_without_an_owner_has_no_row(self) -> None:
+        cohorts, _, people = self._two()
+        cohorts.cliques[1] = cohorts.cliques[1].with_owner(1, "")
+        assert cohorts.rows_of(1, people) == [people.row("h"), -1]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
