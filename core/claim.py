@@ -175,16 +175,18 @@ class Claims:
         np.maximum.at(largest, leaf, ratio)
         return Means(lowest, largest, bool(unguarded), guarded)
 
-    def wrong(self, members: list[int], raised: Raised, is_planned: bool = False) -> int | None:
+    def wrong(self, members: list[int], raised: Raised, share: float = 0.0) -> int | None:
         """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact.
 
-        If planned, one that asks for more than the strategy would give, too.
+        One that spends more than planned, too: `share` is how much of the strategy's ratio must be there.
         """
-        return self.wrong_in(members, self.standing(members, raised), is_planned)
+        standing = self.standing(members, raised)
+        return self._breaks_any(members, self.means(members), np.flatnonzero(standing.weights), standing, share)
 
     def wrong_in(self, members: list[int], group: Standing, is_planned: bool) -> int | None:
         """The same for a group that shows more than its people do."""
-        return self._breaks_any(members, self.means(members), np.flatnonzero(group.weights), group, is_planned)
+        leaves = np.flatnonzero(group.weights)
+        return self._breaks_any(members, self.means(members), leaves, group, share=float(is_planned))
 
     def wrong_with(
         self,
@@ -194,12 +196,12 @@ class Claims:
         own: Means,
         before: Standing,
         after: Standing,
-        is_planned: bool,
+        share: float,
     ) -> int | None:
         """The same for people who are content with how their group stood before newcomers with means of their own.
 
         Only what the newcomers make worse is looked at. There members are also held to the strategy's target, so that
-        nobody pays more for somebody else's joining than planned, and so are the newcomers if `is_planned`. An
+        nobody pays more for somebody else's joining than planned, the newcomers to a share of theirs. An
         offending leaf that the newcomers made worse comes first.
         """
         leaves = after.weights.nonzero()[0]
@@ -210,20 +212,20 @@ class Claims:
         now, had = after.weights[leaves] * before.people, before.weights[leaves] * after.people
         is_worse = now > had * (1 + ROUNDING)
         worse, alike = leaves[is_worse], leaves[~is_worse & (now > had * (1 - ROUNDING))]
-        offending = self._breaks_any(newcomers, own, leaves, after, is_planned)
-        leaf = None if offending is None else self._breaks_any(newcomers, own, worse, after, is_planned)
+        offending = self._breaks_any(newcomers, own, leaves, after, share)
+        leaf = None if offending is None else self._breaks_any(newcomers, own, worse, after, share)
         if leaf is None:
-            leaf = self._breaks_any(members, means, worse, after, is_planned=True)
+            leaf = self._breaks_any(members, means, worse, after, share=1.0)
         if leaf is None:
             leaf = offending
         if leaf is None:  # what floats cannot tell from worse
-            leaf = self._breaks_any(members, means, alike, after, is_planned=False)
+            leaf = self._breaks_any(members, means, alike, after, share=0.0)
         return leaf
 
-    def is_crowded(self, group: Standing, leaves: Rows) -> bool:
-        """Whether a group shows one of these protected leaves too often for anybody's target: a quick no."""
+    def is_crowded(self, group: Standing, leaves: Rows, share: float) -> bool:
+        """Whether a group shows one of these protected leaves too often for that share of any target: a quick no."""
         most = group.weights[leaves].max(initial=0.0)
-        return bool(most * self.target_base > group.people * (1 + ROUNDING))
+        return bool(most * share * self.target_base > group.people * (1 + ROUNDING))
 
     def protected_in(self, group: Standing) -> Rows:
         """The leaves a group shows that are not open."""
@@ -268,11 +270,11 @@ class Claims:
         return Standing(left + len(members) - aside, shown, weights)
 
     def _breaks_any(
-        self, units: Iterable[int], means: Means, looked_at: Rows, group: Standing, is_planned: bool
+        self, units: Iterable[int], means: Means, looked_at: Rows, group: Standing, share: float
     ) -> int | None:
         """The first leaf of `looked_at` that breaks somebody's promise in a group that stands so, or None.
 
-        If planned, also one that asks for more than the strategy would give.
+        Also one for which there is less than that share of the ratio that the strategy asks for.
         """
         if not looked_at.size:
             return None
@@ -281,15 +283,15 @@ class Claims:
             weight, people = group.weights[leaf], group.people
             after = means.survival[leaf] * (1 - np.minimum(1.0, weight / people))
             is_wrong = after < self._floor * (1 - NEAR)
-            if is_planned:
-                is_wrong |= means.ratio[leaf] * weight > people * (1 + ROUNDING)
+            if share:
+                is_wrong |= share * means.ratio[leaf] * weight > people * (1 + ROUNDING)
             if is_wrong.any():
                 return int(leaf[is_wrong.argmax()])
             for near in leaf[after <= self._floor * (1 + NEAR)].tolist():
                 if self._is_over(units, near, group):
                     return int(near)
         for unit in means.guarded:
-            if (offending := self._breaks_guard(unit, looked_at, group, is_planned)) is not None:
+            if (offending := self._breaks_guard(unit, looked_at, group, share)) is not None:
                 return offending
         return None
 
@@ -307,7 +309,7 @@ class Claims:
                         return True
         return False
 
-    def _breaks_guard(self, unit: int, looked_at: Rows, group: Standing, is_planned: bool) -> int | None:
+    def _breaks_guard(self, unit: int, looked_at: Rows, group: Standing, share: float) -> int | None:
         guard = self._pool.guards[unit]
         assert guard is not None
         run = first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
@@ -317,8 +319,8 @@ class Claims:
         weight = weight_of(group.shown.items(), self._hierarchy, *run, self._aside)
         account = self._guarded_account(unit)
         bound = self._bound if guard.bound is None else Fraction(guard.bound)
-        is_over = is_planned and (
-            required_ratio(self._policy.strategy, float(1 / bound), *account) * float(weight)
+        is_over = share > 0 and (
+            share * required_ratio(self._policy.strategy, float(1 / bound), *account) * float(weight)
             > group.people * (1 + ROUNDING)
         )
         if not is_over:

@@ -98,7 +98,8 @@ class Tying:
                     found = lender, self._values(lender)[0]
                 covers.setdefault(found[0], set()).add(found[1])
             members.append(tie)
-        return Ties(members, covers, shunned)
+        # Whoever is in a group that shows a value can be in no new clique of it when everyone is known: few should be.
+        return Ties(members, covers, shunned, are_apart=policy.participation == "all")
 
     # -- parts --------------------------------------------------------------------------------------------------
 
