@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from core.cohort.clique import COVERED, DORMANT, EXTINCT, NO_ROW, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
+from core.cohort.clique import COVERED, DORMANT, EXTINCT, NEVER, NO_ROW, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
 from core.cohort.container import Containers
 from core.cohort.registration import Line, Mask, Registration
 from core.people import NOBODY, People
@@ -72,7 +72,11 @@ class Roles:
         created = np.array([clique.created for _, clique in living])
         mode = np.array([clique.mode for _, clique in living])
         is_present = self._registration.present[rows]
-        is_wrong = (rows == NO_ROW) | (self._people.since[rows] > created)  # vacant, or moved and perhaps outside
+        cells = np.array([clique.cells for _, clique in living])
+        may_be_outside = np.where(
+            created == NEVER, self._people.leaf[rows] != cells, self._people.since[rows] > created
+        )
+        is_wrong = (rows == NO_ROW) | may_be_outside
         is_wrong[:, 0] |= self._registration.extinct[rows[:, 0]]
         is_wrong[:, 1:] |= self._holds[rows[:, 1:]]
         as_wanted = (mode == WHOLE) & is_present.all(axis=1)
