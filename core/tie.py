@@ -119,23 +119,15 @@ class _Binding:
 
     def _gather(self, ties: list[Tie], share: float) -> list[Tie]:
         """Ties come together, each with others near by in the tree's order; returns those that are not content so."""
-        is_taken = [False] * len(ties)
-        left: list[Tie] = []
         for head, tie in enumerate(ties):
-            if not is_taken[head]:
-                near = sorted(
-                    range(max(0, head - CROWD), min(len(ties), head + CROWD + 1)), key=lambda at: abs(at - head)
-                )
-                others = [at for at in near if at != head and not is_taken[at] and not self._pool.are_ties_apart]
-                found = self._crowd(tie, [ties[at] for at in others], share)
-                if found is None:
-                    left.append(tie)
-                for at in others if found is not None else ():
-                    is_taken[at] = any(ties[at] is each for each in found or ())
-        return [tie for tie in left if self._group[tie.units[0]] == ALONE]
+            if self._group[tie.units[0]] == ALONE:
+                near = ties[max(0, head - CROWD) : head + CROWD + 1] if not self._pool.are_ties_apart else []
+                others = [each for each in near if each is not tie and self._group[each.units[0]] == ALONE]
+                self._crowd(tie, sorted(others, key=lambda each: abs(each.units[0] - tie.units[0])), share)
+        return [tie for tie in ties if self._group[tie.units[0]] == ALONE]
 
-    def _crowd(self, tie: Tie, others: list[Tie], share: float) -> list[Tie] | None:
-        """A group of this tie, some of the others and untied neighbours, all content; its ties, or None."""
+    def _crowd(self, tie: Tie, others: list[Tie], share: float) -> None:
+        """Makes a group of this tie, some of the others and untied neighbours, if all are content so."""
         claims, base = self._claims, self._claims.target_base
         everyone, ties, shown = list(tie.units), [tie], set(self._hidden_of(tie.units))
         shunned = tie.shunned
@@ -155,10 +147,10 @@ class _Binding:
             if len(everyone) >= least:
                 if claims.wrong(everyone, starred, share) is None:
                     self._keep(everyone, ties)
-                    return ties
+                    return
                 least = len(everyone) * 1.1
         together = Tie(everyone, shunned, any(each.is_choosy for each in ties))
-        return ties if self._seed(together, share) else None
+        self._seed(together, share)
 
     def _seed(self, tie: Tie, share: float = 1.0) -> bool:
         """Steps 1 and 3. Whether everyone is content is asked at sizes further and further apart."""
