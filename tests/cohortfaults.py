@@ -54,7 +54,8 @@ def crowd_holders(patch: pytest.MonkeyPatch) -> None:
     def all_in_one(tying: Tying, policy: Policy) -> Ties:
         ties = _in_pool(tying, policy)
         assert isinstance(ties, Ties)
-        return Ties([[row for tie in ties.members for row in tie]] if ties.members else [], ties.covers)
+        everyone = [[row for tie in ties.members for row in tie]] if ties.members else []
+        return Ties(everyone, ties.covers, are_apart=True)
 
     patch.setattr(Tying, "in_pool", all_in_one)
 
@@ -67,7 +68,7 @@ def crowd_and_share(patch: pytest.MonkeyPatch) -> None:
         assert isinstance(ties, Ties)
         people = sorted(ties.covers)[:1]
         everyone = [[row for tie in ties.members for row in tie]] if ties.members else []
-        return Ties(everyone, {row: ties.covers[row] for row in people})
+        return Ties(everyone, {row: ties.covers[row] for row in people}, are_apart=True)
 
     patch.setattr(Tying, "in_pool", one_star)
 

@@ -20,8 +20,8 @@ SHARED = 'G3: one "*" stands for the cliques of two holders'
 TOO_FEW = "G3: fewer than l people could hold a value in a holder's place"
 
 
-def _events() -> Iterator[dict[str, Any]]:
-    people = Population(random.Random(3), tuple(v for v in DISEASES if v != "hiv"), ("hiv",))
+def _events(seed: int) -> Iterator[dict[str, Any]]:
+    people = Population(random.Random(seed), tuple(v for v in DISEASES if v != "hiv"), ("hiv",))
     yield from people.register(10)
     yield from people.arrive(60)
     for _ in range(6):
@@ -30,9 +30,10 @@ def _events() -> Iterator[dict[str, Any]]:
     yield {"op": "release"}
 
 
-def _found(path: Path, participation: Any) -> set[str]:
+def _found(path: Path, participation: Any, seed: int = 3) -> set[str]:
+    path.mkdir(exist_ok=True)
     policy = clinic_policy(k=2, l=2, permanent=["hiv"], participation=participation)
-    return sentences(Bench(path, policy).replay_events(_events()).audit())
+    return sentences(Bench(path, policy).replay_events(_events(seed)).audit())
 
 
 @pytest.mark.parametrize("participation", [0, 1, "all"])
@@ -58,4 +59,9 @@ def test_an_engine_that_is_wrong_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make_wrong(monkeypatch)
-    assert expected <= _found(tmp_path, participation)
+    found: set[str] = set()
+    for seed in range(12):  # not every history has holders who leave at the right moment
+        found |= _found(tmp_path / str(seed), participation, seed)
+        if expected <= found:
+            return
+    assert expected <= found
