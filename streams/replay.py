@@ -143,6 +143,8 @@ class _Run:
         self._folder.finish(self._state.meta.release, self._state.meta.manifest)
         if self._job.audit:
             self._job.audit.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not for the public: whoever knows the order of events would read in it who holds a permanent value.
+        (self._job.out / REJECTS).touch(mode=0o600)
         self._rejects = stack.enter_context((self._job.out / REJECTS).open("ab"))
         self._rejects.truncate(min(self._position.rejects_bytes, self._rejects.tell()))
         self._rejects.seek(0, os.SEEK_END)
