@@ -62,6 +62,13 @@ class Standing(NamedTuple):
         """n(G)."""
         return max(1, self.left)
 
+    def joined_by(self, other: "Standing") -> "Standing":
+        """How it stands with more people, where nothing is raised for it."""
+        shown = dict(self.shown)
+        for node, count in other.shown.items():
+            shown[node] = shown.get(node, 0) + count
+        return Standing(self.left + other.left, shown, self.weights + other.weights)
+
 
 class Means(NamedTuple):
     """What people can afford together: by leaf, smallest survival and largest ratio of those without a guard."""
@@ -114,6 +121,19 @@ class Claims:
         """What the promise cannot do without."""
         return self._claim(unit, is_hard=True)
 
+    def starred(self, unit: int) -> Mapping[int, int]:
+        """Those of a unit's values that can only be "*", without working out the rest of its claim where that goes."""
+        if self._is_plain(unit):
+            return self._pool.covers.get(unit, {})
+        return self.target(unit).starred
+
+    def is_content_alone(self, unit: int) -> bool:
+        """Whether it needs no company: it has nothing to be protected, or only what is "*"."""
+        if not self._is_plain(unit):
+            return not self.target(unit).alone
+        covers = self._pool.covers.get(unit, {})
+        return all(leaf in self._open or leaf in self.permanent or leaf in covers for leaf in self._pool.sets[unit])
+
     def standing(self, members: list[int], raised: Raised) -> Standing:
         """What a group of these people shows, with values raised so."""
         return self._standing(0, {}, np.zeros(len(self._is_open)), members, raised)
@@ -155,32 +175,34 @@ class Claims:
         np.maximum.at(largest, leaf, ratio)
         return Means(lowest, largest, bool(unguarded), guarded)
 
-    def wrong(self, members: list[int], raised: Raised, is_planned: bool = False) -> int | None:
+    def wrong(self, members: list[int], raised: Raised, share: float = 0.0) -> int | None:
         """A leaf whose showing breaks the promise of one of these people, None if all are kept; exact.
 
-        If planned, one that asks for more than the strategy would give, too.
+        One that spends more than planned, too: `share` is how much of the strategy's ratio must be there.
         """
-        return self.wrong_in(members, self.standing(members, raised), is_planned)
+        standing = self.standing(members, raised)
+        return self._breaks_any(members, self.means(members), np.flatnonzero(standing.weights), standing, share)
 
     def wrong_in(self, members: list[int], group: Standing, is_planned: bool) -> int | None:
         """The same for a group that shows more than its people do."""
-        return self._breaks_any(members, self.means(members), np.flatnonzero(group.weights), group, is_planned)
+        leaves = np.flatnonzero(group.weights)
+        return self._breaks_any(members, self.means(members), leaves, group, share=float(is_planned))
 
     def wrong_with(
         self,
         members: list[int],
         means: Means,
-        newcomer: int,
+        newcomers: list[int],
         own: Means,
         before: Standing,
         after: Standing,
-        is_planned: bool,
+        share: float,
     ) -> int | None:
-        """The same for people who are content with how their group stood before a newcomer with means of its own.
+        """The same for people who are content with how their group stood before newcomers with means of their own.
 
-        Only what the newcomer makes worse is looked at. There members are also held to the strategy's target, so that
-        nobody pays more for somebody else's joining than planned, and so is the newcomer if `is_planned`. An offending
-        leaf that the newcomer made worse comes first.
+        Only what the newcomers make worse is looked at. There members are also held to the strategy's target, so that
+        nobody pays more for somebody else's joining than planned, the newcomers to a share of theirs. An
+        offending leaf that the newcomers made worse comes first.
         """
         leaves = after.weights.nonzero()[0]
         if not (means.guarded or own.guarded):  # then nobody minds what is open
@@ -190,15 +212,24 @@ class Claims:
         now, had = after.weights[leaves] * before.people, before.weights[leaves] * after.people
         is_worse = now > had * (1 + ROUNDING)
         worse, alike = leaves[is_worse], leaves[~is_worse & (now > had * (1 - ROUNDING))]
-        offending = self._breaks_any([newcomer], own, leaves, after, is_planned)
-        leaf = None if offending is None else self._breaks_any([newcomer], own, worse, after, is_planned)
+        offending = self._breaks_any(newcomers, own, leaves, after, share)
+        leaf = None if offending is None else self._breaks_any(newcomers, own, worse, after, share)
         if leaf is None:
-            leaf = self._breaks_any(members, means, worse, after, is_planned=True)
+            leaf = self._breaks_any(members, means, worse, after, share=1.0)
         if leaf is None:
             leaf = offending
         if leaf is None:  # what floats cannot tell from worse
-            leaf = self._breaks_any(members, means, alike, after, is_planned=False)
+            leaf = self._breaks_any(members, means, alike, after, share=0.0)
         return leaf
+
+    def is_crowded(self, group: Standing, leaves: Rows, share: float) -> bool:
+        """Whether a group shows one of these protected leaves too often for that share of any target: a quick no."""
+        most = group.weights[leaves].max(initial=0.0)
+        return bool(most * share * self.target_base > group.people * (1 + ROUNDING))
+
+    def protected_in(self, group: Standing) -> Rows:
+        """The leaves a group shows that are not open."""
+        return np.flatnonzero((group.weights > 0) & ~self._is_open)
 
     def breach_in(self, members: list[int], group: Standing) -> float:
         """The largest breach in a group that shows more than its people do."""
@@ -210,7 +241,7 @@ class Claims:
 
     def largest_breach(self, group: Standing, means: Means) -> float:
         """The largest breach(o, s) of the unguarded people of a group once it is charged."""
-        leaf = np.flatnonzero((group.weights > 0) & ~self._is_open)
+        leaf = self.protected_in(group)
         if not means.has_unguarded or not leaf.size:
             return 0.0
         after = means.survival[leaf] * (1 - np.minimum(1.0, group.weights[leaf] / group.people))
@@ -239,11 +270,11 @@ class Claims:
         return Standing(left + len(members) - aside, shown, weights)
 
     def _breaks_any(
-        self, units: Iterable[int], means: Means, looked_at: Rows, group: Standing, is_planned: bool
+        self, units: Iterable[int], means: Means, looked_at: Rows, group: Standing, share: float
     ) -> int | None:
         """The first leaf of `looked_at` that breaks somebody's promise in a group that stands so, or None.
 
-        If planned, also one that asks for more than the strategy would give.
+        Also one for which there is less than that share of the ratio that the strategy asks for.
         """
         if not looked_at.size:
             return None
@@ -252,15 +283,15 @@ class Claims:
             weight, people = group.weights[leaf], group.people
             after = means.survival[leaf] * (1 - np.minimum(1.0, weight / people))
             is_wrong = after < self._floor * (1 - NEAR)
-            if is_planned:
-                is_wrong |= means.ratio[leaf] * weight > people * (1 + ROUNDING)
+            if share:
+                is_wrong |= share * means.ratio[leaf] * weight > people * (1 + ROUNDING)
             if is_wrong.any():
                 return int(leaf[is_wrong.argmax()])
             for near in leaf[after <= self._floor * (1 + NEAR)].tolist():
                 if self._is_over(units, near, group):
                     return int(near)
         for unit in means.guarded:
-            if (offending := self._breaks_guard(unit, looked_at, group, is_planned)) is not None:
+            if (offending := self._breaks_guard(unit, looked_at, group, share)) is not None:
                 return offending
         return None
 
@@ -278,7 +309,7 @@ class Claims:
                         return True
         return False
 
-    def _breaks_guard(self, unit: int, looked_at: Rows, group: Standing, is_planned: bool) -> int | None:
+    def _breaks_guard(self, unit: int, looked_at: Rows, group: Standing, share: float) -> int | None:
         guard = self._pool.guards[unit]
         assert guard is not None
         run = first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
@@ -288,8 +319,8 @@ class Claims:
         weight = weight_of(group.shown.items(), self._hierarchy, *run, self._aside)
         account = self._guarded_account(unit)
         bound = self._bound if guard.bound is None else Fraction(guard.bound)
-        is_over = is_planned and (
-            required_ratio(self._policy.strategy, float(1 / bound), *account) * float(weight)
+        is_over = share > 0 and (
+            share * required_ratio(self._policy.strategy, float(1 / bound), *account) * float(weight)
             > group.people * (1 + ROUNDING)
         )
         if not is_over:
@@ -312,6 +343,15 @@ class Claims:
         """What the strategy asks for, of every account: for all at once it costs little more than for one."""
         survival, exposures = self._accounts.survival, self._accounts.exposures
         return np.minimum(required_ratios(self._policy.strategy, self._policy.l, survival, exposures), UNPAYABLE)
+
+    @cached_property
+    def _spent(self) -> frozenset[int]:
+        """Units to whom something cannot be shown any more."""
+        return frozenset(self._accounts.person[self._ratio >= UNPAYABLE].tolist())
+
+    def _is_plain(self, unit: int) -> bool:
+        """Whether only what is covered can be "*": no guard, no budget spent, nobody else's publication."""
+        return self._pool.guards[unit] is None and unit not in self._spent and unit not in self._pool.barred
 
     def _has_paid(self, unit: int) -> bool:
         return bool(self._bounds[unit] < self._bounds[unit + 1])

@@ -251,7 +251,7 @@ class _Sweep:
         lifted: list[int] = []
         after = self._claims.standing_with(before, unit, {unit: own})
         while (
-            wrong := self._claims.wrong_with(members, means, unit, mine, before, after, is_planned=at_most < HIDDEN)
+            wrong := self._claims.wrong_with(members, means, [unit], mine, before, after, float(at_most < HIDDEN))
         ) is not None:
             leaf = self._offender(unit, wrong, own) if at_most > AS_IT_IS else None
             if leaf is None:

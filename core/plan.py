@@ -159,7 +159,8 @@ class _Draft:
         """Step 6: group the rest of the pool."""
         people, published = self._people, self._ground.counts(self._in_open_cells())
         cells = np.unique(pool.cells)
-        spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
+        least = [max(self._policy.k, self._ties.least.get(cell, 0)) for cell in cells.tolist()]
+        spare = dict(zip(cells.tolist(), (published[cells] - least).tolist(), strict=True))
         grouped = overlapped.grouped
         if not grouped and not overlapped.barred:
             return form_groups(pool, self._ledger, self._policy, spare)

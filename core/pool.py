@@ -19,12 +19,15 @@ from core.tree import Rows
 class Ties(NamedTuple):
     """People of the pool who must be published together, by row; and values that must be "*" for it (DESIGN, G3).
 
-    `shunned` are, by the place of a tie, those who must not be in its group.
+    `shunned` are, by the place of a tie, those who must not be in its group, `least` by cell how many
+    rows must have it, whoever is withheld, and if they `are_apart`, no two ties are in one group.
     """
 
     members: list[list[int]]
     covers: dict[int, set[int]]
     shunned: Mapping[int, NDArray[np.bool_]] = MappingProxyType({})
+    least: Mapping[int, int] = MappingProxyType({})
+    are_apart: bool = False
 
 
 NO_TIES = Ties([], {})
@@ -54,6 +57,7 @@ class Pool:
     ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
     covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: shown as "*"
     shunned: dict[int, NDArray[np.bool_]] = field(default_factory=dict, repr=False)  # tie -> units not to be with it
+    are_ties_apart: bool = False  # no two in one group
     barred: Mapping[int, Values] = field(default_factory=dict)  # by unit: values that can only be shown as "*" (G5)
 
     @classmethod
@@ -90,6 +94,7 @@ class Pool:
             [sorted(unit_of[row] for row in tie) for tie in ties.members],
             {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
             {tie: is_shunned[rows] for tie, is_shunned in ties.shunned.items()},
+            ties.are_apart,
             barred,
         )
 

@@ -90,6 +90,20 @@ def sentences(report: Report) -> set[str]:
     return {f"{broken.promise}: {broken.sentence}" for broken in report.findings}
 
 
+def audit_plans(policy: Policy, made: Iterator[tuple[Plan, Sequence[dict[str, Any]]]]) -> set[str]:
+    """What the auditor says of releases, each with the events that led to it."""
+    auditor, truth = Auditor(policy), Truth(policy)
+    for number, (planned, events) in enumerate(made, 1):
+        for event in events:
+            truth.take(json.dumps(event).encode())
+        truth.cut(number)
+        release = planned.release
+        content = b"".join(record + b"\n" for record in release.records)
+        auditor.see(Stored(number, content, release.manifest), list(release.members), truth, None, release.cohorts)
+    assert truth.rejected == []
+    return sentences(auditor.report(b"key"))
+
+
 Edit = Callable[[int, list[dict[str, Any]], dict[str, Any]], None]  # number, records, manifest: edited in place
 
 

@@ -40,10 +40,10 @@ class Population:
             self.absent[person] = qid
             yield {"op": "register", "id": person, "qid": qid}
 
-    def churn(self, count: int, ill: float = 0.1) -> Iterator[dict[str, Any]]:
-        """So many random events."""
+    def churn(self, count: int, ill: float = 0.1, kinds: str = "iirrddduummxw") -> Iterator[dict[str, Any]]:
+        """So many random events: people come, return, leave, fall ill, move, die, or move while they are away."""
         for _ in range(count):
-            kind = self._rng.choice("iirrddduummxw")
+            kind = self._rng.choice(kinds)
             if kind == "r" and self.absent:
                 yield self.insert(self._rng.choice(sorted(self.absent)))
             elif kind == "x" and self.absent:
@@ -98,7 +98,7 @@ class Population:
         if self._rng.random() < ill:
             values.add(self._rng.choice(self._permanent))
             if self._rng.random() < 0.4:
-                values.discard(next(iter(values)))
+                values.discard(self._rng.choice(sorted(values)))
         return frozenset(values or {self._values[0]})
 
     def _qid(self) -> dict[str, Any]:

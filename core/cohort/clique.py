@@ -18,6 +18,7 @@ from core.people import People
 NOBODY_OWNS: Final = ""  # an instance that waits for a buddy: its decoy became a holder
 NOWHERE: Final = -1  # the container of an instance that never had an owner
 NO_ROW: Final = -1  # of an instance without an owner
+NEVER: Final = 0  # when an instance was made whose owner nobody else could be any more: nobody is registered since then
 
 WHOLE: Final = 0  # the holder is published, and everyone else with them; their value is shown
 DORMANT: Final = 1  # none of them is published
@@ -31,7 +32,7 @@ class Clique(NamedTuple):
     `cells` are those that each owner's row stood in when the value was last shown, NOWHERE before. Everyone knows where
     people live, so only somebody of that cell could have been the owner then: it is the container that counts.
     With `participation: all` there are no containers (all nodes are the root) and no buddies: owners are the holder,
-    decoys and spares, and whoever is lost is not replaced.
+    decoys and spares, and whoever is lost is not replaced. `is_handed` says whether a buddy ever took over.
     """
 
     value: int
@@ -40,10 +41,15 @@ class Clique(NamedTuple):
     created: tuple[int, ...]
     mode: int
     cells: tuple[int, ...] = ()
+    is_handed: bool = False
 
     @property
     def holder(self) -> str:
         return self.owners[0]
+
+    def without_buddies(self, place: int) -> "Clique":
+        """The same where nobody can take over an instance any more."""
+        return self._replace(created=_put(self.created, place, NEVER))
 
     def with_owner(self, place: int, owner: str) -> "Clique":
         return self._replace(owners=_put(self.owners, place, owner))

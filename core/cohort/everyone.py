@@ -51,12 +51,12 @@ class EveryoneKnown(Roles):
         """Bring every clique up to date; `size` people make one whole."""
         for row in self.new_holders():
             self._is_busy[row] = True
-            self._is_clean[row] = False
+            self.is_clean[row] = False
             self._cohorts.add(Clique(self.value, tuple(self._people.ids(np.array([row]))), (0,), (0,), COVERED))
-        for number, clique in self._unsettled():
+        for number, clique in self._to_be_updated():
             self._cohorts.cliques[number] = self._update_one(clique, size)
 
-    def _unsettled(self) -> list[tuple[int, Clique]]:
+    def _to_be_updated(self) -> list[tuple[int, Clique]]:
         """All but those that are whole and may stay so: everyone is there, as decoys or as the one holder."""
         living = list(self._cohorts.living(self.value))
         if not living:
@@ -101,10 +101,10 @@ class EveryoneKnown(Roles):
         """These people and others nearest to the holder, so many in all if there are so many without a role."""
         rows: list[int] = []
         while len(company) + len(rows) < count:
-            decoy = self._nearest_clean(self._row(holder), among=self._is_clean & ~self._is_busy & ~self.was_seen)
+            decoy = self._nearest_clean(self._row(holder), among=self.is_clean & ~self._is_busy & ~self.was_seen)
             if decoy is None:
                 break
-            self._is_clean[decoy] = False
+            self.is_clean[decoy] = False
             self._is_busy[decoy] = True
             rows.append(decoy)
         return [*company, *self._people.ids(np.array(rows, dtype=np.int64))]
@@ -113,6 +113,6 @@ class EveryoneKnown(Roles):
         """The clique of these people; whoever else was in it is clean again, unless they hold the value."""
         for owner in {*clique.owners[1:]}.difference(company):
             row = self._row(owner)
-            self._is_clean[row] = not self._holds[row]
+            self.is_clean[row] = not self._holds[row]
         count = 1 + len(company)
         return Clique(self.value, (clique.holder, *company), (0,) * count, (created,) * count, mode)

@@ -5,6 +5,8 @@ somebody whose cell is closed is not, nor is anybody whom sampling keeps out for
 known of people is in `core/people.py`; this is a view of it.
 """
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +27,7 @@ class Registration:
         may_be_published = np.zeros(len(people), dtype=bool)
         may_be_published[people.sampled()] = True
         self.present: Mask = may_be_published & ~is_closed[people.leaf]
-        self.absent: Mask = (people.status == ABSENT) | ((people.status == PRESENT) & ~may_be_published)
+        self.absent: Mask = ((people.status == ABSENT) | (people.status == PRESENT)) & ~self.present
         self.extinct: Mask = people.status == DEREGISTERED_STATUS
         gone = np.flatnonzero(~may_be_published)  # nobody else has routed those
         people.leaf[gone] = tree.route(people.columns, gone, people.leaf[gone])
@@ -39,21 +41,28 @@ class Registration:
     def are_inside(self, node: int, rows: Rows) -> Mask:
         return self._tree.is_inside(node, self._people.columns, rows)
 
-    def of_cell(self, cell: int) -> Mask:
-        """Who lives in a cell, or what was one before it was split. Everyone's leaf is up to date by now."""
-        people = self._people
-        if self._tree.is_leaf(cell):
-            return np.asarray(people.leaf == cell)
-        return self._tree.is_inside(cell, people.columns, np.arange(len(people)))
+    @cached_property
+    def rows(self) -> list[int]:
+        """How many people each cell can publish. Which of them it does turns out only when groups are formed."""
+        found: list[int] = np.bincount(self._people.leaf[self.present], minlength=self._tree.size).tolist()
+        return found
 
     def moved_after(self, row: int, created: int) -> bool:
         """Whether somebody's quasi-identifiers changed, or they were registered, after a release."""
         return bool(self._people.since[row] > created)
 
-    def buddies(self, among: Mask, node: int, created: int) -> Rows:
-        """Those of `among` who have been registered inside a container since its instance was created."""
-        rows = np.flatnonzero(among & (self._people.since <= created))
-        return rows[self._tree.is_inside(node, self._people.columns, rows)]
+    def buddies(self, rows: Rows, node: int, cell: int | None, created: int) -> Rows:
+        """Those of `rows` who have been registered inside a container since its instance was created.
+
+        If the instance was shown, they live in that cell too, or in what was one before it was split.
+        """
+        people = self._people
+        rows = rows[people.since[rows] <= created]
+        if cell is not None and self._tree.is_leaf(cell):  # everyone's leaf is up to date by now
+            rows = rows[people.leaf[rows] == cell]
+        elif cell is not None:
+            rows = rows[self.are_inside(cell, rows)]
+        return rows[self.are_inside(node, rows)]
 
     def nearest(self, rows: Rows, to: int) -> int:
         """Of these people the one to take: of the pool if there is one, then the nearest in the tree's order."""

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from core.cohort.clique import COVERED, DORMANT, EXTINCT, NO_ROW, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
+from core.cohort.clique import COVERED, DORMANT, EXTINCT, NEVER, NO_ROW, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
 from core.cohort.container import Containers
 from core.cohort.registration import Line, Mask, Registration
 from core.people import NOBODY, People
@@ -41,15 +41,16 @@ class Roles:
         self._overlapping = overlapping  # holders of whom somebody else's group shows the value: it must be "*" (G5)
         self._holds = registration.holds(value)
         owned = np.array([row for n, _ in cohorts.living(value) for row in cohorts.rows_of(n, people)], dtype=np.int64)
-        self._is_clean: Mask = ~self._holds
-        self._is_clean[owned[owned != NO_ROW]] = False
+        self.is_clean: Mask = ~self._holds
+        self.is_clean[owned[owned != NO_ROW]] = False
         self._in_pool: Line | None = None
         self._everyone: Line | None = None
 
     def update(self, size: int, newly_extinct: Rows) -> None:
         """Bring every clique of the value up to date, and make one for every new holder; `size` is that of a clique."""
-        for number, before in self._unsettled():
-            clique = self.clique_extinction(before, newly_extinct)
+        bereaving = newly_extinct[self.is_clean[newly_extinct]]
+        for number, before in self._unsettled(is_anybody_bereaved=bool(bereaving.size)):
+            clique = self.clique_extinction(before, bereaving)
             if clique.mode != EXTINCT:
                 clique = self.quasi_identifiers_changed(clique)
                 clique = self.decoy_becomes_holder(clique)
@@ -59,8 +60,11 @@ class Roles:
             self._cohorts.add(self.introduce_holder(row, size))
         self.cover_overlapping()
 
-    def _unsettled(self) -> list[tuple[int, Clique]]:
-        """The cliques that are not as they should be: the others, nearly all, are seen at once to be left alone."""
+    def _unsettled(self, *, is_anybody_bereaved: bool) -> list[tuple[int, Clique]]:
+        """The cliques that are not as they should be: the others, nearly all, are seen at once to be left alone.
+
+        Dormant ones are looked at, too, if somebody clean has ceased to exist, who may have been a buddy.
+        """
         living = list(self._cohorts.living(self.value))
         if not living:
             return living
@@ -68,10 +72,16 @@ class Roles:
         created = np.array([clique.created for _, clique in living])
         mode = np.array([clique.mode for _, clique in living])
         is_present = self._registration.present[rows]
-        is_wrong = (rows == NO_ROW) | (self._people.since[rows] > created)  # vacant, or moved and perhaps outside
+        cells = np.array([clique.cells for _, clique in living])
+        may_be_outside = np.where(
+            created == NEVER, self._people.leaf[rows] != cells, self._people.since[rows] > created
+        )
+        is_wrong = (rows == NO_ROW) | may_be_outside
         is_wrong[:, 0] |= self._registration.extinct[rows[:, 0]]
         is_wrong[:, 1:] |= self._holds[rows[:, 1:]]
-        as_wanted = (mode == WHOLE) & is_present.all(axis=1) | (mode == DORMANT) & ~is_present.any(axis=1)
+        as_wanted = (mode == WHOLE) & is_present.all(axis=1)
+        if not is_anybody_bereaved:
+            as_wanted |= (mode == DORMANT) & ~is_present.any(axis=1)
         is_settled = as_wanted & ~is_wrong.any(axis=1)
         return [pair for pair, settled in zip(living, is_settled.tolist(), strict=True) if not settled]
 
@@ -119,8 +129,8 @@ class Roles:
     def buddy_takes_over(self, clique: Clique, place: int, *, is_present: bool) -> Clique:
         """Case M4: a buddy becomes the owner of an instance; unchanged where the K-buddy condition does not hold."""
         where = self._registration.present if is_present else self._registration.absent
-        found = self._buddies(self._is_clean & where, clique, place)
-        if len(found) < self._participation + 1:
+        found = self._buddies(np.flatnonzero(self.is_clean & where), clique, place)
+        if len(found) <= self._participation:
             return clique
         if is_present:
             buddy = self._registration.nearest(found, self._row(clique.holder))
@@ -158,19 +168,19 @@ class Roles:
     def clique_extinction(self, clique: Clique, newly_extinct: Rows) -> Clique:
         """A holder who ceased to exist takes the clique along, once each instance has an extinct owner or buddy.
 
-        A buddy who ceases to exist becomes the owner, so that it is enough to look at the owners. Only those of this
-        release are asked: who ceased to exist before an instance was made is no buddy of it.
+        While the holder is absent a buddy who ceases to exist becomes the owner, on the K-buddy condition, so that it
+        is enough to look at the owners. Only those of this release are asked. Whoever was gone before the value was
+        last shown cannot have been its holder, and whoever was seen while the others stood under a "*" may be known not
+        to be.
         """
-        if not self._is_extinct(clique.holder):
+        if self._is_present(clique.holder):
             return clique
-        for place, owner in enumerate(clique.owners):
-            if clique.nodes[place] == NOWHERE or (owner and self._is_extinct(owner)):
-                continue
-            among = np.zeros(len(self._people), dtype=bool)
-            among[newly_extinct] = True
-            found = self._buddies(among & self._is_clean, clique, place)
-            if found.size:
-                clique = self._hand(clique, place, self._registration.drawn(found))
+        for place in range(1, len(clique.owners)) if clique.mode != COVERED and newly_extinct.size else ():
+            owner = clique.owners[place]
+            if clique.nodes[place] != NOWHERE and not (owner and self._is_extinct(owner)):
+                found = self._buddies(newly_extinct[self.is_clean[newly_extinct]], clique, place)
+                if len(found) > self._participation:
+                    clique = self._hand(clique, place, self._registration.drawn(found))
         owners = [owner for owner, node in zip(clique.owners, clique.nodes, strict=True) if node != NOWHERE]
         return clique._replace(mode=EXTINCT) if all(owner and self._is_extinct(owner) for owner in owners) else clique
 
@@ -190,26 +200,17 @@ class Roles:
             if clique.mode == WHOLE and self._row(clique.holder) in self._overlapping:
                 self._cohorts.cliques[number] = clique._replace(mode=COVERED)
 
-    def note_cells(self) -> None:
-        """Remember where whole cliques are shown: from now on only people of these cells could be their owners."""
-        leaf = self._people.leaf
-        for number, clique in self._cohorts.living(self.value):
-            if clique.mode == WHOLE:
-                cells = tuple(leaf[self._cohorts.rows_of(number, self._people)].tolist())
-                if cells != clique.cells:
-                    self._cohorts.cliques[number] = clique._replace(cells=cells)
-
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _buddies(self, among: Mask, clique: Clique, place: int) -> Rows:
+    def _buddies(self, among: Rows, clique: Clique, place: int) -> Rows:
         """Those who have been registered in the container since it was made, and live where the owner does or did."""
         node, created = clique.nodes[place], clique.created[place]
         owner, cell = clique.owners[place], clique.cells[place]
         if cell == NOWHERE:  # the value was never shown with it
-            return self._registration.buddies(among, node, created)
+            return self._registration.buddies(among, node, None, created)
         if owner and not self._registration.moved_after(self._row(owner), created):
             cell = int(self._people.leaf[self._row(owner)])  # the same, or a part of it since it was split
-        return self._registration.buddies(among & self._registration.of_cell(cell), node, created)
+        return self._registration.buddies(among, node, cell, created)
 
     def _fits(self, clique: Clique, place: int, *, is_active: bool) -> bool:
         """Whether an instance's owner is where the clique's state wants them."""
@@ -225,9 +226,9 @@ class Roles:
         return not bool(self._registration.are_inside(smallest, np.array([row]))[0])
 
     def _enter(self, clique: Clique, place: int, row: int) -> Clique:
-        if self._is_clean[row]:
+        if self.is_clean[row]:
             self._containers.take(row)
-        self._is_clean[row] = False
+        self.is_clean[row] = False
         self._is_busy[row] = True
         node = self._containers.allocate(row)
         return clique.with_instance(place, self._people.ids(np.array([row]))[0], node, self._registration.number)
@@ -236,15 +237,15 @@ class Roles:
         """The old owner is clean again, unless they hold the value themselves."""
         owner = clique.owners[place]
         if owner:
-            self._is_clean[self._row(owner)] = not self._holds[self._row(owner)]
-        self._is_clean[buddy] = False
+            self.is_clean[self._row(owner)] = not self._holds[self._row(owner)]
+        self.is_clean[buddy] = False
         self._is_busy[buddy] = True
-        return clique.with_owner(place, self._people.ids(np.array([buddy]))[0])
+        return clique.with_owner(place, self._people.ids(np.array([buddy]))[0])._replace(is_handed=True)
 
     def _nearest_clean(self, holder: int, among: Mask | None = None) -> int | None:
         """The clean person nearest to a holder, in the order of `enter_decoy`; or only one of these."""
         if among is None:
-            is_clean, is_free = self._is_clean, self._is_clean & ~self._is_busy
+            is_clean, is_free = self.is_clean, self.is_clean & ~self._is_busy
             choices = [(self._pool_line, is_free), (self._pool_line, is_clean), (self._whole_line, is_clean)]
         else:
             choices = [(self._pool_line, among), (self._whole_line, among)]
@@ -265,7 +266,7 @@ class Roles:
 
     @cached_property
     def _containers(self) -> Containers:
-        return Containers(self._tree, self._people, self._registration, self._is_clean, self._participation)
+        return Containers(self._tree, self._people, self._registration, self.is_clean, self._participation)
 
     def _is_present(self, owner: str) -> bool:
         return bool(self._registration.present[self._row(owner)])

@@ -45,11 +45,8 @@ class Tying:
                 if clique.mode != WHOLE:
                     continue
                 is_first = clique.created[0] == self._registration.number
-                if clique.value in shown:
-                    self._cohorts.cliques[number] = clique._replace(mode=COVERED)
-                elif is_first and roles[clique.value].was_seen[rows].any():
-                    never = (0,) * len(clique.owners)
-                    self._cohorts.cliques[number] = clique._replace(mode=COVERED, created=never)
+                if clique.value in shown or (is_first and roles[clique.value].was_seen[rows].any()):
+                    self._cohorts.cliques[number] = self._hidden_again(number, clique, is_first=is_first)
                 else:
                     shown.add(clique.value)
                     if is_first:
@@ -101,9 +98,19 @@ class Tying:
                     found = lender, self._values(lender)[0]
                 covers.setdefault(found[0], set()).add(found[1])
             members.append(tie)
-        return Ties(members, covers, shunned)
+        # Whoever is in a group that shows a value can be in no new clique of it when everyone is known: few should be.
+        return Ties(members, covers, shunned, are_apart=policy.participation == "all")
 
     # -- parts --------------------------------------------------------------------------------------------------
+
+    def _hidden_again(self, number: int, clique: Clique, *, is_first: bool) -> Clique:
+        """A clique that was to be shown, covered instead: so it was not shown yet, or nobody is out of it yet."""
+        if is_first:
+            return clique._replace(mode=COVERED, created=(0,) * len(clique.owners))
+        before = self._before.cliques[number].owners
+        away = tuple(owner for owner in before if owner not in clique.owners and self._published(owner) is None)
+        owners, created = (*clique.owners, *away), clique.created[:1]
+        return clique._replace(mode=COVERED, owners=owners, nodes=(0,) * len(owners), created=created * len(owners))
 
     def _cover(
         self,

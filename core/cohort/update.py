@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Set
 
+from core.cohort.abundance import Abundance
 from core.cohort.clique import Cohorts
 from core.cohort.everyone import EveryoneKnown
 from core.cohort.registration import Registration
@@ -46,6 +47,7 @@ class CohortUpdate:
         known = self._cohorts, self._people, self._tree, registration, is_busy
         values = sorted(self._policy.sensitive.permanent)
         everyone: list[EveryoneKnown] = []
+        shown_in: set[int] = set()
         if participation == "all":
             everyone = [EveryoneKnown(value, self._ledger, *known, overlapping.get(value, set())) for value in values]
             for known_to_all in everyone:
@@ -56,11 +58,13 @@ class CohortUpdate:
             for value in values:
                 roles = Roles(value, *known, overlapping.get(value, set()), participation)
                 roles.update(size, newly_extinct)
-                roles.note_cells()
+                abundance = Abundance(value, *known[:-1], roles.is_clean, participation)
+                abundance.cover_outnumbered()
+                shown_in |= abundance.note_cells()
         tying = Tying(self._cohorts, before, self._people, registration, is_busy)
         if participation == "all":
             tying.show_once({roles.value: roles for roles in everyone})
         break_groups(tying.broken())
         while isinstance(ties := tying.in_pool(self._policy), int):
             break_groups({int(self._people.group[ties])})
-        return ties
+        return ties if participation == "all" else ties._replace(least=dict.fromkeys(shown_in, participation + 1))

@@ -1,7 +1,7 @@
 """Permanent values on random histories: absences, returns, deaths, moves, new holders; and engines that are wrong."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,13 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.claim import Claims, Standing
-from core.cohort.clique import DORMANT, Clique
-from core.cohort.everyone import EveryoneKnown
-from core.cohort.roles import Roles
-from core.cohort.ties import Tying
+from core.cohort.clique import NEVER, Clique
 from core.plan import Plan
 from core.policy import Policy
-from core.pool import Ties
+from tests.cohortfaults import crowd_holders, leave_decoys, renew_cliques, share_stars, tear_cliques
 from tests.cohortjudge import ScarcityJudge
 from tests.oracle import Judge
 from tests.population import Population, Series, hidden_in
@@ -110,7 +107,7 @@ def test_an_owner_is_only_replaced_by_somebody_who_could_have_been_it_all_along(
                 if old.nodes[place] == -1:
                     continue
                 assert old.nodes[place] == new.nodes[place]
-                assert old.created[place] == new.created[place]
+                assert new.created[place] in (old.created[place], NEVER)
                 buddy = new.owners[place]
                 if buddy in ("", old.owners[place]):
                     continue
@@ -152,53 +149,27 @@ def _caught(participation: Any = None) -> set[str]:
     }
 
 
-def _without_ties(tying: Tying, policy: Policy) -> Ties:
-    ties = _in_pool(tying, policy)
-    assert isinstance(ties, Ties)
-    return Ties([], {})
-
-
-_in_pool, _holder_absent, _update_one = Tying.in_pool, Roles.holder_absent, EveryoneKnown._update_one
 _standing = Claims._standing
 
 
-def test_the_judge_catches_cliques_that_are_torn_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tying, "in_pool", _without_ties)
-    assert "a group's owners of a cohort are not as many as the value is shown" in _caught()
-
-
-def test_the_judge_catches_decoys_left_without_value_or_star(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stay(roles: Roles, clique: Clique) -> Clique:
-        return _holder_absent(roles, clique)._replace(owners=clique.owners, mode=DORMANT)
-
-    monkeypatch.setattr(Roles, "holder_absent", stay)
-    assert "a clique has neither its value nor a * of its own" in _caught()
-
-
-def test_the_judge_catches_one_star_for_two_holders(monkeypatch: pytest.MonkeyPatch) -> None:
-    def share(_: Tying, clique: Clique, own: list[int], *__: Any) -> tuple[int, int]:
-        return min(own), clique.value  # which they do not have, where the holder is away
-
-    monkeypatch.setattr(Tying, "_cover", share)
-    assert "a clique has neither its value nor a * of its own" in _caught("all")
-
-
-def test_the_judge_catches_a_group_with_two_holders_when_everyone_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_in_one(tying: Tying, policy: Policy) -> Ties:
-        ties = _in_pool(tying, policy)
-        assert isinstance(ties, Ties)
-        return Ties([[row for tie in ties.members for row in tie]] if ties.members else [], ties.covers)
-
-    monkeypatch.setattr(Tying, "in_pool", all_in_one)
-    assert "a group shows a permanent value twice" in _caught("all")
-
-
-def test_the_judge_catches_cliques_with_new_people_when_everyone_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    def renew(roles: EveryoneKnown, clique: Clique, size: int) -> Clique:
-        return _update_one(roles, clique._replace(owners=clique.owners[:1], nodes=(0,), created=(0,)), size)
-
-    monkeypatch.setattr(EveryoneKnown, "_update_one", renew)
-    assert "fewer than l people could be a holder" in _caught("all")
+@pytest.mark.parametrize(
+    ("make_wrong", "participation", "verdict"),
+    [
+        (tear_cliques, None, "a group's owners of a cohort are not as many as the value is shown"),
+        (leave_decoys, None, "a clique has neither its value nor a * of its own"),
+        (share_stars, "all", "a clique has neither its value nor a * of its own"),
+        (crowd_holders, "all", "a group shows a permanent value twice"),
+        (renew_cliques, "all", "fewer than l people could be a holder"),
+    ],
+)
+def test_the_judge_catches_engines_that_are_wrong_about_cliques(
+    make_wrong: Callable[[pytest.MonkeyPatch], None],
+    participation: Any,
+    verdict: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_wrong(monkeypatch)
+    assert verdict in _caught(participation)
 
 
 def test_the_judge_catches_holders_who_are_counted_as_company(monkeypatch: pytest.MonkeyPatch) -> None:

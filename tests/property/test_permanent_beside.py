@@ -1,6 +1,5 @@
 """Permanent values beside other publishers' tables, with and without sampling: random histories and the auditor."""
 
-import json
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -11,9 +10,8 @@ from hypothesis import strategies as st
 
 import core.claim
 import core.plan
-from core.audit import Auditor, Stored, Truth
 from core.plan import Plan
-from tests.audited import sentences
+from tests.audited import audit_plans
 from tests.population import Population, Series
 from tests.series import DISEASES, ZIPS, clinic_policy
 
@@ -36,6 +34,7 @@ class _History:
             overlap=rng.choice([2, 3]),
             sampling=sampling,
             flat=rng.choice([False, True]),
+            case_ids=participation == "all" and rng.choice([False, True]),
         )
         self.people = Population(rng, tuple(v for v in DISEASES if v not in permanent), permanent)
         self.series = Series(self.policy)
@@ -62,17 +61,7 @@ class _History:
 
 
 def _audit(history: _History) -> set[str]:
-    auditor, truth = Auditor(history.policy), Truth(history.policy)
-    for number, made in enumerate(history.run(), 1):
-        for event in (*history.events, *history.others):
-            truth.take(json.dumps(event).encode())
-        truth.cut(number)
-        release = made.release
-        content = b"".join(record + b"\n" for record in release.records)
-        stored = Stored(number, content, release.manifest)
-        auditor.see(stored, list(release.members), truth, None, release.cohorts)
-    assert truth.rejected == []
-    return sentences(auditor.report(b"key"))
+    return audit_plans(history.policy, ((made, [*history.events, *history.others]) for made in history.run()))
 
 
 SEEDS, KNOWN, SAMPLING = st.integers(0, 10**9), st.sampled_from([0, 1, "all"]), st.sampled_from([1.0, 0.7])

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 
-from core.cohort.clique import COVERED, DORMANT, EXTINCT, WHOLE, Clique, Cohorts, cohorts_of
+from core.cohort.clique import COVERED, DORMANT, EXTINCT, NEVER, WHOLE, Clique, Cohorts, cohorts_of
+from core.cohort.registration import Registration
 from core.plan import Plan
 from tests.population import Series
 from tests.series import clinic_policy
@@ -17,11 +19,12 @@ class _Clinic:
 
     l: int = 2
     participation: int | str = 0
+    k: int = 1
     series: Series = field(init=False)
     made: Plan = field(init=False)
 
     def __post_init__(self) -> None:
-        policy = clinic_policy(k=1, l=self.l, participation=self.participation, permanent=["hiv"], headroom=0)
+        policy = clinic_policy(k=self.k, l=self.l, participation=self.participation, permanent=["hiv"], headroom=0)
         self.series = Series(policy)
 
     def release(self, *events: dict[str, Any]) -> Plan:
@@ -36,6 +39,18 @@ class _Clinic:
     def only(self) -> Clique:
         (clique,) = self.cliques
         return clique
+
+    @property
+    def registration(self) -> Registration:
+        """As the last release saw it."""
+        state = self.series.state
+        people = state.people.copy()
+        rows = np.bincount(people.leaf[people.sampled()], minlength=state.tree.size)
+        return Registration(people, state.tree, rows < self.k, state.keyed, self.series.number)
+
+    @property
+    def published(self) -> list[str]:
+        return [person for person, _, _ in self.made.release.members]
 
     def group_of(self, person: str) -> str | None:
         return {id_: group for id_, group, _ in self.made.release.members}.get(person)
@@ -164,6 +179,52 @@ def test_a_clique_goes_extinct_when_every_instance_has_an_extinct_owner_or_buddy
     assert clinic.series.state.cohorts.cliques[1].mode == EXTINCT
 
 
+def test_a_buddy_who_dies_while_the_holder_is_away_counts_when_the_holder_dies_too() -> None:
+    clinic = _clinic()
+    clinic.release(_delete("h"))
+    other = next(person for person in ("a0", "a1", "a2") if person != _decoy(clinic))
+    clinic.release(_deregister(other))
+    assert (clinic.only.mode, _decoy(clinic)) == (DORMANT, other), "somebody who will not come back"
+    clinic.release(_deregister("h"))
+    assert clinic.cliques == []
+
+
+def test_a_holder_who_is_back_is_joined_by_somebody_who_lives_whoever_died_meanwhile() -> None:
+    clinic = _clinic()
+    clinic.release(_delete("h"))
+    clinic.release(_deregister(next(person for person in ("a0", "a1", "a2") if person != _decoy(clinic))))
+    clinic.release(_insert("h"))
+    assert (clinic.only.mode, _decoy(clinic) in {"p0", "p1", "p2", "p3"}) == (WHOLE, True)
+
+
+def test_a_buddy_who_died_while_the_value_was_shown_does_not_count() -> None:
+    clinic = _clinic()
+    clinic.release(_deregister("a0"))
+    clinic.release(_delete("h"))
+    clinic.release(_deregister("h"))
+    assert clinic.only.mode == DORMANT, "whoever is registered no more was not the one the value was shown for"
+
+
+@pytest.mark.parametrize(("participation", "is_over"), [(0, True), (1, True), (2, False)])
+def test_as_many_buddies_must_die_as_for_anybody_to_take_over(participation: int, is_over: bool) -> None:
+    clinic = _clinic(people=8, absent=5, participation=participation)
+    clinic.release(_delete("h"))
+    others = [person for person in ("a0", "a1", "a2", "a3", "a4") if person != _decoy(clinic)]
+    clinic.release(*map(_deregister, ["h", *others[:2]]))
+    assert (clinic.cliques == []) is is_over
+
+
+def test_once_the_others_stood_under_a_star_only_they_themselves_can_end_a_clique() -> None:
+    clinic = _clinic(people=3, absent=0)
+    decoy, other = _decoy(clinic), next(p for p in ("p0", "p1", "p2") if p != _decoy(clinic))
+    clinic.release(_delete("h"))
+    assert clinic.only.mode == COVERED
+    clinic.release(_deregister("h"), _delete(other), _deregister(other))
+    assert _decoy(clinic) == decoy, "everyone could see the other one while the decoy stood under a star"
+    clinic.release(_delete(decoy), _deregister(decoy))
+    assert clinic.cliques == []
+
+
 def test_whoever_was_registered_later_is_no_buddy_when_they_die() -> None:
     clinic = _clinic()
     clinic.release(_delete("h"), _register("late"))
@@ -199,7 +260,7 @@ def test_a_decoy_who_leaves_their_container_hands_over() -> None:
     assert before.nodes[1] != 0, "the tree has cells small enough"
     clinic.release({"op": "update", "id": _decoy(clinic), "qid": {"age": 80}})
     assert clinic.only.owners[1] != before.owners[1]
-    assert clinic.only._replace(owners=before.owners) == before
+    assert clinic.only == before._replace(owners=clinic.only.owners, is_handed=True)
 
 
 def test_a_buddy_lives_in_the_cell_that_was_shown() -> None:
@@ -216,6 +277,71 @@ def test_the_k_buddy_condition_asks_for_one_buddy_more_than_anybody_knows(partic
     clinic = _clinic(people=3, participation=participation)
     clinic.release(_delete(_decoy(clinic)))
     assert clinic.only.mode == mode, "two buddies are left"
+
+
+def test_whoever_is_withheld_with_their_cell_counts_as_absent() -> None:
+    """Two towns; when people leave the second one its cell is closed, and who is left there can stand in for others."""
+    clinic = _Clinic(k=3)
+    clinic.release(*(_insert(f"p{n}", age=10) for n in range(6)), *(_insert(f"q{n}", age=80) for n in range(6)))
+    clinic.release(*(_delete(f"q{n}") for n in range(4)), *(_deregister(f"q{n}") for n in range(4)))
+    assert {clinic.group_of(person) for person in ("q4", "q5")} == {None}
+    clinic.release(_insert("h", "hiv", age=10))
+    assert clinic.only.nodes[0] == 0, "the one cell around with somebody absent in it is everything"
+    absent = clinic.registration.absent
+    rows = {person: clinic.series.state.people.row(person) for person in ("p0", "q0", "q4", "q5")}
+    assert {person: bool(absent[row]) for person, row in rows.items()} == {
+        "p0": False,
+        "q0": False,
+        "q4": True,
+        "q5": True,
+    }
+    clinic.release(_delete("h"))
+    assert (clinic.only.mode, _decoy(clinic) in {"q4", "q5"}) == (COVERED, False), "they do not live where it was shown"
+
+
+@pytest.mark.parametrize(("participation", "is_published"), [(0, False), (1, False), (2, True)])
+def test_nobody_is_withheld_where_too_few_others_are_to_hide_who_is_there(
+    participation: int, is_published: bool
+) -> None:
+    clinic = _clinic(people=1, participation=participation)
+    clinic.release({**_insert("a0"), "guard": {"node": "*", "bound": 0.01}})
+    assert clinic.only.mode == WHOLE
+    assert (clinic.group_of("a0") is not None) is is_published, "nobody's company is good enough for them"
+
+
+def test_where_no_more_rows_are_than_may_be_known_nobody_can_take_over_any_more() -> None:
+    clinic = _clinic(people=6, participation=2)
+    decoy = _decoy(clinic)
+    others = [f"p{number}" for number in range(6) if f"p{number}" != decoy]
+    clinic.release(*map(_delete, others))
+    assert (clinic.only.mode, clinic.only.created) == (WHOLE, (1, NEVER)), "they are who they always were"
+    clinic.release(*map(_insert, others))
+    clinic.release(_delete(decoy))
+    assert (clinic.only.mode, _decoy(clinic)) == (COVERED, decoy), "the others were away when it had to be one of two"
+
+
+def test_where_a_buddy_took_over_the_value_is_a_star_while_no_more_rows_are_than_may_be_known() -> None:
+    clinic = _clinic(people=6, participation=2)
+    clinic.release(_delete(_decoy(clinic)))
+    buddy = _decoy(clinic)
+    others = [person for person in clinic.published if person not in ("h", buddy)]
+    clinic.release(*map(_delete, others))
+    assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", buddy))
+    clinic.release(*map(_insert, others))
+    assert (clinic.only.mode, clinic.only.owners) == (WHOLE, ("h", buddy))
+
+
+def test_where_a_buddy_took_over_the_value_is_a_star_once_too_few_are_left_who_could_have() -> None:
+    clinic = _clinic(people=4, absent=0, participation=2)
+    gone = _decoy(clinic)
+    clinic.release(_delete(gone), _deregister(gone), *(_insert(f"new{number}") for number in range(4)))
+    buddy = _decoy(clinic)
+    others = [person for person in clinic.published if person.startswith("p") and person != buddy]
+    assert (clinic.only.mode, len(others)) == (WHOLE, 2)
+    clinic.release(_delete(others[0]))
+    assert clinic.only.mode == WHOLE, "three could be the owner, of whom one is away"
+    clinic.release(_deregister(others[0]))
+    assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", buddy)), "whoever knows of two knows the third"
 
 
 def test_a_container_is_no_smaller_than_the_k_buddy_condition() -> None:
@@ -267,6 +393,48 @@ def test_where_a_value_is_a_star_nobody_is_listed() -> None:
     assert cohorts_of(cohorts, {0: "hiv"}, 2) == {"hiv": [[], []]}
 
 
+class TestRowsLookedUpOnce:
+    """The rows of a clique's owners, which a copy shares with what it is a copy of."""
+
+    @staticmethod
+    def _two() -> tuple[Cohorts, Cohorts, Any]:
+        clinic = _clinic(people=4)
+        cohorts = clinic.series.state.cohorts
+        return cohorts, cohorts.copy(), clinic.series.state.people
+
+    def _expected(self, cohorts: Cohorts, people: Any) -> list[int]:
+        return [people.row(owner) for owner in cohorts.cliques[1].owners]
+
+    def test_a_copy_knows_what_was_looked_up(self) -> None:
+        cohorts, twin, people = self._two()
+        assert cohorts.rows_of(1, people) is twin.rows_of(1, people)
+        assert twin.rows_of(1, people) == self._expected(twin, people)
+
+    def test_whatever_changes_hands_in_a_copy_both_say_what_is_true_of_them(self) -> None:
+        cohorts, twin, people = self._two()
+        other = next(person for person in ("p0", "p1", "p2", "p3") if person not in cohorts.cliques[1].owners)
+        twin.cliques[1] = twin.cliques[1].with_owner(1, other)
+        for each in (twin, cohorts, twin):
+            assert each.rows_of(1, people) == self._expected(each, people)
+        assert cohorts.rows_of(1, people) != twin.rows_of(1, people)
+
+    def test_a_clique_made_in_two_copies_has_the_owners_of_each(self) -> None:
+        cohorts, twin, people = self._two()
+        pairs = {
+            each: Clique(0, owners, (0, 0), (2, 2), WHOLE)
+            for each, owners in ((cohorts, ("p0", "p1")), (twin, ("p2", "p3")))
+        }
+        for each, clique in pairs.items():
+            assert each.add(clique) == 2
+        for each in (cohorts, twin, cohorts):
+            assert each.rows_of(2, people) == [people.row(owner) for owner in pairs[each].owners]
+
+    def test_an_instance_without_an_owner_has_no_row(self) -> None:
+        cohorts, _, people = self._two()
+        cohorts.cliques[1] = cohorts.cliques[1].with_owner(1, "")
+        assert cohorts.rows_of(1, people) == [people.row("h"), -1]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -286,6 +454,41 @@ def test_the_invariants_notice_what_must_not_be(wrong: dict[int, Clique]) -> Non
 
 class TestWhenEveryoneIsKnown:
     """`participation: all`."""
+
+    @staticmethod
+    def _lupus() -> tuple[Series, list[str]]:
+        """A clique of l, who has lupus and is away, and three others."""
+        series = Series(clinic_policy(k=1, l=2, permanent=["hiv", "lupus"], participation="all", headroom=0))
+        series.release([_insert("l", "lupus", "flu"), *(_insert(f"p{number}") for number in range(30))])
+        (clique,) = (clique for _, clique in series.state.cohorts.living())
+        return series, list(clique.owners[1:])
+
+    @staticmethod
+    def _ill(person: str) -> dict[str, Any]:
+        return {"op": "update", "id": person, "sensitive": ["hiv", "flu"]}
+
+    def test_a_clique_that_is_not_shown_after_all_was_never_shown(self) -> None:
+        series, (a, b, _) = self._lupus()
+        series.release([_delete("l"), self._ill(a), self._ill(b)])
+        _, first, second = (clique for _, clique in series.state.cohorts.living())
+        assert {first.holder, second.holder} == {a, b}
+        assert [(clique.mode, {*clique.created}) for clique in (first, second)] == [(WHOLE, {2}), (COVERED, {0})]
+
+    def test_a_clique_that_is_not_shown_after_all_keeps_those_who_are_away(self) -> None:
+        series, (a, b, c) = self._lupus()
+        series.release([*map(_delete, ["l", b, c]), self._ill(a)])
+        series.release([_delete(a), _insert(b, "hiv", "flu")])
+        lupus, first, second = (clique for _, clique in series.state.cohorts.living())
+        assert (lupus.mode, first.mode, second.mode) == (COVERED, COVERED, WHOLE)
+        assert (first.holder, second.holder, second.created[0]) == (a, b, 3)
+        series.release([_insert(a, "flu"), _delete(second.owners[1])])
+        _, first, after = (clique for _, clique in series.state.cohorts.living())
+        assert (first.mode, after.mode) == (WHOLE, COVERED), "one group shows the value once"
+        assert {*after.owners} == {*second.owners}, "nothing was shown without them"
+        series.state.cohorts.check_invariants(is_everyone_known=True)
+        series.release([_insert(second.owners[1]), _delete(a)])
+        _, _, after = (clique for _, clique in series.state.cohorts.living())
+        assert (after.mode, {*after.owners}) == (WHOLE, {*second.owners})
 
     def test_a_clique_has_spares_from_the_start(self) -> None:
         clinic = _clinic(people=8, participation="all")

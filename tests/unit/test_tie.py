@@ -74,3 +74,25 @@ def test_a_guard_over_an_open_value_is_kept_in_a_clique_too() -> None:
     guarded = {**_insert("p", "flu"), "guard": "flu"}
     found = _Published(_insert("h", "hiv"), guarded)
     assert found.shown == {"hiv": 1, "*": 1}
+
+
+VALUES = ("asthma", "gastritis", "ulcer", "gout", "lupus")
+THRICE = {"name": "adaptive", "releases": 3}
+
+
+def _holders_and_decoys(**privacy: Any) -> _Published:
+    """Five holders with a value each to be protected, and nobody but their decoys around."""
+    holders = [_insert(name, "hiv", value) for name, value in zip(("h", "i", "j", "m", "n"), VALUES, strict=True)]
+    return _Published(*holders, *(_insert(f"p{number}", "flu") for number in range(5)), strategy=THRICE, **privacy)
+
+
+def test_ties_with_nothing_but_ties_around_them_come_together() -> None:
+    found = _holders_and_decoys()
+    assert found.company == {"h", "i", "j", "m", "n", *(f"p{number}" for number in range(5))}
+    assert found.shown == {"hiv": 5, "flu": 5, **dict.fromkeys(VALUES, 1)}
+    assert found.manifest["max_breach"] == pytest.approx(1 / 5), "and nobody spends more than planned"
+
+
+def test_ties_keep_apart_where_everyone_is_known() -> None:
+    found = _holders_and_decoys(participation="all")
+    assert {shown.get("hiv", 0) for shown in found.shows.values()} <= {0, 1}

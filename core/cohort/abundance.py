@@ -1,0 +1,91 @@
+"""The K-buddy condition in every release, not only when a buddy takes over (Bu, section 3.5 and Assumption 1).
+
+Whoever takes over could have been the owner all along only if nobody could see, in any release since the instance was
+made, that they were not. Somebody who knows of K people whether they are there sees it where no more than K rows have
+the cell that is shown, or where no more than K people are left who could be the owner. So:
+
+- a clique in which a buddy took over is shown only while there are more;
+- in one that is as it was made, nobody takes over any more once it was shown where there were not;
+- where there are, more than K rows of the cell are published, whoever is withheld.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from core.cohort.clique import COVERED, NEVER, WHOLE, Clique, Cohorts
+from core.cohort.registration import Mask, Registration
+from core.people import People
+from core.tree import Rows, Tree
+
+
+class Abundance:
+    """Whether there are buddies enough for what one value's cliques show. `is_clean` is who has no role for it."""
+
+    def __init__(
+        self,
+        value: int,
+        cohorts: Cohorts,
+        people: People,
+        tree: Tree,
+        registration: Registration,
+        is_clean: Mask,
+        participation: int,
+    ) -> None:
+        self._value, self._cohorts, self._people, self._tree = value, cohorts, people, tree
+        self._registration, self._is_clean, self._known = registration, is_clean, participation
+
+    def cover_outnumbered(self) -> None:
+        """Hide the value of cliques in which a buddy took over, where too few could be that buddy."""
+        if not self._known:
+            return
+        handed = [(number, clique) for number, clique in self._shown() if clique.is_handed]
+        cells_of = {number: self._cells_of(number) for number, _ in handed}
+        clean_in = self._clean_in({cell for cells in cells_of.values() for cell in cells[1:]})
+        for number, clique in handed:
+            cells = cells_of[number]
+            are_few = any(
+                np.count_nonzero(self._people.since[clean_in[cells[place]]] <= created) < self._known
+                for place, created in enumerate(clique.created)
+                if place and created != NEVER
+            )
+            if are_few or self._outnumbered(cells):
+                self._cohorts.cliques[number] = clique._replace(mode=COVERED)
+
+    def note_cells(self) -> set[int]:
+        """Remember where whole cliques are shown: from now on only people of these cells could be their owners.
+
+        Where nobody but those who are there could be, it stays so. Returns the cells that need more than K rows.
+        """
+        found = set[int]()
+        for number, clique in self._shown():
+            cells = self._cells_of(number)
+            found.update(cells[1:])
+            noted = clique if cells == clique.cells else clique._replace(cells=cells)
+            for place in self._outnumbered(cells):
+                noted = noted.without_buddies(place)
+            self._cohorts.cliques[number] = noted
+        return found
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def _shown(self) -> list[tuple[int, Clique]]:
+        return [(number, clique) for number, clique in self._cohorts.living(self._value) if clique.mode == WHOLE]
+
+    def _cells_of(self, number: int) -> tuple[int, ...]:
+        """The cells that a whole clique's people stand in."""
+        return tuple(self._people.leaf[self._cohorts.rows_of(number, self._people)].tolist())
+
+    def _outnumbered(self, cells: Iterable[int]) -> list[int]:
+        """The places of decoys in whose cells there are no more rows than people who may be known."""
+        rows, known = self._registration.rows, self._known
+        return [place for place, cell in enumerate(cells) if place and rows[cell] <= known]
+
+    def _clean_in(self, cells: set[int]) -> dict[int, Rows]:
+        """Everyone clean who is registered in these cells, by cell."""
+        is_meant = np.zeros(self._tree.size, dtype=bool)
+        is_meant[list(cells)] = True
+        rows = np.flatnonzero(self._is_clean & is_meant[self._people.leaf] & ~self._registration.extinct)
+        rows = rows[np.argsort(self._people.leaf[rows], kind="stable")]
+        leaf = self._people.leaf[rows]
+        return {cell: rows[slice(*np.searchsorted(leaf, [cell, cell + 1]).tolist())] for cell in cells}
