@@ -13,6 +13,9 @@ from core.policy import Policy
 from core.pool import Pool
 from core.tree import Column
 
+COUNTERFEITS = 0.05  # of a pool's rows, once there are more than a few
+A_FEW = 8
+
 
 @dataclass
 class Draft:
@@ -39,7 +42,7 @@ class Desk:
         self._places = _normalised(columns, pool, policy)
         self._shelves: dict[int, list[int]] = {}
         self.done: list[Draft] = []
-        self.fakes = 0
+        self.fakes_left = max(A_FEW, int(COUNTERFEITS * len(pool)))  # counterfeits that are bearable
 
     def lay_out(self, units: Iterable[int]) -> None:
         """Put units on their shelves."""
@@ -107,7 +110,7 @@ class Desk:
 
     def keep(self, draft: Draft) -> None:
         self.done.append(draft)
-        self.fakes += draft.fakes
+        self.fakes_left -= draft.fakes
 
 
 def _normalised(columns: Sequence[Column], pool: Pool, policy: Policy) -> NDArray[np.float64]:

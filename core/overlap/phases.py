@@ -6,7 +6,8 @@ in keeping with G2 and G4. What cannot be balanced is barred: its value is shown
 
 A row calls into its group what it needs (balancing): alpha - 1 other values of each e it overlaps, each as often as
 evens out the sum. Whoever comes must be content there too; what nobody can supply is counterfeited. Before that,
-`core/overlap/level.py` deals with all rows for which groups of equal counts will do.
+`core/overlap/level.py` deals with all rows for which groups of equal counts will do, and `core/overlap/template.py` with
+those that a common template suits.
 """
 
 import math
@@ -24,6 +25,7 @@ from core.overlap.beside import Beside
 from core.overlap.desk import Desk, Draft
 from core.overlap.level import deal_level
 from core.overlap.sampling import sampling
+from core.overlap.template import fit_templates
 from core.people import Values
 from core.policy import Policy
 from core.pool import Pool
@@ -36,8 +38,6 @@ LARGEST = 48  # people and counterfeits that one row may call into its group
 TIMES = (1, 2, 3, 4, 6, 8)  # how often it tries to have its own value shown
 PATIENCE, TRIES_PER_GROUP = 256, 3  # rows tried without success before the rest are given up
 CARE = 0.02  # of a pool's rows, how many are tried one by one at all, once there are more than that
-COUNTERFEITS = 0.05  # of a pool's rows, once there are more than a few
-A_FEW = 8
 TOGETHER = 32  # people of whom nothing is shown, in one group
 TRIED = 4  # of each value, how many are considered to fill up a group; and how many groups for a row left over
 
@@ -68,6 +68,8 @@ def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: 
     is_left = np.zeros(len(pool), dtype=bool)
     is_left[[*others, *(unit for units in classes for unit in units)]] = True
     for draft in deal_level(pool, beside, claims, is_left):
+        desk.keep(draft)
+    for draft in fit_templates(pool, beside, claims, is_left, desk.fakes_left):
         desk.keep(draft)
     desk.lay_out(np.flatnonzero(is_left).tolist())
     _form_each(desk, classes)
@@ -169,7 +171,7 @@ def _can_counterfeit(desk: Desk, draft: Draft) -> bool:
     """Whether so many counterfeits are bearable: few beside the pool, and none of what never goes away."""
     if any(value in desk.policy.sensitive.permanent for value in draft.counterfeits):
         return False
-    return desk.fakes + draft.fakes <= max(A_FEW, COUNTERFEITS * len(desk.pool))
+    return draft.fakes <= desk.fakes_left
 
 
 def _template(desk: Desk, unit: int, times: int) -> dict[int, int] | None:
