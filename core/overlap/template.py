@@ -29,7 +29,8 @@ from core.tree import Rows
 
 BLOCKS = (2048, 512)  # rows that are given one template, round by round, in turns
 ROUNDS = 24
-WORK = 350_000  # overlaps looked at in all rounds together
+A_FEW = 128  # rows that are better served one by one
+WORK = 250_000  # overlaps looked at in all rounds together
 SWEEPS = 3
 COLUMNS = 16  # values of a block that are looked at, unless the policy asks for larger groups
 MOST = 4  # times that a template shows a value
@@ -50,7 +51,7 @@ def fit_templates(pool: Pool, beside: Beside, claims: Claims, is_left: Flags, fa
     for turn in range(ROUNDS):
         units = np.flatnonzero(is_left)
         work += int(overlaps[units].sum())
-        if not overlaps[units].any() or work > WORK and drafts or idle == len(BLOCKS):
+        if len(units) < A_FEW or not overlaps[units].any() or (work > WORK and turn) or idle == len(BLOCKS):
             break
         blocks = _Blocks(units, value[units], BLOCKS[turn % len(BLOCKS)], beside, claims)
         before = len(drafts)
@@ -191,11 +192,12 @@ class _Blocks:
         cell = self._block[rows] * self._width + self._own[rows]
         order = np.lexsort((self._unit[rows], cell))
         rows, cell = rows[order], cell[order]
-        turn = (np.arange(len(rows)) - np.searchsorted(cell, cell)) // times[rows]
-        groups = found.groups[self._block[rows]]
-        rows, turn, groups = rows[turn < groups], turn[turn < groups], groups[turn < groups]
-        turn = (turn + self._own[rows]) % groups  # so that not all counterfeits come to the last group
-        group = (np.cumsum(found.groups) - found.groups)[self._block[rows]] + turn
+        first = np.searchsorted(cell, cell)
+        supply, wanted = np.searchsorted(cell, cell, side="right") - first, times[rows] * found.groups[self._block[rows]]
+        place = (np.arange(len(rows)) - first) * wanted // supply  # in step with other values: neighbours stay so
+        is_taken = (supply <= wanted) | (np.r_[-1, place[:-1]] != place) | (np.arange(len(rows)) == first)
+        rows, place = rows[is_taken], place[is_taken]
+        group = (np.cumsum(found.groups) - found.groups)[self._block[rows]] + place // times[rows]
         order = np.argsort(group, kind="stable")
         rows, group = rows[order], group[order]
         starts = np.flatnonzero(group[1:] != group[:-1]) + 1
