@@ -142,7 +142,11 @@ class Beside:
         starts = self._histogram_starts[histogram]
         sizes = self._histogram_starts[histogram + 1] - starts
         at = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-        return np.repeat(np.arange(len(overlaps)), sizes), self._neighbours.entry_leaf[at], self._neighbours.entry_weight[at]
+        return (
+            np.repeat(np.arange(len(overlaps)), sizes),
+            self._neighbours.entry_leaf[at],
+            self._neighbours.entry_weight[at],
+        )
 
     def is_balanced(self, leaf: int, histogram: int, shown: dict[int, int]) -> bool:
         """Whether a group that shows `shown` (leaf -> count > 0) balances a row of this value beside e."""

@@ -6,8 +6,8 @@ in keeping with G2 and G4. What cannot be balanced is barred: its value is shown
 
 A row calls into its group what it needs (balancing): alpha - 1 other values of each e it overlaps, each as often as
 evens out the sum. Whoever comes must be content there too; what nobody can supply is counterfeited. Before that,
-`core/overlap/level.py` deals with all rows for which groups of equal counts will do, and `core/overlap/template.py` with
-those that a common template suits.
+`core/overlap/level.py` deals with all rows for which groups of equal counts will do, and `core/overlap/template.py`
+with those that a common template suits.
 """
 
 import math
@@ -101,10 +101,9 @@ def _form_each(desk: Desk, classes: list[list[int]]) -> None:
 def division(desk: Desk) -> tuple[list[list[int]], list[int]]:
     """Rows that overlap, by their set of possible values, and rows that do not (Baig, section 5, division).
 
-    Rows with the same possible values can stand in one group. Left out are rows tied to others, and rows that a guard or
-    an account leaves no freedom: they are for step 6, and barred if they overlap. So are rows of several values or with
-    a guard, unless they overlap: a group can be made around them. Whoever has a permanent value is in a clique, and so
-    tied.
+    Rows with the same possible values can stand in one group. Left out are rows tied to others, as all who have a
+    permanent value are, and rows that a guard or an account leaves no freedom: they are for step 6, and barred if they
+    overlap. Of rows with several values or a guard only those that overlap are here: groups are made around them.
     """
     pool, beside, claims, overlaps = desk.pool, desk.beside, desk.claims, desk.beside.overlaps
     tied = {unit for tie in pool.ties for unit in tie}

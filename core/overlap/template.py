@@ -8,11 +8,11 @@ many of them as is best, and then tries one value after the other more often, le
 of a block are dealt into as many groups of its template as pay; what is missing is counterfeited, at a price. The next
 round cuts what is left into other blocks.
 
-Layout. A block has its own few columns, its most frequent values first. Of each overlap, `gap` has by column e(v) - e(s)
-in a byte, or FAR where v is not in e: the row is content there if alpha columns have c(v) + gap(v) = c(s). Rows are
-ordered by how many overlaps they have, most first, and the overlaps lie in layers, everybody's first, then everybody's
-second, so that each layer belongs to the first rows, and "all overlaps of a row" is an AND of arrays. All blocks are
-searched at once, a column at a time: a sweep costs O(overlaps x columns) bytes, whatever the number of blocks.
+Layout. A block has its own few columns, its most frequent values first. Of each overlap, `gap` has by column
+e(v) - e(s) in a byte, or FAR where v is not in e: the row is content there if alpha columns have c(v) + gap(v) = c(s).
+Rows are ordered by how many overlaps they have, most first, and the overlaps lie in layers, everybody's first, then
+everybody's second, so that each layer belongs to the first rows, and "all overlaps of a row" is an AND of arrays. All
+blocks are searched at once, a column at a time: a sweep costs O(overlaps x columns) bytes, however many blocks.
 """
 
 import math
@@ -65,7 +65,7 @@ def fit_templates(pool: Pool, beside: Beside, claims: Claims, is_left: Flags, fa
 
 
 class _Found(NamedTuple):
-    """By block: the template, how many groups of it are best, and what they are worth; by overlap: columns that match."""
+    """By block: the template, how many groups of it are best, their worth; by overlap: how many columns match."""
 
     counts: Small
     groups: Rows
@@ -117,7 +117,7 @@ class _Blocks:
         seen[at[is_known], which[is_known]] = weight[is_known]
         gap = seen - seen[self._own[self._row], np.arange(len(self._row))]
         gap[(seen == 0) | (np.abs(gap) > MOST)] = FAR
-        return gap.astype(np.int8)
+        return np.asarray(gap, dtype=np.int8)
 
     def search(self) -> _Found:
         """A template for each block, by coordinate descent."""
@@ -193,7 +193,10 @@ class _Blocks:
         order = np.lexsort((self._unit[rows], cell))
         rows, cell = rows[order], cell[order]
         first = np.searchsorted(cell, cell)
-        supply, wanted = np.searchsorted(cell, cell, side="right") - first, times[rows] * found.groups[self._block[rows]]
+        supply, wanted = (
+            np.searchsorted(cell, cell, side="right") - first,
+            times[rows] * found.groups[self._block[rows]],
+        )
         place = (np.arange(len(rows)) - first) * wanted // supply  # in step with other values: neighbours stay so
         is_taken = (supply <= wanted) | (np.r_[-1, place[:-1]] != place) | (np.arange(len(rows)) == first)
         rows, place = rows[is_taken], place[is_taken]

@@ -202,16 +202,21 @@ def test_a_template_that_takes_rows_for_content_that_are_not_is_found_out(monkey
 
 
 @pytest.mark.parametrize(
-    ("values", "guard"), [({"asthma", "gout"}, None), ({"asthma"}, ("airways", None))], ids=["several values", "a guard"]
+    ("values", "guard"),
+    [({"asthma", "gout"}, None), ({"asthma"}, ("airways", None))],
+    ids=["several values", "a guard"],
 )
 def test_a_row_that_asks_for_more_than_a_place_is_given_a_group_around_it(values: set[str], guard: Any) -> None:
     policy = clinic_policy(k=2, strategy={"name": "adaptive", "releases": 1}, overlap=2)
     table, _ = _crowd(60)
-    elsewhere = {person: ({**qid, "age": qid["age"] // 3}, held) for person, (qid, held, *_) in table.items()}
+    elsewhere: dict[str, Any] = {
+        person: ({**qid, "age": qid["age"] // 3}, held) for person, (qid, held, *_) in table.items()
+    }
     mine = ({**elsewhere["p0"][0], "age": 90}, frozenset(values), guard)
-    groups = [{"region": {"age": {"min": 80, "max": 99}}, "sensitive": {"asthma": 1, "gout": 2, "ulcer": 1, "lupus": 2}}]
+    shown = {"asthma": 1, "gout": 2, "ulcer": 1, "lupus": 2}
+    groups = [{"region": {"age": {"min": 80, "max": 99}}, "sensitive": shown}]
     event = {"op": "external", "publisher": "north", "groups": groups}
-    tables = [{**elsewhere, "mine": mine}]
+    tables: list[Table] = [{**elsewhere, "mine": mine}]
     judge = Judge(clinic_rules(policy))
     ((_, made, table, published),) = run(policy, tables, [(0, event)])
     assert judge.see(made.release.records, made.release.manifest, made.release.members, table) == []
