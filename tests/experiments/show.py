@@ -95,14 +95,18 @@ def show_adult(figures: Figures) -> Shown:
 
 
 def show_synthea(figures: Figures) -> Shown:
-    both = {"all": "all conditions", "passing": "those that come and go"}
+    runs = {
+        "all": "all conditions",
+        "passing": "those that come and go",
+        "permanent": "all, those that stay for ever permanent",
+    }
     years = [
-        {"year": found["year"], **{f"{name}:{key}": figures[name][at][key] for name in both for key in found}}
+        {"year": found["year"], **{f"{name}:{key}": figures[name][at][key] for name in runs for key in found}}
         for at, found in enumerate(figures["all"])
     ]
 
     def panel(title: str, key: str, y: str, *, is_percent: bool = True) -> Panel:
-        lines = {f"{name}:{key}": label for name, label in both.items()}
+        lines = {f"{name}:{key}": label for name, label in runs.items()}
         return _panel(title, years, "year", lines, y, is_percent=is_percent)
 
     unsafe = {"all:unsafe": "tree", "all:independent_unsafe": "independent releases"}
@@ -127,7 +131,7 @@ def show_synthea(figures: Figures) -> Shown:
         "max_breach": ("max_breach", ".4f"),
         "query error, median": ("query_error_median", "%"),
     }
-    texts = [f"{label[0].upper()}{label[1:]}:\n\n{_table(figures[name], columns)}" for name, label in both.items()]
+    texts = [f"{label[0].upper()}{label[1:]}:\n\n{_table(figures[name], columns)}" for name, label in runs.items()]
     return Shown({"synthea.png": Plot(panels, 3)}, "\n\n".join(texts))
 
 
