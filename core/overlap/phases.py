@@ -12,6 +12,7 @@ with those that a common template suits.
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -229,10 +230,15 @@ def _fill(desk: Desk, draft: Draft) -> int | None:
 
 
 def _join_rest(desk: Desk) -> None:
-    """Rows that cannot make a group of their own any more join those there are (Baig, Algorithm 1, line 16)."""
-    left = desk.left()
-    if sum(not desk.beside.overlaps[unit] for unit in left) >= math.ceil(desk.claims.target_base * (1 - 1e-12)):
-        left = [unit for unit in left if desk.beside.overlaps[unit]]
+    """Rows that cannot make a group of their own any more join those there are (Baig, Algorithm 1, line 16).
+
+    So do rows whose values have become too frequent among those left for step 6.
+    """
+    overlaps, left = desk.beside.overlaps, desk.left()
+    others = Counter(desk.value(unit) for unit in left if not overlaps[unit])
+    least = math.ceil(desk.claims.target_base * (1 - 1e-12))
+    crowded = {value for value, count in others.items() if count * least > others.total()}
+    left = [unit for unit in left if overlaps[unit] or desk.value(unit) in crowded]
     firsts = sorted((draft.members[0], at) for at, draft in enumerate(desk.done))
     for unit in left[:PATIENCE]:
         middle = bisect_left(firsts, (unit, 0))

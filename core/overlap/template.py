@@ -29,13 +29,14 @@ from core.tree import Rows
 
 BLOCKS = (2048, 512)  # rows that are given one template, round by round, in turns
 ROUNDS = 24
-A_FEW = 128  # rows that are better served one by one
+A_FEW = 256  # overlapping rows that are better served one by one
 WORK = 250_000  # overlaps looked at in all rounds together
 SWEEPS = 3
 COLUMNS = 16  # values of a block that are looked at, unless the policy asks for larger groups
 MOST = 4  # times that a template shows a value
 GROUPS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64])  # of one template in a block
-PRICE = 4.0  # of a counterfeit, in rows published
+PRICE = 4.0  # of a counterfeit, in overlapping rows published
+PRICE_OF_COMPANY = 0.25  # of somebody who does not overlap, and would find a group anyway
 FAR = 100
 
 Small = NDArray[np.int8]
@@ -51,7 +52,7 @@ def fit_templates(pool: Pool, beside: Beside, claims: Claims, is_left: Flags, fa
     for turn in range(ROUNDS):
         units = np.flatnonzero(is_left)
         work += int(overlaps[units].sum())
-        if len(units) < A_FEW or not overlaps[units].any() or (work > WORK and turn) or idle == len(BLOCKS):
+        if np.count_nonzero(overlaps[units]) < A_FEW or (work > WORK and turn) or idle == len(BLOCKS):
             break
         blocks = _Blocks(units, value[units], BLOCKS[turn % len(BLOCKS)], beside, claims)
         before = len(drafts)
@@ -103,7 +104,9 @@ class _Blocks:
         rows = np.flatnonzero(own >= 0)
         rows = rows[np.argsort(-overlaps[rows], kind="stable")]
         self._unit, self._block, self._own = units[rows], block[rows], own[rows]
+        self._cell = self._block * self._width + self._own
         self._layers = np.searchsorted(-overlaps[rows], -np.arange(1, int(overlaps.max()) + 1), side="right").tolist()
+        self._overlap = self._layers[0] if self._layers else 0  # so many rows do, the first ones
         self._row = np.concatenate([np.arange(reach) for reach in self._layers])
         self._gap = self._find_gaps(beside, column)
 
@@ -172,15 +175,17 @@ class _Blocks:
         return found
 
     def _judge(self, counts: Small, match: Small) -> _Found:
-        """What these templates are worth: rows published, less the price of counterfeits and of people lacking."""
-        cells = (self._block * self._width + self._own)[self._content(match)]
+        """What these templates are worth: overlapping rows published, less the price of everything else it takes."""
         shown = counts.astype(np.int64)
-        supply = np.bincount(cells, minlength=shown.size).reshape(shown.shape)
+        is_content, overlap = self._content(match), self._overlap
+        overlapping = np.bincount(self._cell[:overlap][is_content[:overlap]], minlength=shown.size)
+        supply = overlapping + np.bincount(self._cell[overlap:], minlength=shown.size)
         wanted = shown[:, None, :] * GROUPS[:, None]
-        real = np.minimum(wanted, supply[:, None, :]).sum(axis=2)
+        served = np.minimum(wanted, overlapping.reshape(shown.shape)[:, None, :]).sum(axis=2)
+        real = np.minimum(wanted, supply.reshape(shown.shape)[:, None, :]).sum(axis=2)
         fakes = wanted.sum(axis=2) - real
         lacking = np.maximum(0, shown.max(axis=1)[:, None] * self._base * GROUPS - real)
-        score = real - PRICE * (fakes + lacking)
+        score = served - PRICE_OF_COMPANY * (real - served) - PRICE * (fakes + lacking)
         best = score.argmax(axis=1)
         return _Found(counts, GROUPS[best], score[np.arange(len(best)), best], match)
 
@@ -189,17 +194,13 @@ class _Blocks:
         counts = found.counts.astype(np.int64)
         times = counts[self._block, self._own]
         rows = np.flatnonzero(self._content(found.match) & (times > 0) & (found.score[self._block] > 0))
-        cell = self._block[rows] * self._width + self._own[rows]
-        order = np.lexsort((self._unit[rows], cell))
-        rows, cell = rows[order], cell[order]
-        first = np.searchsorted(cell, cell)
-        supply, wanted = (
-            np.searchsorted(cell, cell, side="right") - first,
-            times[rows] * found.groups[self._block[rows]],
-        )
-        place = (np.arange(len(rows)) - first) * wanted // supply  # in step with other values: neighbours stay so
-        is_taken = (supply <= wanted) | (np.r_[-1, place[:-1]] != place) | (np.arange(len(rows)) == first)
-        rows, place = rows[is_taken], place[is_taken]
+        wanted = times * found.groups[self._block]
+        rows = rows[np.argsort(self._cell[rows], kind="stable")]  # whoever overlaps comes first
+        rows = rows[_rank(self._cell[rows]) < wanted[rows]]
+        rows = rows[np.lexsort((self._unit[rows], self._cell[rows]))]
+        cell = self._cell[rows]
+        supply = np.searchsorted(cell, cell, side="right") - np.searchsorted(cell, cell)
+        place = _rank(cell) * wanted[rows] // supply  # in step with other values: neighbours stay so
         group = (np.cumsum(found.groups) - found.groups)[self._block[rows]] + place // times[rows]
         order = np.argsort(group, kind="stable")
         rows, group = rows[order], group[order]
@@ -213,3 +214,8 @@ class _Blocks:
         lacking = (times - np.bincount(self._own[rows], minlength=self._width)[columns]).tolist()
         fakes = {leaf: count for leaf, count in zip(leaves, lacking, strict=True) if count}
         return Draft(self._unit[rows].tolist(), dict(zip(leaves, times.tolist(), strict=True)), fakes)
+
+
+def _rank(keys: Rows) -> Rows:
+    """The place of each among those equal to it, of keys in ascending order."""
+    return np.arange(len(keys)) - np.searchsorted(keys, keys)

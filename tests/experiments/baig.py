@@ -223,7 +223,7 @@ def experiment(watch: Watcher, *, quick: bool = False) -> Figures:
             watch(f"{sensitive}, others {kind}: {2 * len(shared) + len(alphas)} releases")
             found[f"{sensitive}, {kind}"] = {
                 "by_u": [beside(five, u, 2, queries, few) for u in shared],
-                "by_u_at_six": [beside(five, u, 6, queries, several) for u in shared],
+                "by_u_at_six": [beside(five, u, 6, queries, several) for u in shared if kind == "even"],
                 "by_alpha": [beside(five, SHARED[0], alpha, queries, several) for alpha in alphas],
                 "many": many(five, 2_000 if quick else MANY, few),
             }
