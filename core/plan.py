@@ -20,8 +20,9 @@ from core.loss import measure_loss
 from core.mondrian import grow
 from core.overlap.beside import Beside, Neighbours, neighbours_of
 from core.overlap.carried import overlapping_holders, unsafe_groups
+from core.overlap.generalize import Ground, generalize, refill
 from core.overlap.phases import Overlapped, merged, stand_beside
-from core.people import NOBODY, People
+from core.people import NOBODY, NOWHERE, People
 from core.policy import Policy
 from core.pool import NO_TIES, Pool
 from core.release import GroupWriter, Members, Release, Tail, Tally, case_ids_json, sha256, write_manifest
@@ -68,6 +69,7 @@ class _Draft:
         self._cohorts: Cohorts = state.cohorts.copy()
         self._ties = NO_TIES
         self._externals = state.externals.copy()
+        self._ground = Ground(self._people, self._tree, self._ledger, policy, state.keyed, number)
         self._published_since = range(0)  # external publications that are new
         self._next_group = state.meta.next_group
         self._max_breach = state.meta.max_breach
@@ -95,10 +97,10 @@ class _Draft:
         """Step 3: route arrivals to their leaves, and split leaves while both sides keep k + headroom rows."""
         people = self._people
         arrived = np.array(folded.arrived, dtype=np.int64)
-        people.leaf[arrived] = self._tree.route(people.columns, arrived)
+        people.settle(self._tree, arrived)
         present = people.sampled()
         is_reached = np.zeros(self._tree.size, dtype=bool)
-        is_reached[people.leaf[arrived]] = True
+        is_reached[people.leaf[arrived[people.coarse[arrived] == NOWHERE]]] = True  # coarse cells are never split
         in_reach = present[is_reached[people.leaf[present]]]
         order = in_reach[np.argsort(people.leaf[in_reach], kind="stable")]
         leaves, starts = np.unique(people.leaf[order], return_index=True)
@@ -110,8 +112,8 @@ class _Draft:
         """Step 3, continued: a cell under k is closed; its people are withheld and their groups broken."""
         people = self._people
         present = people.sampled()
-        rows = np.bincount(people.leaf[present], minlength=self._tree.size)
-        self._is_closed = rows < self._policy.k
+        refill(self._ground, present)
+        self._is_closed = self._ground.counts(present) < self._policy.k
         hidden = present[self._is_closed[people.leaf[present]]]
         self._break({group for group in people.group[hidden].tolist() if group != NOBODY})
 
@@ -137,17 +139,25 @@ class _Draft:
         return Pool.of(people, rows, self._policy, self._ties)
 
     def stand_beside(self, pool: Pool) -> Overlapped:
-        """Step 5: rows that overlap what others have published are put into groups that are balanced beside it."""
+        """Step 5: rows that overlap what others have published are put into groups that are balanced beside it.
+
+        Those of them never published before may start in coarse cells, but for tables with permanent values.
+        """
         if not len(self._externals) or not len(pool):
             return Overlapped([], {}, 0.0)
         columns, policy = self._people.columns, self._policy
-        beside = Beside(pool, columns, neighbours_of(policy, self._externals), policy.overlap)
-        return stand_beside(pool, columns, beside, self._ledger, policy)
+        neighbours = neighbours_of(policy, self._externals)
+        beside = Beside(pool, columns, neighbours, policy.overlap)
+        overlapped = stand_beside(pool, columns, beside, self._ledger, policy)
+        balanced = [unit for draft in overlapped.drafts for unit in draft.members]
+        if balanced and not policy.sensitive.permanent:
+            rows = pool.rows[np.array(balanced)]
+            self._is_closed[generalize(self._ground, neighbours, rows, self._in_open_cells())] = False
+        return overlapped
 
     def form_groups(self, pool: Pool, overlapped: Overlapped) -> Formation:
         """Step 6: group the rest of the pool."""
-        people, in_open_cell = self._people, self._in_open_cells()
-        published = np.bincount(people.leaf[in_open_cell], minlength=self._tree.size)
+        people, published = self._people, self._ground.counts(self._in_open_cells())
         cells = np.unique(pool.cells)
         spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
         grouped = overlapped.grouped
@@ -302,5 +312,7 @@ class _Draft:
 
     def _changed_rows(self, folded: Folded) -> Rows:
         known = len(self._state.people)
-        regrouped = np.flatnonzero(self._people.group[:known] != self._state.people.group)
+        people, before = self._people, self._state.people
+        has_moved = (people.group[:known] != before.group) | (people.coarse[:known] != before.coarse)
+        regrouped = np.flatnonzero(has_moved)
         return np.union1d(regrouped, np.array(folded.touched, dtype=np.int64))
