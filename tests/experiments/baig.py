@@ -42,6 +42,7 @@ SHARED = (1_000, 2_000, 3_000, 4_000, 5_000)
 ALPHAS = (2, 3, 4, 6, 8, 10)
 OTHERS = 4
 MANY = 50_000
+SELECTIVITY = 0.3  # of the queries of `coarse`
 DELTAS = {"narrow": (0.5, 0.6), "middle": (0.7, 0.8), "wide": (0.8, 0.95)}
 SENSITIVE = ("job", "occupation")
 
