@@ -129,12 +129,12 @@ def _evenly(counts: Rows, different: int) -> Iterator[dict[int, int]]:
         yield dict.fromkeys(values.tolist(), 1)
 
 
-def load_five(sensitive: str = "occupation") -> Five:
+def load_five(sensitive: str = "occupation", k: int = 10) -> Five:
     adult = load_adult()
     places = [at for at, attribute in enumerate(adult.policy.attributes) if attribute.name in ATTRIBUTES]
     attributes = tuple(adult.policy.attributes[at] for at in places)
     policy = replace(
-        adult.policy, attributes=attributes, sampling=0.5, strategy=Strategy("adaptive", 1, None), k=4, headroom=2
+        adult.policy, attributes=attributes, sampling=0.5, strategy=Strategy("adaptive", 1, None), k=k, headroom=k // 2
     )
     five = Five(policy, adult.points[:, [*places, -1]])
     return five if sensitive == "occupation" else _with_jobs(five)
@@ -219,7 +219,7 @@ def experiment(watch: Watcher, *, quick: bool = False) -> Figures:
     shared, alphas, queries = ((1_000,), (2, 4), 50) if quick else (SHARED, ALPHAS, 1_000)
     found: Figures = {}
     for sensitive in SENSITIVE:
-        five = load_five(sensitive)
+        five = load_five(sensitive, 4)
         for kind, few, several in (("even", FOUR, TEN), ("plain", PLAIN, PLAIN)):
             watch(f"{sensitive}, others {kind}: {2 * len(shared) + len(alphas)} releases")
             found[f"{sensitive}, {kind}"] = {
