@@ -7,9 +7,10 @@ queries. Labels are ordered as in their hierarchy, so that a range is a run of r
 range takes the share selectivity^(1/(q+1)) of its domain: every query would select the same share of uniform values.
 
 The answer of a release assumes that rows lie uniformly in their region, that each value of a group is equally likely
-to be any of its people's, that a generalized value is any of the leaves below it, and "*" any leaf at all. Withheld
-people are in the truth and not in the answer. The error of a query is |answer - truth| / max(truth, bound): the sanity
-bound, 1 % of all values held, keeps tiny truths from deciding the mean. (Xiao-Tao asks only queries that select more.)
+to be any of its people's, that a generalized value is any of the leaves below it, and "*" any leaf at all, as often as
+the release shows it elsewhere. Withheld people are in the truth and not in the answer. The error of a query is
+|answer - truth| / max(truth, bound): the sanity bound, 1 % of all values held, keeps tiny truths from deciding the
+mean. (Xiao-Tao asks only queries that select more.)
 
 Everything random comes from the seed, so the same seed asks the same queries of every release.
 """
@@ -108,7 +109,8 @@ def estimate(published: Published, queries: Sequence[Query]) -> Numbers:
         return answers
     hierarchy = published.policy.sensitive.hierarchy
     first, last = np.array(hierarchy.first)[published.shown_node], np.array(hierarchy.last)[published.shown_node]
-    groups = len(published.people)
+    groups, suppressed = len(published.people), published.shown_node == 0
+    seen = _seen(published, len(hierarchy.leaves))
     shown = np.bincount(published.shown_group, published.shown_count, groups)
     # counterfeits stand among the values shown, and are nobody's
     per_person = np.divide(shown - published.counterfeits, shown * published.people, where=shown > 0, out=shown * 0.0)
@@ -117,10 +119,19 @@ def estimate(published: Published, queries: Sequence[Query]) -> Numbers:
         for attribute, condition in query.conditions:
             share *= condition.share(published.low[attribute], published.high[attribute])
         rows = np.bincount(published.entry_group, published.entry_rows * share[published.entry_cell], groups)
-        accepted = query.sensitive.share(first, last) * published.shown_count
+        anything = float(seen[query.sensitive.has(np.arange(len(seen)))].sum())
+        accepted = np.where(suppressed, anything, query.sensitive.share(first, last)) * published.shown_count
         values = np.bincount(published.shown_group, accepted, groups)
         answers[position] = float(rows @ (values * per_person))
     return answers
+
+
+def _seen(published: Published, leaves: int) -> Numbers:
+    """How often a release shows each leaf, in shares; all alike if it shows none."""
+    first = np.array(published.policy.sensitive.hierarchy.first)[published.shown_node]
+    is_leaf = np.array(published.policy.sensitive.hierarchy.last)[published.shown_node] - first == 1
+    counts = np.bincount(first[is_leaf], published.shown_count[is_leaf], leaves)
+    return np.asarray(counts / counts.sum() if counts.any() else np.full(leaves, 1 / leaves))
 
 
 def query_error(answers: Numbers, truths: Numbers, values: int, sanity: float = SANITY) -> QueryError:

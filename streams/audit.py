@@ -7,6 +7,7 @@ finding.
 
 import csv
 import io
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from core.audit.finding import Promise
 from core.audit.strictjson import parse
 from core.policy import Policy
 from streams.errors import InputError
+from streams.othertables import read_other_tables
 
 PRIVATE_FILE = "a private file lies in the folder that is published"
 OTHER_TABLES = "rows.csv or values.csv do not say what the records say"
@@ -64,6 +66,13 @@ def audit(
     return auditor.report(key)
 
 
+def _other_lines(policy: Policy, path: Path) -> Iterator[bytes]:
+    """External events in lines, or those of a folder of releases or a CSV of generalized rows."""
+    if path.is_dir() or path.suffix.lower() == ".csv":
+        return (json.dumps(line.event).encode() for line in read_other_tables(policy, path, path.name))
+    return _lines([path])
+
+
 def list_releases(out: Path) -> list[tuple[int, Path]]:
     """The folders of releases by number; two with one number are both listed. Raises `InputError`."""
     if not out.is_dir():
@@ -89,7 +98,7 @@ def _audit_privately(
     """
     truth, made = Truth(policy), 0
     for path in external:
-        for number, line in enumerate(_lines([path]), start=1):
+        for number, line in enumerate(_other_lines(policy, path), start=1):
             if line.strip() and not truth.take_other(line):
                 raise InputError(f"{path}, line {number}, is not an external event under this policy.")
     remaining = iter(folders)

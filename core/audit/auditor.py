@@ -13,6 +13,7 @@ from core.audit.cases import CaseIds
 from core.audit.cells import Places, Regions
 from core.audit.chain import Chain
 from core.audit.cohorts import ScarceGroups
+from core.audit.coins import Coins
 from core.audit.composition import Composition, Exposed
 from core.audit.counts import Counts
 from core.audit.exposure import Exposures
@@ -51,7 +52,7 @@ class Auditor:
         self._private: list[PrivateCriterion] = [
             Membership(), ShownValues(policy), Places(),
             ChangedPeople(self._composition.is_unsafe, self._scarce.nodes), CaseIds(policy),
-            self._linking, self._guards, self._composition, self._permanent,
+            self._linking, self._guards, self._composition, Coins(policy), self._permanent,
         ]  # fmt: skip
         self._beside: tuple[Exposed, Exposed] | None = None
         self._last: Published | None = None

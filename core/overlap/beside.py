@@ -47,7 +47,7 @@ class Neighbours:
             (at, leaf, weight) for at, found in enumerate(self.histograms) for leaf, weight in sorted(found.items())
         ]
         table = np.array(entries, dtype=np.int64).reshape(len(entries), 3)
-        self.entry_histogram, self.entry_leaf = table[:, 0], table[:, 1]
+        self.entry_histogram, self.entry_leaf, self.entry_weight = table[:, 0], table[:, 1], table[:, 2]
         self._keys = table[:, 0] * len(hierarchy.leaves) + table[:, 1]
         self.entry_level = _levels(table, len(hierarchy.leaves))
 
@@ -130,13 +130,27 @@ class Beside:
         self.unit, entry = neighbours.find(columns, pool.rows, pool.owner, pool.leaf)
         self.level: Bits = neighbours.entry_level[entry]
         self._needs = np.stack([neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]], axis=1)
-        self._starts = np.searchsorted(self.unit, np.arange(len(pool) + 1))
-        self.overlaps = np.diff(self._starts) > 0
+        self.starts = np.searchsorted(self.unit, np.arange(len(pool) + 1))
+        self.overlaps = np.diff(self.starts) > 0
+        self._neighbours = neighbours
+        self._histogram_starts = np.searchsorted(neighbours.entry_histogram, np.arange(len(neighbours.histograms) + 1))
 
     def needs(self, unit: int) -> list[tuple[int, int]]:
         """(leaf, histogram) of each overlap of a unit."""
-        found: list[tuple[int, int]] = self._needs[self._starts[unit] : self._starts[unit + 1]].tolist()
+        found: list[tuple[int, int]] = self._needs[self.starts[unit] : self.starts[unit + 1]].tolist()
         return found
+
+    def entries(self, overlaps: Rows) -> tuple[Rows, Rows, Rows]:
+        """All that is shown beside these overlaps: which of them (by position), leaf and weight."""
+        histogram = self._needs[overlaps, 1]
+        starts = self._histogram_starts[histogram]
+        sizes = self._histogram_starts[histogram + 1] - starts
+        at = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        return (
+            np.repeat(np.arange(len(overlaps)), sizes),
+            self._neighbours.entry_leaf[at],
+            self._neighbours.entry_weight[at],
+        )
 
     def is_balanced(self, leaf: int, histogram: int, shown: dict[int, int]) -> bool:
         """Whether a group that shows `shown` (leaf -> count > 0) balances a row of this value beside e."""

@@ -8,10 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.claim import Claims, Standing
+from core.guard import EMPTY
 from core.overlap.beside import Beside
 from core.policy import Policy
 from core.pool import Pool
 from core.tree import Column
+
+COUNTERFEITS = 0.05  # of a pool's rows, once there are more than a few
+A_FEW = 8
+APART = -1  # the shelf of those who cannot be called
 
 
 @dataclass
@@ -32,33 +37,36 @@ class Draft:
 
 
 class Desk:
-    """Units of a pool with one value each, to be taken from their shelf: by value, in the tree's order."""
+    """Units of a pool, to be taken from their shelf: by value, in the tree's order.
+
+    Units with several values or a guard ask for more than a place: they are on a shelf of their own.
+    """
 
     def __init__(self, pool: Pool, columns: Sequence[Column], beside: Beside, claims: Claims, policy: Policy) -> None:
         self.pool, self.beside, self.claims, self.policy = pool, beside, claims, policy
         self._places = _normalised(columns, pool, policy)
         self._shelves: dict[int, list[int]] = {}
         self.done: list[Draft] = []
-        self.fakes = 0
+        self.fakes_left = max(A_FEW, int(COUNTERFEITS * len(pool)))  # counterfeits that are bearable
 
     def lay_out(self, units: Iterable[int]) -> None:
         """Put units on their shelves."""
         for unit in units:
-            shelf = self._shelves.setdefault(self.value(unit), [])
+            shelf = self._shelves.setdefault(self._shelf_of(unit), [])
             if shelf and unit < shelf[-1]:
                 insort(shelf, unit)
             else:
                 shelf.append(unit)
 
     def take(self, unit: int) -> None:
-        shelf = self._shelves[self.value(unit)]
+        shelf = self._shelves[self._shelf_of(unit)]
         at = bisect_left(shelf, unit)
         assert shelf[at] == unit
         del shelf[at]
 
     def has(self, unit: int) -> bool:
         """Whether a unit is still on its shelf."""
-        shelf = self._shelves.get(self.value(unit), [])
+        shelf = self._shelves.get(self._shelf_of(unit), [])
         at = bisect_left(shelf, unit)
         return at < len(shelf) and shelf[at] == unit
 
@@ -67,7 +75,15 @@ class Desk:
 
     def values(self) -> list[int]:
         """The values of which somebody is left."""
-        return sorted(value for value, shelf in self._shelves.items() if shelf)
+        return sorted(value for value, shelf in self._shelves.items() if shelf and value != APART)
+
+    def can_fill(self, unit: int) -> bool:
+        """Whether a unit can be called into a group for its value."""
+        guard = self.pool.guards[unit]
+        return len(self.pool.sets[unit]) == 1 and (guard is None or guard.node == EMPTY)
+
+    def _shelf_of(self, unit: int) -> int:
+        return self.value(unit) if self.can_fill(unit) else APART
 
     def value(self, unit: int) -> int:
         return self.pool.sets[unit][0]
@@ -107,7 +123,7 @@ class Desk:
 
     def keep(self, draft: Draft) -> None:
         self.done.append(draft)
-        self.fakes += draft.fakes
+        self.fakes_left -= draft.fakes
 
 
 def _normalised(columns: Sequence[Column], pool: Pool, policy: Policy) -> NDArray[np.float64]:

@@ -7,11 +7,13 @@ Then generalize (`core/overlap/generalize.py`) lets rows of these groups start i
 
 A row calls into its group what it needs (balancing): alpha - 1 other values of each e it overlaps, each as often as
 evens out the sum. Whoever comes must be content there too; what nobody can supply is counterfeited. Before that,
-`core/overlap/level.py` deals with all rows for which groups of equal counts will do.
+`core/overlap/level.py` deals with all rows for which groups of equal counts will do, and `core/overlap/template.py`
+with those that a common template suits.
 """
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -19,13 +21,13 @@ import numpy as np
 
 from core.claim import Claims
 from core.group import Formation
-from core.guard import EMPTY
 from core.ledger import Ledger
 from core.overlap.beside import Beside
 from core.overlap.desk import Desk, Draft
 from core.overlap.generalize import generalize
 from core.overlap.level import deal_level
 from core.overlap.sampling import sampling
+from core.overlap.template import fit_templates
 from core.people import Values
 from core.policy import Policy
 from core.pool import Pool
@@ -37,9 +39,7 @@ __all__ = ["Overlapped", "assignment", "balancing", "division", "generalize", "m
 LARGEST = 48  # people and counterfeits that one row may call into its group
 TIMES = (1, 2, 3, 4, 6, 8)  # how often it tries to have its own value shown
 PATIENCE, TRIES_PER_GROUP = 256, 3  # rows tried without success before the rest are given up
-CARE = 0.02  # of a pool's rows, how many are tried one by one at all, once there are more than that
-COUNTERFEITS = 0.05  # of a pool's rows, once there are more than a few
-A_FEW = 8
+CARE = 0.01  # of a pool's rows, how many are tried one by one at all, once there are more than that
 TOGETHER = 32  # people of whom nothing is shown, in one group
 TRIED = 4  # of each value, how many are considered to fill up a group; and how many groups for a row left over
 
@@ -68,10 +68,13 @@ def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: 
     desk = Desk(pool, columns, beside, claims, policy)
     classes, others = division(desk)
     is_left = np.zeros(len(pool), dtype=bool)
-    is_left[[*others, *(unit for units in classes for unit in units)]] = True
+    is_left[[unit for units in (others, *classes) for unit in units if desk.can_fill(unit)]] = True
     for draft in deal_level(pool, beside, claims, is_left):
         desk.keep(draft)
+    for draft in fit_templates(pool, beside, claims, is_left, desk.fakes_left):
+        desk.keep(draft)
     desk.lay_out(np.flatnonzero(is_left).tolist())
+    desk.lay_out(unit for units in classes for unit in units if not desk.can_fill(unit))
     _form_each(desk, classes)
     _join_rest(desk)
     breach = max((claims.breach_in(draft.members, draft.standing(claims)) for draft in desk.done), default=0.0)
@@ -101,9 +104,9 @@ def _form_each(desk: Desk, classes: list[list[int]]) -> None:
 def division(desk: Desk) -> tuple[list[list[int]], list[int]]:
     """Rows that overlap, by their set of possible values, and rows that do not (Baig, section 5, division).
 
-    Rows with the same possible values can stand in one group. Left out are rows of several values or tied to others,
-    and rows that a guard or an account leaves no freedom: they are for step 6, and barred if they overlap. Whoever has
-    a permanent value is in a clique, and so tied.
+    Rows with the same possible values can stand in one group. Left out are rows tied to others, as all who have a
+    permanent value are, and rows that a guard or an account leaves no freedom: they are for step 6, and barred if they
+    overlap. Of rows with several values or a guard only those that overlap are here: groups are made around them.
     """
     pool, beside, claims, overlaps = desk.pool, desk.beside, desk.claims, desk.beside.overlaps
     tied = {unit for tie in pool.ties for unit in tie}
@@ -111,15 +114,13 @@ def division(desk: Desk) -> tuple[list[list[int]], list[int]]:
     has_paid[pool.exposed] = True
     classes: dict[frozenset[int], list[int]] = {}
     others: list[int] = []
-    for unit, (values, guard) in enumerate(zip(pool.sets, pool.guards, strict=True)):
-        if len(values) > 1 or (guard is not None and guard.node != EMPTY) or unit in tied:
-            continue
-        if has_paid[unit] and claims.target(unit).starred:
+    for unit in range(len(pool)):
+        if unit in tied or (has_paid[unit] and claims.target(unit).starred):
             continue
         if overlaps[unit]:
             possible = frozenset(histogram for _, histogram in beside.needs(unit))
             classes.setdefault(possible, []).append(unit)
-        else:
+        elif desk.can_fill(unit):
             others.append(unit)
     return list(classes.values()), others
 
@@ -138,7 +139,8 @@ def balancing(desk: Desk, unit: int) -> Draft | None:
     desk.take(unit)
     draft = Draft([unit], shown)
     wanted = dict(shown)
-    wanted[desk.value(unit)] -= 1
+    for value in desk.pool.sets[unit]:
+        wanted[value] -= 1
     for value, count in sorted(wanted.items()):
         while count:
             found = _content(desk, desk.nearest(value, draft), shown)
@@ -171,15 +173,15 @@ def _can_counterfeit(desk: Desk, draft: Draft) -> bool:
     """Whether so many counterfeits are bearable: few beside the pool, and none of what never goes away."""
     if any(value in desk.policy.sensitive.permanent for value in draft.counterfeits):
         return False
-    return desk.fakes + draft.fakes <= max(A_FEW, COUNTERFEITS * len(desk.pool))
+    return draft.fakes <= desk.fakes_left
 
 
 def _template(desk: Desk, unit: int, times: int) -> dict[int, int] | None:
-    """What a group must show, this row's value so many times, for all its overlaps to be balanced."""
-    alpha, own, permanent = desk.beside.alpha, desk.value(unit), desk.policy.sensitive.permanent
-    shown = {own: times}
+    """What a group must show, this row's values so many times, for all its overlaps to be balanced."""
+    alpha, permanent = desk.beside.alpha, desk.policy.sensitive.permanent
+    shown = dict.fromkeys(desk.pool.sets[unit], times)
     needs = sorted(desk.beside.needs(unit), key=lambda need: (len(desk.beside.histograms[need[1]]), need))
-    for _, histogram in needs:
+    for own, histogram in needs:
         entries = desk.beside.histograms[histogram]
         total = times + entries[own]
         lacking = alpha - sum(1 for value, count in shown.items() if count + entries.get(value, -1 - count) == total)
@@ -230,19 +232,22 @@ def _fill(desk: Desk, draft: Draft) -> int | None:
 
 
 def _join_rest(desk: Desk) -> None:
-    """Rows that cannot make a group of their own any more join those there are (Baig, Algorithm 1, line 16)."""
-    left = desk.left()
-    if sum(not desk.beside.overlaps[unit] for unit in left) >= math.ceil(desk.claims.target_base * (1 - 1e-12)):
-        left = [unit for unit in left if desk.beside.overlaps[unit]]
+    """Rows that cannot make a group of their own any more join those there are (Baig, Algorithm 1, line 16).
+
+    So do rows whose values have become too frequent among those left for step 6.
+    """
+    overlaps, left = desk.beside.overlaps, desk.left()
+    others = Counter(desk.value(unit) for unit in left if not overlaps[unit])
+    least = math.ceil(desk.claims.target_base * (1 - 1e-12))
+    crowded = {value for value, count in others.items() if count * least > others.total()}
+    left = [unit for unit in left if overlaps[unit] or desk.value(unit) in crowded]
     firsts = sorted((draft.members[0], at) for at, draft in enumerate(desk.done))
     for unit in left[:PATIENCE]:
         middle = bisect_left(firsts, (unit, 0))
         for _, at in firsts[max(0, middle - TRIED // 2) : middle + TRIED // 2]:
             draft = desk.done[at]
-            value = desk.value(unit)
-            joined = Draft(
-                [*draft.members, unit], {**draft.shown, value: draft.shown.get(value, 0) + 1}, draft.counterfeits
-            )
+            more = {value: draft.shown.get(value, 0) + 1 for value in desk.pool.sets[unit]}
+            joined = Draft([*draft.members, unit], {**draft.shown, **more}, draft.counterfeits)
             if desk.is_kept(joined):
                 desk.take(unit)
                 desk.done[at] = joined

@@ -20,7 +20,8 @@ from streams.cli.terminal import Bar, bar
     "--external",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="External events in lines: what others had published before the first release, beside what EVENTS says.",
+    help="What others had published before the first release, beside what EVENTS says: external events in lines, "
+    "a folder of releases or a CSV of generalized rows.",
 )
 @click.option("--seed", help="Secret that pseudonyms are made with [default: SHOAL_KEY, else a new one every time].")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")

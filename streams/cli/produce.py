@@ -1,6 +1,7 @@
 """`shoal produce`: a file of events to the events topic."""
 
 import asyncio
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,12 +47,22 @@ if TYPE_CHECKING:
     help="Instead of FILE: a folder of releases or a CSV of generalized rows that somebody else has published.",
 )
 @click.option("--publisher", metavar="NAME", help="Who that is.")
+@click.option(
+    "--to", type=click.File("w"), help="With --external: write events in lines, for `shoal replay`, instead of sending."
+)
 @click.option("--format", "wire", type=click.Choice(["msgpack", "json"]), default="msgpack", show_default=True)
 @click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
 @click.option("--wait-s", default=600.0, show_default=True, help="How long to wait for one.")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 def command(
-    policy: Path, file: str | None, wire: str, wait: bool, wait_s: float, kafka: str | None, **options: Any
+    policy: Path,
+    file: str | None,
+    to: IO[str] | None,
+    wire: str,
+    wait: bool,
+    wait_s: float,
+    kafka: str | None,
+    **options: Any,
 ) -> int:
     """Send a file of events to the events topic.
 
@@ -67,9 +78,15 @@ def command(
 
     quiet_clients()
     rules = load_policy(policy)
-    settings = load_settings(kafka=kafka)
     if (options["external"] is None) != (options["publisher"] is None) or (file is None) == (not options["external"]):
         raise click.UsageError("give either FILE, or --external and --publisher")
+    if to is not None:
+        if file is not None:
+            raise click.UsageError("--to goes with --external")
+        with _lines(rules, None, options) as lines:
+            to.writelines(json.dumps(line.event) + "\n" for line in lines)
+        return 0
+    settings = load_settings(kafka=kafka)
     with _lines(rules, file, options) as lines, bar("sending") as shown:
         sent = asyncio.run(
             produce(

@@ -309,19 +309,23 @@ def _show_breaches(figures: Figures) -> tuple[Plot, str]:
 
 def show_baig(figures: Figures) -> Shown:
     panels = []
-    kinds = {"even": "each value once", "plain": "as they are"}
+    kinds = {
+        f"{sensitive}, {kind}": f"{sensitive}, others {label}"
+        for sensitive in ("job", "occupation")
+        for kind, label in (("even", "each value once"), ("plain", "as they are"))
+    }
     for title, key, y in (
         ("Left with one value, without looking", "exposed_without", "of the overlapping"),
         ("Left with one value, beside them", "exposed_with", "of the overlapping"),
         ("Counterfeits", "counterfeits_with", "of the values"),
         ("Suppressed", "suppressed_with", "of the values"),
-        ("Query error, median", "error_with", "relative"),
+        ("Query error, median, wide ranges", "error_with_wide", "relative"),
     ):
         for x, name in (("by_u", "u"), ("by_alpha", "alpha")):
             lines = [Line(label, *_points(figures[kind][x], name, key)) for kind, label in kinds.items()]
             panels.append(Panel(title, name, y, lines, is_percent=True))
     columns = {
-        "others": ("others", ""),
+        "sensitive, others": ("others", ""),
         "u": ("u", ","),
         "alpha": ("alpha", ""),
         "rows": ("rows", ","),
@@ -332,19 +336,23 @@ def show_baig(figures: Figures) -> Shown:
         "with ": ("few_with", "%"),
         "counterfeits": ("counterfeits_with", "%"),
         "suppressed": ("suppressed_with", "%"),
-        "query error: without": ("error_without", "%"),
-        "with  ": ("error_with", "%"),
+        "query error, wide: without": ("error_without_wide", "%"),
+        "with  ": ("error_with_wide", "%"),
+        "middle: without": ("error_without_middle", "%"),
+        "with   ": ("error_with_middle", "%"),
+        "narrow: without": ("error_without_narrow", "%"),
+        "with    ": ("error_with_narrow", "%"),
         "seconds: without": ("seconds_without", ".2f"),
-        "with   ": ("seconds_with", ".2f"),
+        "with     ": ("seconds_with", ".2f"),
     }
     rows = [
-        {"others": f"{label}, {groups}" if kind == "even" else label, **found}
+        {"others": f"{label}, {groups}" if "even" in kind else label, **found}
         for kind, label in kinds.items()
-        for by, groups in (("by_u", "groups of 4"), ("by_alpha", "groups of 10"))
+        for by, groups in (("by_u", "groups of 4"), ("by_u_at_six", "groups of 10"), ("by_alpha", "groups of 10"))
         for found in figures[kind][by]
     ]
     speed = {
-        "others": ("others", ""),
+        "sensitive, others": ("others", ""),
         "rows": ("rows", ","),
         "groups of others": ("groups", ","),
         "seconds without": ("without_s", ".2f"),

@@ -1,12 +1,16 @@
 """G5 on random small histories: several publishers, whose tables arrive at any time, and the naive judge of it."""
 
+import json
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import core.overlap.phases
+import core.overlap.template
 import core.plan
 from core.overlap.external import External, parse_external
 from core.overlap.phases import Overlapped
@@ -97,6 +101,19 @@ def test_every_overlapping_row_is_balanced_and_every_other_promise_kept(everythi
         assert wrong_in(policy, made, table, published) == []
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(everything=EVERYTHING)
+def test_groups_made_by_template_keep_every_promise(everything: Any) -> None:
+    policy, tables, events = everything
+    judge = Judge(clinic_rules(policy))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core.overlap.template, "A_FEW", 1)  # otherwise these tables are too small for it
+        patch.setattr(core.overlap.phases, "deal_level", lambda *_: [])
+        for _, made, table, published in run(policy, tables, events):
+            assert judge.see(made.release.records, made.release.manifest, made.release.members, table) == []
+            assert wrong_in(policy, made, table, published) == []
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(everything=EVERYTHING, order=st.randoms(use_true_random=False))
 def test_restarting_from_records_changes_no_byte(everything: Any, order: Any) -> None:
@@ -148,6 +165,64 @@ def test_a_crowd_stands_beside_a_publication_mostly_without_suppression() -> Non
     assert wrong_in(policy, made, table, published) == []
     stars = sum(record.count(b'"*":') for record in made.release.records)
     assert stars <= 4
+
+
+def _uneven_crowd(count: int) -> tuple[Table, Any]:
+    """Each age group of the other publisher shows its diseases one, two and three times."""
+    table, event = _crowd(count)
+    rng = random.Random(8)
+    for group in event["groups"]:
+        group["sensitive"] = {disease: rng.randint(1, 3) for disease in rng.sample(DISEASES, 6)}
+    return table, event
+
+
+def _stars(made: Plan) -> int:
+    return sum(json.loads(record)["sensitive"].get("*", 0) for record in made.release.records)
+
+
+def test_a_crowd_beside_uneven_counts_is_mostly_balanced_and_hardly_without_templates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 1}, overlap=3)
+    table, event = _uneven_crowd(1_200)
+    ((_, made, _, published),) = run(policy, [table], [(0, event)])
+    assert wrong_in(policy, made, table, published) == []
+    monkeypatch.setattr(core.overlap.phases, "fit_templates", lambda *_: [])
+    ((_, without, _, _),) = run(policy, [table], [(0, event)])
+    assert _stars(made) < 0.6 * _stars(without)
+
+
+def test_a_template_that_takes_rows_for_content_that_are_not_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 1}, overlap=3)
+    table, event = _uneven_crowd(600)
+    blocks = core.overlap.template._Blocks
+    monkeypatch.setattr(blocks, "_content", lambda self, _: np.ones(len(self._unit), dtype=bool))
+    ((_, made, _, published),) = run(policy, [table], [(0, event)])
+    assert wrong_in(policy, made, table, published) != []
+
+
+@pytest.mark.parametrize(
+    ("values", "guard"),
+    [({"asthma", "gout"}, None), ({"asthma"}, ("airways", None))],
+    ids=["several values", "a guard"],
+)
+def test_a_row_that_asks_for_more_than_a_place_is_given_a_group_around_it(values: set[str], guard: Any) -> None:
+    policy = clinic_policy(k=2, strategy={"name": "adaptive", "releases": 1}, overlap=2)
+    table, _ = _crowd(60)
+    elsewhere: dict[str, Any] = {
+        person: ({**qid, "age": qid["age"] // 3}, held) for person, (qid, held, *_) in table.items()
+    }
+    mine = ({**elsewhere["p0"][0], "age": 90}, frozenset(values), guard)
+    shown = {"asthma": 1, "gout": 2, "ulcer": 1, "lupus": 2}
+    groups = [{"region": {"age": {"min": 80, "max": 99}}, "sensitive": shown}]
+    event = {"op": "external", "publisher": "north", "groups": groups}
+    tables: list[Table] = [{**elsewhere, "mine": mine}]
+    judge = Judge(clinic_rules(policy))
+    ((_, made, table, published),) = run(policy, tables, [(0, event)])
+    assert judge.see(made.release.records, made.release.manifest, made.release.members, table) == []
+    assert wrong_in(policy, made, table, published) == []
+    assert "mine" in {person for person, _, _ in made.release.members}
+    assert _stars(made) == 0
 
 
 def test_an_engine_that_ignores_other_publishers_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

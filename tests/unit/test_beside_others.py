@@ -174,6 +174,37 @@ def test_a_state_brings_other_publishers_tables_back(tmp_path: Path) -> None:
             assert (whole / release / name).read_bytes() == (parts / release / name).read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["folder", "csv"])
+def test_what_others_published_can_be_written_as_events_replayed_and_audited_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    replayed(tmp_path, "theirs", [*people(150, seed=1), {"op": "release"}])
+    source, events = tmp_path / "theirs-out", tmp_path / "others.jsonl"
+    if kind == "csv":
+        source = tmp_path / "table.csv"
+        source.write_text("age,sex,disease\n" + "".join(f"20-60,*,{disease}\n" for disease in "BCGHLM"))
+    policy = str(tmp_path / "policy.yaml")
+    other = ["--external", str(source), "--publisher", "theirs", "--to", str(events)]
+    assert main(["produce", policy, *other]) == 0
+    mine = people(150, seed=2)
+    beside = [*mine, *(json.loads(line) for line in events.read_text().splitlines()), {"op": "release"}]
+    verdicts = []
+    for name, told in (("looked", beside), ("never", [*mine, {"op": "release"}])):
+        arguments = replayed(tmp_path, name, told)
+        capsys.readouterr()
+        main(["audit", *arguments, "--external", str(source)])
+        verdicts.append(json.loads(capsys.readouterr().out)["promises"]["G5"]["verdict"])
+    assert verdicts == ["kept", "broken"]
+
+
+def test_only_what_others_published_is_written_instead_of_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    assert main(["produce", str(tmp_path / "policy.yaml"), "events.jsonl", "--to", "-"]) == 2
+    assert "--to goes with --external" in capsys.readouterr().err
+
+
 VILLAGE = """table: village
 attributes: {age: {type: int, min: 0, max: 99}}
 sensitive: {name: disease, values: [A, B, C, D, E], open: [B, C, D, E]}

@@ -44,14 +44,16 @@ def test_on_adult_the_tree_leaves_no_row_unsafe_and_independent_releases_do(quic
 
 def test_beside_four_publishers_nobody_is_left_with_too_few_values(quick: Path) -> None:
     figures = run("baig", quick)
-    for kind in ("even", "plain"):
-        for found in (*figures[kind]["by_u"], *figures[kind]["by_alpha"]):
+    for kind in ("job, even", "job, plain", "occupation, even", "occupation, plain"):
+        for found in (*figures[kind]["by_u"], *figures[kind]["by_u_at_six"], *figures[kind]["by_alpha"]):
             assert found["exposed_with"] == 0
-            assert found["few_with"] == 0 or kind == "plain"  # whose groups may have fewer values by themselves
+            assert found["few_with"] == 0 or "plain" in kind  # whose groups may have fewer values by themselves
             assert found["counterfeits_with"] <= 0.05
             assert found["few_without"] > 0.1
-    assert figures["even"]["by_u"][0]["exposed_without"] > 0.6
-    assert figures["even"]["by_u"][0]["suppressed_with"] < 0.1
+    assert figures["job, even"]["by_u"][0]["exposed_without"] > 0.85
+    assert figures["job, even"]["by_u"][0]["suppressed_with"] < 0.1
+    assert figures["occupation, even"]["by_u"][0]["suppressed_with"] < 0.05
+    assert figures["occupation, plain"]["by_u"][0]["suppressed_with"] < 0.65
 
 
 def test_a_looser_bound_on_coarse_cells_covers_more_and_loses_more(quick: Path) -> None:

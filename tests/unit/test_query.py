@@ -46,6 +46,12 @@ def test_a_suppressed_value_may_be_any_leaf() -> None:
     assert one_answer([record(1, [("c1", _REGION, 4)], {"*": 4})], Query((), only("flu"))) == pytest.approx(4 / 8)
 
 
+def test_a_suppressed_value_is_a_leaf_as_often_as_the_release_shows_it_elsewhere() -> None:
+    groups = [record(1, [("c1", _REGION, 4)], {"*": 4}), record(2, [("c1", _REGION, 4)], {"flu": 3, "gout": 1})]
+    assert one_answer(groups, Query((), only("flu"))) == pytest.approx(4 * 3 / 4 + 3)
+    assert one_answer(groups, Query((), only("lupus"))) == 0
+
+
 def test_several_values_of_a_person_count_each() -> None:
     assert one_answer([record(1, [("c1", _REGION, 2)], {"flu": 2, "gout": 1})], Query((), _ANY)) == pytest.approx(3)
 
