@@ -24,6 +24,7 @@ from core.tree import Rows
 Weight = int | Fraction
 
 TABLE = 1 << 17  # cells of a table that is filled densely, small enough for a processor's cache
+SOUGHT = 1 << 20  # cells of a table of what is asked for
 FEW = 8  # cells for each entry, beyond which sorting is cheaper
 NEAR = 1e-9  # relative distance to the bound within which floats are not trusted
 
@@ -100,6 +101,7 @@ class Ledger:
         self._start = np.zeros(2, dtype=np.int64)  # of group g's shares, at g; the last entry is the end
         self._leaf = np.zeros(0, dtype=np.int32)
         self._kept = np.zeros(0, dtype=np.float64)
+        self._least = np.zeros(1, dtype=np.float64)  # by group, the smallest of its shares' logs
 
     def copy(self) -> "Ledger":
         """A ledger that can take more groups without changing this one; arrays are replaced, never written into."""
@@ -143,9 +145,11 @@ class Ledger:
         self._leaf = np.concatenate([self._leaf, leaf.astype(np.int32)])
         self._kept = np.concatenate([self._kept, logs])
         numbers = np.array([number for number, _ in records], dtype=np.int64) - first
-        sizes = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
+        sizes, least = np.zeros(int(numbers[-1]) + 1, dtype=np.int64), np.zeros(int(numbers[-1]) + 1)
         sizes[numbers] = np.bincount(groups, minlength=len(records))
+        np.minimum.at(least, numbers[groups], logs)
         self._start = np.concatenate([self._start, self._start[-1] + np.cumsum(sizes)])
+        self._least = np.concatenate([self._least, least])
 
     def node_of(self, leaf: int) -> int:
         """The node of the hierarchy that a value is shown as when it is shown as itself."""
@@ -176,11 +180,7 @@ class Ledger:
         parts = [(nothing, nothing, np.zeros(0), nothing)]
         for first in range(0, int(person[-1]) + 1 if len(person) else 0, at_once):
             here = slice(*np.searchsorted(person, [first, first + at_once]).tolist())
-            begins, sizes = self._start[group[here]], self._start[group[here] + 1] - self._start[group[here]]
-            at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
-            at += np.arange(len(at))
-            cells = np.repeat((person[here] - first) * leaves, sizes)
-            cells += self._leaf[at]
+            at, cells = self._shares_of(group[here], (person[here] - first) * leaves)
             paid = np.zeros(0, dtype=np.int64)
             if is_sparse := FEW * len(cells) < at_once * leaves:
                 paid, cells = np.unique(cells, return_inverse=True)
@@ -190,6 +190,52 @@ class Ledger:
                 times, kept = times[paid], kept[paid]
             parts.append((first + paid // leaves, paid % leaves, np.exp(kept), times))
         return Accounts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def standings(
+        self, exposed: Rows, exposed_to: Rows, person: Rows, leaf: Rows
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Survival and exposures of these (person, leaf) pairs only, which are given in order.
+
+        Whoever is not asked about costs nothing, so this is for a few of many.
+        """
+        who, line_of = np.unique(person, return_inverse=True)
+        survival, times = np.ones(len(person)), np.zeros(len(person), dtype=np.int64)
+        if not len(who) or not len(exposed):
+            return survival, times
+        lines = np.full(1 + max(int(who[-1]), int(exposed.max())), -1)
+        lines[who] = np.arange(len(who))
+        line = lines[exposed]
+        order = np.argsort(line, kind="stable")[np.count_nonzero(line < 0) :]
+        line, group = line[order], exposed_to[order]
+        leaves = len(self._is_open)
+        at_once = max(1, SOUGHT // leaves)
+        place = np.full(min(len(who), at_once) * leaves, -1, dtype=np.int32)  # of a cell among what is asked for
+        for first in range(0, len(who), at_once):
+            here, asked = (slice(*np.searchsorted(of, [first, first + at_once]).tolist()) for of in (line, line_of))
+            sought = (line_of[asked] - first) * leaves + leaf[asked]
+            place[sought] = np.arange(len(sought))
+            at, cells = self._shares_of(group[here], (line[here] - first) * leaves)
+            found = place[cells]
+            hit = np.flatnonzero(found >= 0)
+            found = found[hit]
+            times[asked] = np.bincount(found, minlength=len(sought))
+            survival[asked] = np.exp(np.bincount(found, weights=self._kept[at[hit]], minlength=len(sought)))
+            place[sought] = -1
+        return survival, times
+
+    def least_survivals(self, exposed: Rows, exposed_to: Rows, people: int) -> NDArray[np.float64]:
+        """By person, what no value's survival is under: as if each group had shown one value most, always the same."""
+        return np.exp(np.bincount(exposed, weights=self._least[exposed_to], minlength=people)) * (1 - NEAR)
+
+    def _shares_of(self, groups: Rows, rows: Rows) -> tuple[Rows, Rows]:
+        """Where the shares of these groups stand, and for each the cell of its leaf in a row of a table."""
+        begins = self._start[groups]
+        sizes = self._start[groups + 1] - begins
+        at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+        at += np.arange(len(at))
+        cells = np.repeat(rows, sizes)
+        cells += self._leaf[at]
+        return at, cells
 
     def account_of(self, exposures: Iterable[int], first: int, last: int) -> Account:
         """Survival and exposures for the set of leaves [first, last), open ones included (G4)."""

@@ -152,13 +152,14 @@ class _Draft:
         spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
         grouped = overlapped.grouped
         if not grouped and not overlapped.barred:
-            return form_groups(pool, self._ledger, self._policy, spare)
+            return form_groups(pool, self._ledger, self._policy, spare, self._max_breach)
         is_left = np.ones(len(pool), dtype=bool)
         is_left[grouped] = False
         left = np.flatnonzero(is_left)
         barred = {int(np.searchsorted(left, unit)): values for unit, values in overlapped.barred.items()}
         rest = Pool.of(people, pool.rows[left], self._policy, self._ties, barred)
-        return merged(pool, left, form_groups(rest, self._ledger, self._policy, spare), overlapped)
+        formed = form_groups(rest, self._ledger, self._policy, spare, self._max_breach)
+        return merged(pool, left, formed, overlapped)
 
     def charge(self, pool: Pool, formation: Formation) -> Sequence[int]:
         """Step 7: number the groups in an order that says nothing, and write them into everyone's account."""

@@ -48,7 +48,7 @@ class Pool:
     owner: Rows
     leaf: Rows
     is_protected: NDArray[np.bool_]  # of each (owner, leaf)
-    exposed: Rows  # units, and the groups they were in, one exposure each
+    exposed: Rows  # units in order, and the groups they were in, newest first, one exposure each
     exposed_to: Rows
     protected_share: float  # of everybody who may be published, who shows a protected value
     ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
@@ -75,6 +75,7 @@ class Pool:
         leaf = flat[at]
         unit_of = {row: unit for unit, row in enumerate(rows.tolist())} if ties.members else {}
         exposed, exposed_to = people.exposures(rows)
+        by_unit = np.argsort(exposed, kind="stable")
         sets, guards = people.sets.items, people.guards.items
         return cls(
             rows,
@@ -84,8 +85,8 @@ class Pool:
             owner,
             leaf,
             ~open_leaves(policy)[leaf],
-            exposed,
-            exposed_to,
+            exposed[by_unit],
+            exposed_to[by_unit],
             _protected_share(people, policy),
             [sorted(unit_of[row] for row in tie) for tie in ties.members],
             {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
@@ -98,11 +99,10 @@ class Pool:
 
     def exposures(self, unit: int) -> list[int]:
         """The groups a unit was in, for the few that are looked at one by one."""
-        order, bounds = self._by_unit
-        found: list[int] = self.exposed_to[order[bounds[unit] : bounds[unit + 1]]].tolist()
+        found: list[int] = self.exposed_to[self.exposure_bounds[unit] : self.exposure_bounds[unit + 1]].tolist()
         return found
 
     @cached_property
-    def _by_unit(self) -> tuple[Rows, Rows]:
-        order = np.argsort(self.exposed, kind="stable")
-        return order, np.searchsorted(self.exposed[order], np.arange(len(self) + 1))
+    def exposure_bounds(self) -> Rows:
+        """Where each unit's exposures begin, and the end of the last."""
+        return np.searchsorted(self.exposed, np.arange(len(self) + 1))
