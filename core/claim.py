@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.guard import EMPTY
-from core.ledger import NEAR, Account, Accounts, Ledger, open_leaves, set_aside, weight_of
+from core.ledger import NEAR, Account, Accounts, Ledger, each_between, open_leaves, set_aside, weight_of
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import Floats, hard_minima, hard_minimum, required_ratio, required_ratios
@@ -302,14 +302,15 @@ class Claims:
         bounds = self._pool.exposure_bounds
         self._lookups -= 1
         if self._lookups >= 0:
-            unit, at = _each(units, bounds)
-            paid = self._ledger.accounts(unit, self._pool.exposed_to[at])
+            begins, sizes = _runs(units, bounds)
+            exposed_to = self._pool.exposed_to[each_between(begins, sizes)]
+            paid = self._ledger.accounts(np.arange(len(units)).repeat(sizes), exposed_to)
             return _Paid(paid.leaf, paid.survival, self._ratios(paid))
         paid, bounds, ratio = self._everybody
         if len(units) == 1:
             mine = slice(bounds[units[0]], bounds[units[0] + 1])
             return _Paid(paid.leaf[mine], paid.survival[mine], ratio[mine])
-        _, at = _each(units, bounds)
+        at = each_between(*_runs(units, bounds))
         return _Paid(paid.leaf[at], paid.survival[at], ratio[at])
 
     @cached_property
@@ -375,12 +376,10 @@ class Claims:
         return Claim(shown, starred, hidden, base, {}, ((first, last, least),), True, alone, permanent)
 
 
-def _each(units: list[int], bounds: Rows) -> tuple[Rows, Rows]:
-    """The places between the bounds of each of these units, and for each place which one of them it is."""
+def _runs(units: list[int], bounds: Rows) -> tuple[Rows, Rows]:
+    """Where the runs of these units begin, and how long they are."""
     begins = bounds[units]
-    sizes = bounds[[unit + 1 for unit in units]] - begins
-    places = (begins - (sizes.cumsum() - sizes)).repeat(sizes)
-    return np.arange(len(units)).repeat(sizes), places + np.arange(len(places))
+    return begins, bounds[[unit + 1 for unit in units]] - begins
 
 
 def _barred(claim: Claim, barred: Sequence[int]) -> Claim:

@@ -25,6 +25,7 @@ Weight = int | Fraction
 
 TABLE = 1 << 17  # cells of a table that is filled densely, small enough for a processor's cache
 SOUGHT = 1 << 20  # cells of a table of what is asked for
+SEARCH = 4  # shares that are gone through while one is searched for
 FEW = 8  # cells for each entry, beyond which sorting is cheaper
 NEAR = 1e-9  # relative distance to the bound within which floats are not trusted
 
@@ -86,6 +87,13 @@ def weight_of(
 def effective_people(people: int, shown: Iterable[tuple[int, int]], aside: frozenset[int]) -> int:
     """n(G): the people of a group less what it shows that is set aside; at least 1."""
     return max(1, people - sum(count for node, count in shown if node in aside))
+
+
+def each_between(begins: Rows, sizes: Rows) -> Rows:
+    """All places of these runs, one run after the other."""
+    places = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+    places += np.arange(len(places))
+    return places
 
 
 class Ledger:
@@ -194,34 +202,54 @@ class Ledger:
     def standings(
         self, exposed: Rows, exposed_to: Rows, person: Rows, leaf: Rows
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Survival and exposures of these (person, leaf) pairs only, which are given in order.
+        """Survival and exposures of these (person, leaf) pairs only; they and the exposures are in order of persons.
 
         Whoever is not asked about costs nothing, so this is for a few of many.
         """
-        who, line_of = np.unique(person, return_inverse=True)
-        survival, times = np.ones(len(person)), np.zeros(len(person), dtype=np.int64)
-        if not len(who) or not len(exposed):
-            return survival, times
-        lines = np.full(1 + max(int(who[-1]), int(exposed.max())), -1)
-        lines[who] = np.arange(len(who))
-        line = lines[exposed]
-        order = np.argsort(line, kind="stable")[np.count_nonzero(line < 0) :]
-        line, group = line[order], exposed_to[order]
+        begins, ends = np.searchsorted(exposed, person), np.searchsorted(exposed, person, side="right")
+        exposures = ends - begins
+        is_new = np.diff(person, prepend=-1) != 0  # the first leaf asked of a person
+        groups = exposed_to[each_between(begins[is_new], exposures[is_new])]
+        if SEARCH * int(exposures.sum()) <= int((self._start[groups + 1] - self._start[groups]).sum()):
+            asked = np.repeat(np.arange(len(person)), exposures)
+            at, is_there = self._find(exposed_to[each_between(begins, exposures)], leaf[asked])
+            asked, at = asked[is_there], at[is_there]
+        else:
+            line = np.cumsum(is_new) - 1
+            asked, at = self._go_through(np.repeat(line[is_new], exposures[is_new]), groups, line, leaf)
+        survival = np.exp(np.bincount(asked, weights=self._kept[at], minlength=len(person)))
+        return survival, np.bincount(asked, minlength=len(person))
+
+    def _find(self, groups: Rows, leaves: Rows) -> tuple[Rows, NDArray[np.bool_]]:
+        """Where each group's share of a leaf stands, and whether it has any; by halving."""
+        low, end = self._start[groups], self._start[groups + 1]
+        high = end
+        for _ in range(int((end - low).max(initial=0)).bit_length()):
+            middle = (low + high) >> 1
+            is_before = (low < high) & (self._leaf[np.minimum(middle, len(self._leaf) - 1)] < leaves)
+            low, high = np.where(is_before, middle + 1, low), np.where(is_before, high, middle)
+        is_there = low < end
+        is_there[is_there] = self._leaf[low[is_there]] == leaves[is_there]
+        return low, is_there
+
+    def _go_through(self, exposed: Rows, groups: Rows, line: Rows, leaf: Rows) -> tuple[Rows, Rows]:
+        """Of all shares of these groups, those of a leaf asked of whoever was exposed: which question, and where."""
         leaves = len(self._is_open)
         at_once = max(1, SOUGHT // leaves)
-        place = np.full(min(len(who), at_once) * leaves, -1, dtype=np.int32)  # of a cell among what is asked for
-        for first in range(0, len(who), at_once):
-            here, asked = (slice(*np.searchsorted(of, [first, first + at_once]).tolist()) for of in (line, line_of))
-            sought = (line_of[asked] - first) * leaves + leaf[asked]
-            place[sought] = np.arange(len(sought))
-            at, cells = self._shares_of(group[here], (line[here] - first) * leaves)
-            found = place[cells]
+        lines = int(line[-1]) + 1
+        question = np.full(min(lines, at_once) * leaves, -1, dtype=np.int32)  # by cell of a table of persons and leaves
+        parts = []
+        for first in range(0, lines, at_once):
+            here, asked = (slice(*np.searchsorted(of, [first, first + at_once]).tolist()) for of in (exposed, line))
+            sought = (line[asked] - first) * leaves + leaf[asked]
+            question[sought] = np.arange(asked.start, asked.stop)
+            at, cells = self._shares_of(groups[here], (exposed[here] - first) * leaves)
+            found = question[cells]
             hit = np.flatnonzero(found >= 0)
-            found = found[hit]
-            times[asked] = np.bincount(found, minlength=len(sought))
-            survival[asked] = np.exp(np.bincount(found, weights=self._kept[at[hit]], minlength=len(sought)))
-            place[sought] = -1
-        return survival, times
+            parts.append((found[hit], at[hit]))
+            question[sought] = -1
+        found, at = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return found, at
 
     def least_survivals(self, exposed: Rows, exposed_to: Rows, people: int) -> NDArray[np.float64]:
         """By person, what no value's survival is under: as if each group had shown one value most, always the same."""
@@ -229,10 +257,8 @@ class Ledger:
 
     def _shares_of(self, groups: Rows, rows: Rows) -> tuple[Rows, Rows]:
         """Where the shares of these groups stand, and for each the cell of its leaf in a row of a table."""
-        begins = self._start[groups]
-        sizes = self._start[groups + 1] - begins
-        at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
-        at += np.arange(len(at))
+        sizes = self._start[groups + 1] - self._start[groups]
+        at = each_between(self._start[groups], sizes)
         cells = np.repeat(rows, sizes)
         cells += self._leaf[at]
         return at, cells

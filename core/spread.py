@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.ledger import Ledger
+from core.ledger import Ledger, each_between
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import Floats, hard_minima, required_ratio, required_ratios
@@ -205,7 +205,8 @@ class _Check:
         np.maximum.at(breach, shown_in, times / n)
         looked_at = self._may_offend(group, breach)
         begins = np.searchsorted(shown_in, np.arange(len(people) + 1))
-        payer, pair = _each_of(looked_at, begins[group[looked_at]], begins[group[looked_at] + 1])
+        first, sizes = begins[group[looked_at]], np.diff(begins)[group[looked_at]]
+        payer, pair = np.repeat(looked_at, sizes), each_between(first, sizes)
         survival, exposures = self._standings(payer, pairs[pair] % self._leaves)
         hit = np.flatnonzero(exposures)
         payer, pair, survival = payer[hit], pair[hit], survival[hit]
@@ -228,10 +229,3 @@ class _Check:
 
     def _standings(self, person: Rows, leaf: Rows) -> tuple[Floats, Rows]:
         return self._ledger.standings(self._pool.exposed, self._pool.exposed_to, person, leaf)
-
-
-def _each_of(units: Rows, begins: Rows, ends: Rows) -> tuple[Rows, Rows]:
-    """Every unit once for each place from its beginning to its end, and the places."""
-    sizes = ends - begins
-    places = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
-    return np.repeat(units, sizes), places + np.arange(len(places))

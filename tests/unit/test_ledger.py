@@ -58,12 +58,19 @@ def test_accounts_added_up_at_once_are_those_of_each_person(few: int, monkeypatc
                 assert accounts[person, leaf] == pytest.approx(survival, rel=1e-12)
 
 
-@pytest.mark.parametrize("cells", [64, 1 << 20], ids=["in several tables", "in one table"])
+@pytest.mark.parametrize(
+    ("cells", "search"),
+    [(64, 10**9), (1 << 20, 10**9), (64, 0)],
+    ids=["in several tables", "in one table", "by searching"],
+)
 def test_what_is_asked_of_a_few_is_what_their_accounts_say_to_the_last_bit(
-    cells: int, monkeypatch: pytest.MonkeyPatch
+    cells: int, search: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.ledger.SOUGHT", cells)
+    monkeypatch.setattr("core.ledger.SEARCH", search)
     policy, ledger, _, person_of, group_of = _chains()
+    in_order = np.argsort(person_of, kind="stable")
+    person_of, group_of = person_of[in_order], group_of[in_order]
     leaves = len(policy.sensitive.hierarchy.leaves)
     accounts = ledger.accounts(person_of, group_of)
     known = dict(
