@@ -42,19 +42,24 @@ def fold(people: People, window: Window, number: int, permanent: frozenset[int] 
     """
     folded = Folded()
     newcomers: dict[str, tuple[int, Delta]] = {}
-    known: list[tuple[int, Delta]] = []
+    known: list[int] = []
+    deltas: list[Delta] = []
     for partition in sorted(window.deltas):
-        for person_id, delta in window.deltas[partition].items():
-            row = people.row(person_id)
+        here = window.deltas[partition]
+        rows = people.rows_of(here)
+        found = np.array([row for row in rows if row is not None], dtype=np.int64)
+        homes = iter(people.home[found].tolist())
+        for (person_id, delta), row in zip(here.items(), rows, strict=True):
             if row is None and person_id not in newcomers:
                 newcomers[person_id] = partition, delta
-            elif row is not None and people.home[row] == partition:
-                known.append((row, delta))
+            elif row is not None and next(homes) == partition:
+                known.append(row)
+                deltas.append(delta)
             else:
                 folded.misrouted.extend((partition, offset) for offset in delta[3] or ())
-    rows = np.array([row for row, _ in known], dtype=np.int64)
     changed = []
-    for (row, delta), (_, before) in zip(known, people.persons(rows), strict=True):
+    before_all = people.records(np.array(known, dtype=np.int64))
+    for row, delta, before in zip(known, deltas, before_all, strict=True):
         after = _after(before, delta, number, permanent)
         if after is None:
             continue

@@ -70,7 +70,7 @@ def form_groups(
 
 def _near_guards(pool: Pool, policy: Policy) -> NDArray[np.bool_]:
     """Units to be looked at one by one: those with a guard, and neighbours enough to keep them company."""
-    guarded = np.array([guard is not None for guard in pool.guards], dtype=bool)
+    guarded = np.array([guard is not None for guard in pool.known_guards], dtype=bool)[pool.guard_of]
     if not guarded.any():
         return guarded
     bounds = [guard.bound for guard in pool.guards if guard is not None and guard.bound is not None]

@@ -104,7 +104,10 @@ class Ledger:
         self._is_open, self._aside = open_leaves(policy), set_aside(policy.sensitive)
         self._leaf_of = np.full(len(self._hierarchy.labels), -1, dtype=np.int64)
         self._leaf_of[list(self._hierarchy.leaf_node)] = np.arange(len(self._hierarchy.leaves))
+        self._is_aside = np.zeros(len(self._hierarchy.labels), dtype=bool)
+        self._is_aside[list(self._aside)] = True
         self._records: dict[int, GroupRecord] = {}
+        self._later: dict[int, GroupRecord] = {}  # a copy's own; those above are shared with the original
         self._showing: dict[int, Rows] = {}  # by the node of a permanent value, the groups that showed it
         self._start = np.zeros(2, dtype=np.int64)  # of group g's shares, at g; the last entry is the end
         self._leaf = np.zeros(0, dtype=np.int32)
@@ -115,11 +118,16 @@ class Ledger:
         """A ledger that can take more groups without changing this one; arrays are replaced, never written into."""
         twin = object.__new__(Ledger)
         twin.__dict__.update(self.__dict__)
-        twin._records = dict(self._records)
+        twin._later = dict(self._later)
         return twin
 
+    def merge(self) -> None:
+        """Make a copy's formations everybody's: for when the copy takes the original's place."""
+        self._records.update(self._later)
+        self._later = {}
+
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._records) + len(self._later)
 
     def extend(self, records: Sequence[tuple[int, GroupRecord]]) -> None:
         """Add formations, in the order of their numbers, which are larger than any so far."""
@@ -127,11 +135,11 @@ class Ledger:
             return
         first = len(self._start) - 1
         assert records[0][0] >= first
-        self._records.update(records)
+        self._later.update(records)
         groups = np.repeat(np.arange(len(records)), [len(record.shown) for _, record in records])
         pairs = np.array([pair for _, record in records for pair in record.shown], dtype=np.int64).reshape(-1, 2)
         node, count = pairs[:, 0], pairs[:, 1].astype(np.float64)
-        is_aside = np.isin(node, list(self._aside))
+        is_aside = self._is_aside[node]
         hidden = np.bincount(groups[is_aside], weights=count[is_aside], minlength=len(records))
         people = np.maximum(1, np.array([record.people for _, record in records]) - hidden)
         for permanent in self._aside - {0}:
@@ -168,10 +176,10 @@ class Ledger:
         return self._showing.get(node, np.zeros(0, dtype=np.int64))
 
     def record(self, group: int) -> GroupRecord:
-        return self._records[group]
+        return self._later[group] if group in self._later else self._records[group]
 
     def records(self) -> Mapping[int, GroupRecord]:
-        return self._records
+        return {**self._records, **self._later}
 
     # -- accounts -----------------------------------------------------------------------------------------------
 
@@ -274,7 +282,7 @@ class Ledger:
 
     def share_of(self, group: int, first: int, last: int) -> Fraction:
         """w(A, G) / n(G), capped at 1, for the leaves [first, last)."""
-        record = self._records[group]
+        record = self.record(group)
         weight = weight_of(record.shown, self._hierarchy, first, last, self._aside)
         return min(Fraction(1), weight / effective_people(record.people, record.shown, self._aside))
 

@@ -72,6 +72,9 @@ class _Draft:
         self._next_group = state.meta.next_group
         self._max_breach = state.meta.max_breach
         self._split: list[int] = []
+        self._present = np.zeros(0, dtype=np.int64)  # who may be published, and, once the tree has grown, in which cell
+        self._cells = np.zeros(0, dtype=np.int64)
+        self._rows = np.zeros(0, dtype=np.int64)  # by cell, how many of them
         self._is_closed = np.zeros(0, dtype=bool)
         self._tails: dict[int, Tail] = {}
 
@@ -97,23 +100,24 @@ class _Draft:
         arrived = np.array(folded.arrived, dtype=np.int64)
         people.leaf[arrived] = self._tree.route(people.columns, arrived)
         present = people.sampled()
-        is_reached = np.zeros(self._tree.size, dtype=bool)
-        is_reached[people.leaf[arrived]] = True
-        in_reach = present[is_reached[people.leaf[present]]]
+        cells = people.leaf[present]
+        smallest = self._policy.k + self._policy.headroom
+        is_large = np.bincount(cells, minlength=self._tree.size) >= 2 * smallest
+        may_split = np.zeros(self._tree.size, dtype=bool)
+        may_split[people.leaf[arrived]] = True
+        in_reach = present[(may_split & is_large)[cells]]
         order = in_reach[np.argsort(people.leaf[in_reach], kind="stable")]
         leaves, starts = np.unique(people.leaf[order], return_index=True)
         parts = np.split(order, starts[1:]) if len(leaves) else []
-        smallest = self._policy.k + self._policy.headroom
         self._split = grow(self._tree, people.columns, people.leaf, zip(leaves.tolist(), parts, strict=True), smallest)
+        self._present, self._cells = present, people.leaf[present] if self._split else cells
+        self._rows = np.bincount(self._cells, minlength=self._tree.size)
 
     def close_cells(self) -> None:
         """Step 3, continued: a cell under k is closed; its people are withheld and their groups broken."""
-        people = self._people
-        present = people.sampled()
-        rows = np.bincount(people.leaf[present], minlength=self._tree.size)
-        self._is_closed = rows < self._policy.k
-        hidden = present[self._is_closed[people.leaf[present]]]
-        self._break({group for group in people.group[hidden].tolist() if group != NOBODY})
+        self._is_closed = self._rows < self._policy.k
+        hidden = self._present[self._is_closed[self._cells]]
+        self._break({group for group in self._people.group[hidden].tolist() if group != NOBODY})
 
     def update_cohorts(self, folded: Folded) -> None:
         """Step 4: bring roles and cohorts up to date, and tie each clique of the pool into one unit."""
@@ -129,11 +133,12 @@ class _Draft:
     def gather_pool(self) -> Pool:
         """Who needs a group, in the tree's depth-first order, shuffled within each cell."""
         people = self._people
-        in_open_cell = self._in_open_cells()
-        rows = in_open_cell[people.group[in_open_cell] == NOBODY]
+        is_waiting = people.group[self._present] == NOBODY
+        rows, cells = self._present[is_waiting], self._cells[is_waiting]
+        is_open = ~self._is_closed[cells]
+        rows, cells = rows[is_open], cells[is_open]
         shuffle = self._state.keyed.draw(people.tag[rows], self._number, "shuffle")
-        leaf = people.leaf[rows]
-        rows = rows[np.lexsort((shuffle, leaf, self._tree.depth_first(leaf)))]
+        rows = rows[np.lexsort((shuffle, self._places(cells)))]
         return Pool.of(people, rows, self._policy, self._ties)
 
     def stand_beside(self, pool: Pool) -> Overlapped:
@@ -146,10 +151,8 @@ class _Draft:
 
     def form_groups(self, pool: Pool, overlapped: Overlapped) -> Formation:
         """Step 6: group the rest of the pool."""
-        people, in_open_cell = self._people, self._in_open_cells()
-        published = np.bincount(people.leaf[in_open_cell], minlength=self._tree.size)
-        cells = np.unique(pool.cells)
-        spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
+        cells = np.flatnonzero(np.bincount(pool.cells))
+        spare = dict(zip(cells.tolist(), (self._rows[cells] - self._policy.k).tolist(), strict=True))
         grouped = overlapped.grouped
         if not grouped and not overlapped.barred:
             return form_groups(pool, self._ledger, self._policy, spare, self._max_breach)
@@ -157,7 +160,7 @@ class _Draft:
         is_left[grouped] = False
         left = np.flatnonzero(is_left)
         barred = {int(np.searchsorted(left, unit)): values for unit, values in overlapped.barred.items()}
-        rest = Pool.of(people, pool.rows[left], self._policy, self._ties, barred)
+        rest = Pool.of(self._people, pool.rows[left], self._policy, self._ties, barred)
         formed = form_groups(rest, self._ledger, self._policy, spare, self._max_breach)
         return merged(pool, left, formed, overlapped)
 
@@ -211,17 +214,19 @@ class _Draft:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _in_open_cells(self) -> Rows:
-        sampled = self._people.sampled()
-        return sampled[~self._is_closed[self._people.leaf[sampled]]]
+    def _places(self, cells: Rows) -> Rows:
+        """The place of each of these cells in a depth-first walk over them."""
+        found = np.flatnonzero(np.bincount(cells))
+        places = np.empty(self._tree.size, dtype=np.int64)
+        places[found[np.lexsort((found, self._tree.depth_first(found)))]] = np.arange(len(found))
+        return places[cells]
 
     def _break(self, groups: set[int]) -> None:
         if groups:
             people = self._people
-            is_broken = np.zeros(self._next_group, dtype=bool)
+            is_broken = np.zeros(self._next_group + 1, dtype=bool)  # the last is NOBODY's
             is_broken[list(groups)] = True
-            published = np.flatnonzero(people.group != NOBODY)
-            people.group[published[is_broken[people.group[published]]]] = NOBODY
+            people.group[is_broken[people.group]] = NOBODY
 
     def _records_of(self, pool: Pool, formation: Formation, numbers: Rows) -> list[tuple[int, GroupRecord]]:
         """The formations as they are stored, in the order of their numbers."""

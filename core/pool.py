@@ -33,8 +33,9 @@ NO_TIES = Ties([], {})
 def _protected_share(people: People, policy: Policy) -> float:
     charged_to_nobody = policy.sensitive.open | policy.sensitive.permanent
     shows = np.array([not charged_to_nobody.issuperset(values) for values in people.sets.items], dtype=bool)
-    present = people.sampled()
-    return float(shows[people.set[present]].mean()) if len(present) else 1.0
+    is_sampled = people.is_sampled()
+    present = int(np.count_nonzero(is_sampled))
+    return int(np.count_nonzero(shows[people.set] & is_sampled)) / present if present else 1.0
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,10 @@ class Pool:
 
     rows: Rows
     cells: Rows
-    sets: list[Values] = field(repr=False)
-    guards: list[Guard | None] = field(repr=False)
+    set_of: Rows  # codes of sets of values, and of guards
+    guard_of: Rows
+    known_sets: list[Values] = field(repr=False)  # by code
+    known_guards: list[Guard | None] = field(repr=False)
     owner: Rows
     leaf: Rows
     is_protected: NDArray[np.bool_]  # of each (owner, leaf)
@@ -76,12 +79,13 @@ class Pool:
         unit_of = {row: unit for unit, row in enumerate(rows.tolist())} if ties.members else {}
         exposed, exposed_to = people.exposures(rows)
         by_unit = np.argsort(exposed, kind="stable")
-        sets, guards = people.sets.items, people.guards.items
         return cls(
             rows,
             people.leaf[rows],
-            [sets[code] for code in codes.tolist()],
-            [guards[code] for code in people.guard[rows].tolist()],
+            codes,
+            people.guard[rows],
+            people.sets.items,
+            people.guards.items,
             owner,
             leaf,
             ~open_leaves(policy)[leaf],
@@ -96,6 +100,15 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def sets(self) -> list[Values]:
+        """Everybody's values, for the few that are looked at one by one."""
+        return [self.known_sets[code] for code in self.set_of.tolist()]
+
+    @cached_property
+    def guards(self) -> list[Guard | None]:
+        return [self.known_guards[code] for code in self.guard_of.tolist()]
 
     def exposures(self, unit: int) -> list[int]:
         """The groups a unit was in, for the few that are looked at one by one."""
