@@ -12,6 +12,7 @@ spend more than was promised.
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -137,7 +138,8 @@ class Ledger:
         assert records[0][0] >= first
         self._later.update(records)
         groups = np.repeat(np.arange(len(records)), [len(record.shown) for _, record in records])
-        pairs = np.array([pair for _, record in records for pair in record.shown], dtype=np.int64).reshape(-1, 2)
+        flat = chain.from_iterable(chain.from_iterable(record.shown for _, record in records))
+        pairs = np.fromiter(flat, dtype=np.int64).reshape(-1, 2)
         node, count = pairs[:, 0], pairs[:, 1].astype(np.float64)
         is_aside = self._is_aside[node]
         hidden = np.bincount(groups[is_aside], weights=count[is_aside], minlength=len(records))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.guard import Guard, as_guard
-from core.intake import PRESENT
+from core.intake import ABSENT, PRESENT
 from core.keyed import Keyed
 from core.overlap.sampling import sampling
 from core.policy import Attribute
@@ -267,6 +267,11 @@ class People:
         fixed |= {"held": self.sets.codes(held)}
         for name, numbers in fixed.items():
             self._fixed[name][rows] = numbers
+
+    def depart(self, rows: Rows) -> None:
+        """Take these people's records away; whatever else is known of them stays."""
+        for name, number in (("status", ABSENT), ("set", NONE), ("group", NOBODY), ("leaf", 0)):
+            self._fixed[name][rows] = number
 
     def extend(self, newcomers: Iterable[tuple[str, Person]]) -> None:
         """Append people who are not known yet, as they were stored."""

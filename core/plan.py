@@ -102,16 +102,19 @@ class _Draft:
         present = people.sampled()
         cells = people.leaf[present]
         smallest = self._policy.k + self._policy.headroom
-        is_large = np.bincount(cells, minlength=self._tree.size) >= 2 * smallest
-        may_split = np.zeros(self._tree.size, dtype=bool)
-        may_split[people.leaf[arrived]] = True
-        in_reach = present[(may_split & is_large)[cells]]
+        rows = np.bincount(cells, minlength=self._tree.size)
+        is_reached = np.zeros(self._tree.size, dtype=bool)
+        is_reached[people.leaf[arrived]] = True
+        at = np.flatnonzero((is_reached & (rows >= 2 * smallest))[cells])
+        in_reach, before = present[at], cells[at]
         order = in_reach[np.argsort(people.leaf[in_reach], kind="stable")]
         leaves, starts = np.unique(people.leaf[order], return_index=True)
         parts = np.split(order, starts[1:]) if len(leaves) else []
         self._split = grow(self._tree, people.columns, people.leaf, zip(leaves.tolist(), parts, strict=True), smallest)
-        self._present, self._cells = present, people.leaf[present] if self._split else cells
-        self._rows = np.bincount(self._cells, minlength=self._tree.size)
+        cells[at] = people.leaf[in_reach]
+        self._present, self._cells, size = present, cells, self._tree.size
+        self._rows = np.pad(rows, (0, size - len(rows)))
+        self._rows += np.bincount(cells[at], minlength=size) - np.bincount(before, minlength=size)
 
     def close_cells(self) -> None:
         """Step 3, continued: a cell under k is closed; its people are withheld and their groups broken."""
