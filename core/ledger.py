@@ -256,7 +256,7 @@ class Ledger:
             at, cells = self._shares_of(groups[here], (exposed[here] - first) * leaves)
             found = question[cells]
             hit = np.flatnonzero(found >= 0)
-            parts.append((found[hit], at[hit]))
+            parts.append((found[hit].astype(np.int64), at[hit]))
             question[sought] = -1
         found, at = (np.concatenate(part) for part in zip(*parts, strict=True))
         return found, at

@@ -213,7 +213,9 @@ class People:
     def is_sampled(self) -> NDArray[np.bool_]:
         """The same by row."""
         is_present = self.status == PRESENT
-        return is_present if self._sampling >= 1.0 else is_present & sampling(self._keyed, self.tag, self._sampling)
+        if self._sampling < 1.0:
+            is_present &= sampling(self._keyed, self.tag, self._sampling)
+        return np.asarray(is_present, dtype=bool)
 
     def exposures(self, rows: Rows) -> tuple[Rows, Rows]:
         """Every exposure of these people: positions in `rows`, and the groups, oldest last."""

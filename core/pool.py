@@ -44,8 +44,8 @@ class Pool:
 
     rows: Rows
     cells: Rows
-    set_of: Rows  # codes of sets of values, and of guards
-    guard_of: Rows
+    set_of: NDArray[np.int32]  # codes of sets of values, and of guards
+    guard_of: NDArray[np.int32]
     known_sets: list[Values] = field(repr=False)  # by code
     known_guards: list[Guard | None] = field(repr=False)
     owner: Rows
