@@ -258,8 +258,8 @@ class Ledger:
             hit = np.flatnonzero(found >= 0)
             parts.append((found[hit].astype(np.int64), at[hit]))
             question[sought] = -1
-        found, at = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return found, at
+        questions, places = zip(*parts, strict=True)
+        return np.concatenate(questions), np.concatenate(places)
 
     def least_survivals(self, exposed: Rows, exposed_to: Rows, people: int) -> NDArray[np.float64]:
         """By person, what no value's survival is under: as if each group had shown one value most, always the same."""
