@@ -72,19 +72,27 @@ def unsafe_share(views: list[View], k: int) -> float:
     return float((counts[which.ravel()] < k).mean())
 
 
-def cut(points: Points, people: Rows, k: int, width: Rows) -> Iterator[Rows]:
-    """The classes of these people, each with at least k of them; `width` is the spread of each attribute over all."""
+def cut(
+    points: Points, people: Rows, k: int, width: Rows, is_fine: Callable[[Rows], bool] = lambda rows: True
+) -> Iterator[Rows]:
+    """The classes of these people, each with at least k of them and as fine as asked, unless all together are not.
+
+    `width` is the spread of each attribute over all.
+    """
     waiting = [people]
     while waiting:
         rows = waiting.pop()
-        is_left = _bestcut(points[rows], k, width) if len(rows) >= 2 * k else None
+        is_left = _bestcut(points, rows, k, width, is_fine) if len(rows) >= 2 * k else None
         if is_left is None:
             yield rows
         else:
             waiting += [rows[is_left], rows[~is_left]]
 
 
-def _bestcut(points: Points, k: int, width: Rows) -> NDArray[np.bool_] | None:
+def _bestcut(
+    points: Points, rows: Rows, k: int, width: Rows, is_fine: Callable[[Rows], bool]
+) -> NDArray[np.bool_] | None:
+    points = points[rows]
     spread = (points.max(axis=0) - points.min(axis=0)) / width
     for attribute in np.argsort(-spread, kind="stable").tolist():
         if spread[attribute] <= 0:
@@ -93,6 +101,6 @@ def _bestcut(points: Points, k: int, width: Rows) -> NDArray[np.bool_] | None:
         median = np.partition(column, len(column) // 2)[len(column) // 2]
         for cut in (median, median + 1):
             is_left: NDArray[np.bool_] = column < cut
-            if k <= int(is_left.sum()) <= len(column) - k:
+            if k <= int(is_left.sum()) <= len(column) - k and is_fine(rows[is_left]) and is_fine(rows[~is_left]):
                 return is_left
     return None

@@ -1,9 +1,11 @@
-"""Bu's twenty rounds (section V): permanent values under K = 0, 1, 5 and `all`: suppression, query error, time.
+"""Bu's twenty rounds (section V): permanent values under K = 0, 1, 5 and `all`: what is suppressed, how long it takes,
+how far queries are off, and who is found out.
 
 The paper's table of drug reactions is not to be had, so one of its size and shape is generated: 105,420 reactions of
 40,478 people, among them three permanent values with 15, 1 and 60 occurrences. A tenth of the reactions is there at
 first; in every round 10 % of those change, 10 % go and a tenth of all come. The registration list is everyone: in every
-round 1 % of it move, 0.2 % cease to exist and 0.35 % are new.
+round 1 % of it move, 0.2 % cease to exist and 0.35 % are new. The same rounds are published with l-diversity and with
+m-invariance, m = l, and everything that was published is attacked in one way (`breach`).
 """
 
 import json
@@ -18,10 +20,13 @@ from core.intake import ABSENT, DEREGISTERED, GONE, PUT, REGISTER, Delta
 from core.plan import Window, plan
 from core.policy import Policy, build_policy
 from core.published import read_published
-from core.query import draw_queries
+from core.query import count_true, draw_queries, estimate, query_error, truth_of
 from core.state import State
+from tests.experiments.baselines import LDiversity, MInvariance
+from tests.experiments.breach import Breaches
 from tests.experiments.rounds import ATTRIBUTES, Reactions
 from tests.experiments.series import Figures, Record, Step, Table, Watcher, column, measure
+from tests.experiments.sheet import Homes, sheet_of
 
 PARTICIPATION = (0, 1, 5, "all")
 PERMANENT = (15, 1, 60)  # occurrences
@@ -29,10 +34,11 @@ PERMANENT = (15, 1, 60)  # occurrences
 
 @dataclass(frozen=True)
 class Round:
-    """One round: who is present with what, and the window that leads there."""
+    """One round: who is present with what, the window that leads there, and who is registered where."""
 
     table: Table
     window: Mapping[str, Delta]
+    homes: Homes
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class Clinic(Reactions):
             for who in before:
                 if who not in table:
                     window.setdefault(who, (GONE, None, None, None, None))
-            yield Round(table, window)
+            yield Round(table, window, Homes(np.flatnonzero(alive), np.array(qids, dtype=np.int64)[alive]))
             before = table
 
     def _present(self, qids: Any, person: Any, value: Any, is_in: Any, held: dict[int, set[int]]) -> dict[str, Record]:
@@ -123,19 +129,25 @@ def experiment(watch: Watcher, *, quick: bool = False) -> Figures:
     if quick:
         clinic = replace(clinic, people=3_000, reactions=8_000, kinds=400, sensitive=40, rounds=4)
     rounds = list(clinic.rounds_of())
+    queries = 50 if quick else 1_000
     runs = []
     for participation in PARTICIPATION:
         watch(f"participation {participation}")
         policy = clinic.policy_for(participation)
-        found = list(_run(policy, rounds, 50 if quick else 1_000))
+        found = list(_run(policy, rounds, queries))
         hidden = column(found, "permanent_suppressed").sum() / max(1.0, column(found, "permanent").sum())
         runs.append({"participation": str(participation), "suppressed_share": float(hidden), "rounds": found})
-    return {"clinic": {**vars(clinic), "permanent": list(clinic.permanent)}, "runs": runs}
+    policy = clinic.policy_for(0)
+    baselines = []
+    for name, publisher in (("l-diversity", LDiversity(policy)), ("m-invariance", MInvariance(policy))):
+        watch(name)
+        baselines.append({"publisher": name, "rounds": list(_compare(policy, publisher, rounds, queries))})
+    return {"clinic": {**vars(clinic), "permanent": list(clinic.permanent)}, "runs": runs, "baselines": baselines}
 
 
 def _run(policy: Policy, rounds: list[Round], queries: int) -> Iterator[Figures]:
     state = State.empty(policy, b"experiment")
-    asked = draw_queries(policy, count=queries)
+    asked, breaches = draw_queries(policy, count=queries), Breaches(policy)
     lasting = policy.sensitive.permanent
     labels = [policy.sensitive.hierarchy.leaves[leaf] for leaf in lasting]
     for number, one in enumerate(rounds, start=1):
@@ -150,8 +162,31 @@ def _run(policy: Policy, rounds: list[Round], queries: int) -> Iterator[Figures]
         step = Step(number, one.table, made, read_published(policy, made.release.records), plan_s)
         yield {
             **measure(step, asked),
+            "counterfeits": step.manifest["counterfeits"],
             "permanent": holders,
             "permanent_shown": shown,
             "permanent_suppressed": holders - shown,
             "permanent_suppressed_share": (holders - shown) / max(1, holders),
+            **breaches.see(number, one.table, one.homes, sheet_of(step)),
+        }
+
+
+def _compare(
+    policy: Policy, publisher: LDiversity | MInvariance, rounds: list[Round], queries: int
+) -> Iterator[Figures]:
+    asked, breaches = draw_queries(policy, count=queries), Breaches(policy)
+    for number, one in enumerate(rounds, start=1):
+        begun = time.process_time()
+        sheet = publisher.publish(one.table)
+        plan_s = time.process_time() - begun
+        truth = truth_of(policy, one.table.values())
+        error = query_error(estimate(sheet.published, asked), count_true(truth, asked), len(truth.leaves))
+        yield {
+            "release": number,
+            "groups": len(sheet.published.people),
+            "average_group": float(sheet.published.people.mean()),
+            "counterfeits": int(sheet.published.counterfeits.sum()),
+            "query_error": error.mean,
+            "plan_s": plan_s,
+            **breaches.see(number, one.table, one.homes, sheet),
         }

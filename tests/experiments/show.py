@@ -28,6 +28,7 @@ class Shown(NamedTuple):
 Columns = Mapping[str, tuple[str, str]]  # heading: (figure, how)
 
 _GROUPS = {"average_group": "average", "median_group": "median"}
+_ROUNDS = (1, 2, 5, 10, 15, 20)  # of Bu's twenty, those in the tables
 _ERRORS = {"query_error": "mean", "query_error_median": "median"}
 
 
@@ -261,9 +262,49 @@ def show_permanent(figures: Figures) -> Shown:
         {"participation": run["participation"], **found}
         for run in runs
         for found in run["rounds"]
-        if found["release"] in (1, 2, 5, 10, 15, 20)
+        if found["release"] in _ROUNDS
     ]
-    return Shown({"permanent.png": Plot(panels)}, _table(rows, columns))
+    breaches, beside = _show_breaches(figures)
+    plots = {"permanent.png": Plot(panels), "permanent-breach.png": breaches}
+    return Shown(plots, f"{_table(rows, columns)}\n\n{beside}")
+
+
+def _show_breaches(figures: Figures) -> tuple[Plot, str]:
+    """Shoal beside l-diversity and m-invariance, and who finds whom out."""
+    series = {run["publisher"]: run["rounds"] for run in figures["baselines"]}
+    series |= {f"Shoal, K = {run['participation']}": run["rounds"] for run in figures["runs"]}
+
+    def panel(title: str, key: str, y: str, *, is_percent: bool = False) -> Panel:
+        drawn = [name for name in series if name not in ("Shoal, K = 1", "Shoal, K = 5")]  # like K = 0
+        lines = [Line(name, *_points(series[name], "release", key)) for name in drawn]
+        return Panel(title, "round", y, lines, is_percent=is_percent)
+
+    panels = [
+        panel("Found out, knowing who is where", "breached_members_share", "of the holders shown", is_percent=True),
+        panel("Found out, knowing the list", "breached_list_share", "of the holders shown", is_percent=True),
+        panel("Query error", "query_error", "of the truth", is_percent=True),
+        panel("Publishing", "plan_s", "core seconds"),
+    ]
+    columns = {
+        "publisher": ("publisher", ""),
+        "round": ("release", ""),
+        "holders shown so far": ("holders_shown", ""),
+        "found out, knowing who is where": ("breached_members", ""),
+        "of those shown": ("breached_members_share", "%"),
+        "found out, knowing the list": ("breached_list", ""),
+        "of those shown ": ("breached_list_share", "%"),
+        "people or records per group": ("average_group", ".1f"),
+        "counterfeits": ("counterfeits", ","),
+        "query error": ("query_error", "%"),
+        "core seconds": ("plan_s", ".2f"),
+    }
+    rows = [
+        {"publisher": name, **found}
+        for name, rounds in series.items()
+        for found in rounds
+        if found["release"] in _ROUNDS
+    ]
+    return Plot(panels), _table(rows, columns)
 
 
 def show_baig(figures: Figures) -> Shown:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from core.policy import Policy, build_policy
+from tests.experiments.linkage import Adversary, Clue, Clues
 from tests.population import Series
 
 SIX = ("p1", "p2", "p3", "p4", "p5", "p6")
@@ -87,3 +88,23 @@ def test_in_shoals_releases_each_of_the_six_is_a_holder_in_a_third_of_the_worlds
         assert sum(len(people) for people, _ in releases[-1]) == 6, "nobody is withheld"
         left = _assignments(releases)
         assert {_risk(person, left) for person in SIX} == {Fraction(1, 3)}
+
+
+def _tell(adversary: Adversary, number: int, groups: Sequence[Group]) -> dict[str, Fraction]:
+    """What the attack of docs/experiments.md makes of a release, knowing who is in which group."""
+    told = [(frozenset(map(SIX.index, people)), times) for people, times in groups]
+    clues = [Clue(people, people, times, times) for people, times in told if times]
+    cleared = {person for people, times in told if not times for person in people}
+    adversary.see(number, Clues(clues, cleared))
+    return {person: adversary.risk(place) for place, person in enumerate(SIX)}
+
+
+def test_one_attack_exposes_p4_under_3_invariance_and_nobody_in_shoals_releases() -> None:
+    adversary = Adversary()
+    *_, last = (_tell(adversary, number, groups) for number, groups in enumerate(THREE_INVARIANT, start=1))
+    assert last == {"p1": 0, "p2": Fraction(1, 2), "p3": Fraction(1, 2), "p4": 1, "p5": 0, "p6": 0}
+    for participation in (0, "all"):
+        series, adversary = Series(_policy(participation)), Adversary()
+        for number, events in enumerate(_history(), start=1):
+            risks = _tell(adversary, number, _published(series, events))
+            assert set(risks.values()) == {Fraction(1, 3)}

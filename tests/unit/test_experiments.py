@@ -54,6 +54,18 @@ def test_beside_four_publishers_nobody_is_left_with_too_few_values(quick: Path) 
     assert figures["even"]["by_u"][0]["suppressed_with"] < 0.1
 
 
+def test_in_bus_rounds_shoal_gives_nobody_away_against_whom_it_promises_and_the_others_do(quick: Path) -> None:
+    figures = run("permanent", quick)
+    for found in figures["runs"]:
+        assert [one["breached_list"] for one in found["rounds"]] == [0] * 4
+        assert found["rounds"][-1]["holders_shown"] > 20
+    everyone = next(found for found in figures["runs"] if found["participation"] == "all")
+    assert [one["breached_members"] for one in everyone["rounds"]] == [0] * 4
+    for found in figures["baselines"]:
+        assert found["rounds"][0]["breached_members"] == 0
+        assert found["rounds"][-1]["breached_members_share"] > 0.1
+
+
 def test_on_synthea_no_row_is_unsafe_though_people_come_and_go(quick: Path) -> None:
     figures = run("synthea", quick)
     assert "prediabetes" in figures["lasting_conditions"]
@@ -172,6 +184,9 @@ def test_what_the_page_says_was_asked_for_was_reached() -> None:
     assert all(found["tight_ratio"] <= 1.1 for found in (*adult["by_k"], *adult["by_increment"]))
     assert all(found["default_unsafe"] == found["tight_unsafe"] == 0 for found in adult["by_k"])
     assert next(found for found in adult["by_k"] if found["k"] == 10)["independent_unsafe_eight"] > 0.4
+    for found in load("permanent", _FIGURES)["runs"]:
+        assert not any(one["breached_list"] for one in found["rounds"])
+        assert found["participation"] != "all" or not any(one["breached_members"] for one in found["rounds"])
     for found in load("rounds", _FIGURES)["runs"]:
         for name in ("query_error", "average_group"):
             assert found[f"{name}_late_to_early"] == pytest.approx(1, abs=0.1)
