@@ -9,7 +9,7 @@ import numpy as np
 from core.guard import Guard
 from core.intake import ABSENT, GONE, PATCH, PRESENT, STATUS_AFTER, Delta, held_in
 from core.overlap.external import ExternalGroup
-from core.people import NOBODY, People, Person, Qid, Values
+from core.people import NOBODY, NOWHERE, People, Person, Qid, Values
 
 NO_VALUES: frozenset[int] = frozenset()
 
@@ -137,7 +137,8 @@ def _after(before: Person, delta: Delta, number: int, permanent: frozenset[int])
     if (status, qid, values, guard, held) == (before.status, before.qid, before.values, before.guard, before.held):
         return None
     since = before.since if qid == before.qid else number
-    return Person(status, before.home, qid, values, NOBODY, before.exposures, since, guard, held)
+    coarse = before.coarse if qid == before.qid else NOWHERE
+    return Person(status, before.home, qid, values, NOBODY, before.exposures, since, guard, held, coarse)
 
 
 def _joined(some: Values, others: Values) -> Values:

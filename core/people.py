@@ -21,10 +21,11 @@ from core.intake import ABSENT, PRESENT
 from core.keyed import Keyed
 from core.overlap.sampling import sampling
 from core.policy import Attribute
-from core.tree import Column, Rows
+from core.tree import Column, Rows, Tree
 
 NOBODY = -1  # the group of someone who is not published
 NOTHING = -1  # the end of a chain of exposures
+NOWHERE = -1  # the coarse cell of someone who is published at their leaf
 NONE = 0  # the code of the empty set of values
 
 Qid = tuple[int | float, ...]
@@ -38,7 +39,8 @@ class Person(NamedTuple):
     `home` is the partition their events come from, `qid` one number per attribute (a category's is its leaf code),
     `values` sorted leaf codes, `group` the group they are published in or -1, `exposures` every group they were ever
     published in, `since` the release at which their quasi-identifiers became what they are, `guard` their wish, `held`
-    the permanent values they were ever given, sorted, also while they are absent.
+    the permanent values they were ever given, sorted, also while they are absent, `coarse` the inner node they are
+    published at instead of their leaf, or -1 (see `core/overlap/generalize.py`).
     """
 
     status: int
@@ -50,6 +52,7 @@ class Person(NamedTuple):
     since: int
     guard: Guard | None = None
     held: Values = ()
+    coarse: int = NOWHERE
 
 
 class Interned(Generic[T]):
@@ -97,6 +100,7 @@ class People:
                 ("group", np.int64),
                 ("since", np.int64),
                 ("leaf", np.int64),
+                ("coarse", np.int32),
                 ("tag", np.uint64),
                 ("set", np.int32),
                 ("guard", np.int32),
@@ -181,8 +185,13 @@ class People:
 
     @property
     def leaf(self) -> Rows:
-        """The tree's leaf of each person, or the last known node above it (see `State.settle`)."""
+        """Each person's cell: a coarse one, or their leaf, or the last known node above it (see `settle`)."""
         return self._fixed["leaf"][: self.size]
+
+    @property
+    def coarse(self) -> NDArray[np.int32]:
+        """The inner node at which each person is published instead of their leaf; -1 for most."""
+        return self._fixed["coarse"][: self.size]
 
     @property
     def tag(self) -> NDArray[np.uint64]:
@@ -229,6 +238,13 @@ class People:
             at = self._before[at]
         return np.concatenate([*positions, who]), np.concatenate([*groups, who])
 
+    def last_groups(self, rows: Rows) -> Rows:
+        """The group each of these people was published in last, -1 for none."""
+        last = self._fixed["last"][rows]
+        found = np.full(len(rows), NOBODY, dtype=np.int64)
+        found[last != NOTHING] = self._exposed_to[last[last != NOTHING]]
+        return found
+
     def person(self, row: int) -> Person:
         """One row as it is stored."""
         return next(self.persons(np.array([row])))[1]
@@ -245,13 +261,13 @@ class People:
     def records(self, rows: Rows, chains: Iterable[tuple[int, ...]] = repeat(())) -> Iterator[Person]:
         """Rows as they are, with these exposures, or with none for whoever does not need them."""
         qids = zip(*(column[rows].tolist() for column in self._columns), strict=True)
-        names = ("status", "home", "set", "group", "since", "guard", "held")
+        names = ("status", "home", "set", "group", "since", "guard", "held", "coarse")
         fixed = (self._fixed[name][rows].tolist() for name in names)
         sets, guards = self.sets.items, self.guards.items
-        for (status, home, values, group, since, guard, held), qid, exposures in zip(
+        for (status, home, values, group, since, guard, held, coarse), qid, exposures in zip(
             zip(*fixed, strict=True), qids, chains, strict=False
         ):
-            yield Person(status, home, qid, sets[values], group, exposures, since, guards[guard], sets[held])
+            yield Person(status, home, qid, sets[values], group, exposures, since, guards[guard], sets[held], coarse)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -261,12 +277,13 @@ class People:
         if not pairs:
             return
         rows = np.array([row for row, _ in pairs], dtype=np.int64)
-        status, home, qids, values, group, _, since, guards, held = zip(*(person for _, person in pairs), strict=True)
+        columns = zip(*(person for _, person in pairs), strict=True)
+        status, home, qids, values, group, _, since, guards, held, coarse = columns
         for column, numbers in zip(self._columns, zip(*qids, strict=True), strict=True):
             column[rows] = numbers
         fixed: dict[str, Any] = {"status": status, "home": home, "group": group, "since": since, "leaf": 0}
         fixed |= {"set": self.sets.codes(values), "guard": self.guards.codes(map(as_guard, guards))}
-        fixed |= {"held": self.sets.codes(held)}
+        fixed |= {"held": self.sets.codes(held), "coarse": coarse}
         for name, numbers in fixed.items():
             self._fixed[name][rows] = numbers
 
@@ -282,11 +299,12 @@ class People:
             return
         first = self.size
         columns = zip(*(person for _, person in pairs), strict=True)
-        status, home, qids, values, group, exposures, since, guards, held = columns
+        status, home, qids, values, group, exposures, since, guards, held, coarse = columns
         ids = [person_id for person_id, _ in pairs]
         self.admit(ids, status=status, home=home, qids=qids, values=values, guards=map(as_guard, guards), since=since)
         self.group[first:] = group
         self.held[first:] = self.sets.codes(held)
+        self.coarse[first:] = coarse
         for depth in range(max(map(len, exposures))):
             exposed = [(first + index, groups[depth]) for index, groups in enumerate(exposures) if len(groups) > depth]
             self.expose(*np.array(exposed, dtype=np.int64).T)
@@ -311,10 +329,19 @@ class People:
             column[first:last] = numbers
         fixed: dict[str, Any] = {"status": status, "home": home, "since": since, "leaf": 0, "group": NOBODY}
         fixed |= {"set": self.sets.codes(values), "guard": self.guards.codes(guards)}
-        fixed |= {"last": NOTHING, "tag": self._keyed.tags(ids), "held": NONE}
+        fixed |= {"last": NOTHING, "tag": self._keyed.tags(ids), "held": NONE, "coarse": NOWHERE}
         for name, numbers in fixed.items():
             self._fixed[name][first:last] = numbers
         self.size = last
+
+    def settle(self, tree: Tree, rows: Rows) -> None:
+        """Bring these people's cells up to date, from wherever in the tree they were last."""
+        leaf = tree.route(self.columns, rows, self.leaf[rows])
+        self.leaf[rows] = np.where(self.coarse[rows] == NOWHERE, leaf, self.coarse[rows])
+
+    def start(self, rows: Rows, nodes: Rows | int) -> None:
+        """Publish these people at coarse cells from now on."""
+        self.coarse[rows] = self.leaf[rows] = nodes
 
     def expose(self, rows: Rows, groups: Rows) -> None:
         """Add one exposure to each of these people's chains."""

@@ -20,8 +20,9 @@ from core.loss import measure_loss
 from core.mondrian import grow
 from core.overlap.beside import Beside, Neighbours, neighbours_of
 from core.overlap.carried import overlapping_holders, unsafe_groups
+from core.overlap.generalize import Ground, generalize, refill
 from core.overlap.phases import Overlapped, merged, stand_beside
-from core.people import NOBODY, People
+from core.people import NOBODY, NOWHERE, People
 from core.policy import Policy
 from core.pool import NO_TIES, Pool
 from core.release import GroupWriter, Members, Release, Tail, Tally, case_ids_json, sha256, write_manifest
@@ -68,13 +69,11 @@ class _Draft:
         self._cohorts: Cohorts = state.cohorts.copy()
         self._ties = NO_TIES
         self._externals = state.externals.copy()
+        self._ground = Ground(self._people, self._tree, self._ledger, policy, state.keyed, number)
         self._published_since = range(0)  # external publications that are new
         self._next_group = state.meta.next_group
         self._max_breach = state.meta.max_breach
         self._split: list[int] = []
-        self._present = np.zeros(0, dtype=np.int64)  # who may be published, and, once the tree has grown, in which cell
-        self._cells = np.zeros(0, dtype=np.int64)
-        self._rows = np.zeros(0, dtype=np.int64)  # by cell, how many of them
         self._is_closed = np.zeros(0, dtype=bool)
         self._tails: dict[int, Tail] = {}
 
@@ -98,29 +97,27 @@ class _Draft:
         """Step 3: route arrivals to their leaves, and split leaves while both sides keep k + headroom rows."""
         people = self._people
         arrived = np.array(folded.arrived, dtype=np.int64)
-        people.leaf[arrived] = self._tree.route(people.columns, arrived)
+        people.settle(self._tree, arrived)
         present = people.sampled()
         cells = people.leaf[present]
         smallest = self._policy.k + self._policy.headroom
-        rows = np.bincount(cells, minlength=self._tree.size)
+        is_large = np.bincount(cells, minlength=self._tree.size) >= 2 * smallest
         is_reached = np.zeros(self._tree.size, dtype=bool)
-        is_reached[people.leaf[arrived]] = True
-        at = np.flatnonzero((is_reached & (rows >= 2 * smallest))[cells])
-        in_reach, before = present[at], cells[at]
+        is_reached[people.leaf[arrived[people.coarse[arrived] == NOWHERE]]] = True  # coarse cells are never split
+        in_reach = present[(is_reached & is_large)[cells]]
         order = in_reach[np.argsort(people.leaf[in_reach], kind="stable")]
         leaves, starts = np.unique(people.leaf[order], return_index=True)
         parts = np.split(order, starts[1:]) if len(leaves) else []
         self._split = grow(self._tree, people.columns, people.leaf, zip(leaves.tolist(), parts, strict=True), smallest)
-        cells[at] = people.leaf[in_reach]
-        self._present, self._cells, size = present, cells, self._tree.size
-        self._rows = np.pad(rows, (0, size - len(rows)))
-        self._rows += np.bincount(cells[at], minlength=size) - np.bincount(before, minlength=size)
 
     def close_cells(self) -> None:
         """Step 3, continued: a cell under k is closed; its people are withheld and their groups broken."""
-        self._is_closed = self._rows < self._policy.k
-        hidden = self._present[self._is_closed[self._cells]]
-        self._break({group for group in self._people.group[hidden].tolist() if group != NOBODY})
+        people = self._people
+        present = people.sampled()
+        refill(self._ground, present)
+        self._is_closed = self._ground.counts(present) < self._policy.k
+        hidden = present[self._is_closed[people.leaf[present]]]
+        self._break({group for group in people.group[hidden].tolist() if group != NOBODY})
 
     def update_cohorts(self, folded: Folded) -> None:
         """Step 4: bring roles and cohorts up to date, and tie each clique of the pool into one unit."""
@@ -136,26 +133,34 @@ class _Draft:
     def gather_pool(self) -> Pool:
         """Who needs a group, in the tree's depth-first order, shuffled within each cell."""
         people = self._people
-        is_waiting = people.group[self._present] == NOBODY
-        rows, cells = self._present[is_waiting], self._cells[is_waiting]
-        is_open = ~self._is_closed[cells]
-        rows, cells = rows[is_open], cells[is_open]
+        in_open_cell = self._in_open_cells()
+        rows = in_open_cell[people.group[in_open_cell] == NOBODY]
         shuffle = self._state.keyed.draw(people.tag[rows], self._number, "shuffle")
-        rows = rows[np.lexsort((shuffle, self._places(cells)))]
+        rows = rows[np.lexsort((shuffle, self._places(people.leaf[rows])))]
         return Pool.of(people, rows, self._policy, self._ties)
 
     def stand_beside(self, pool: Pool) -> Overlapped:
-        """Step 5: rows that overlap what others have published are put into groups that are balanced beside it."""
+        """Step 5: rows that overlap what others have published are put into groups that are balanced beside it.
+
+        Those of them never published before may start in coarse cells, but for tables with permanent values.
+        """
         if not len(self._externals) or not len(pool):
             return Overlapped([], {}, 0.0)
         columns, policy = self._people.columns, self._policy
-        beside = Beside(pool, columns, neighbours_of(policy, self._externals), policy.overlap)
-        return stand_beside(pool, columns, beside, self._ledger, policy)
+        neighbours = neighbours_of(policy, self._externals)
+        beside = Beside(pool, columns, neighbours, policy.overlap)
+        overlapped = stand_beside(pool, columns, beside, self._ledger, policy)
+        balanced = [unit for draft in overlapped.drafts for unit in draft.members]
+        if balanced and not policy.sensitive.permanent:
+            rows = pool.rows[np.array(balanced)]
+            self._is_closed[generalize(self._ground, neighbours, rows, self._in_open_cells())] = False
+        return overlapped
 
     def form_groups(self, pool: Pool, overlapped: Overlapped) -> Formation:
         """Step 6: group the rest of the pool."""
-        cells = np.flatnonzero(np.bincount(pool.cells))
-        spare = dict(zip(cells.tolist(), (self._rows[cells] - self._policy.k).tolist(), strict=True))
+        published = self._ground.counts(self._in_open_cells())
+        cells = np.unique(pool.cells)
+        spare = dict(zip(cells.tolist(), (published[cells] - self._policy.k).tolist(), strict=True))
         grouped = overlapped.grouped
         if not grouped and not overlapped.barred:
             return form_groups(pool, self._ledger, self._policy, spare, self._max_breach)
@@ -216,6 +221,10 @@ class _Draft:
         return Plan(release, change, tuple(sorted(folded.misrouted)))
 
     # -- parts --------------------------------------------------------------------------------------------------
+
+    def _in_open_cells(self) -> Rows:
+        sampled = self._people.sampled()
+        return sampled[~self._is_closed[self._people.leaf[sampled]]]
 
     def _places(self, cells: Rows) -> Rows:
         """The place of each of these cells in a depth-first walk over them."""
@@ -311,5 +320,7 @@ class _Draft:
 
     def _changed_rows(self, folded: Folded) -> Rows:
         known = len(self._state.people)
-        regrouped = np.flatnonzero(self._people.group[:known] != self._state.people.group)
+        people, before = self._people, self._state.people
+        has_moved = (people.group[:known] != before.group) | (people.coarse[:known] != before.coarse)
+        regrouped = np.flatnonzero(has_moved)
         return np.union1d(regrouped, np.array(folded.touched, dtype=np.int64))

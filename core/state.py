@@ -16,7 +16,7 @@ from core.cohort.clique import Clique, Cohorts
 from core.keyed import Keyed
 from core.ledger import GroupRecord, Ledger
 from core.overlap.external import ExternalGroup, Externals
-from core.people import NOBODY, People, Person
+from core.people import NOBODY, NOWHERE, People, Person
 from core.policy import Policy
 from core.release import Tail
 from core.tree import NodeRecord, Rows, Tree
@@ -165,12 +165,7 @@ class State:
         self.people.expose(*np.array(exposed, dtype=np.int64).reshape(-1, 2).T)
         self.people.extend(newcomers)
         self.people.merge()
-        self.settle()
-
-    def settle(self) -> None:
-        """Bring everyone's leaf up to date, from wherever in the tree they were last."""
-        rows = np.arange(len(self.people))
-        self.people.leaf[:] = self.tree.route(self.people.columns, rows, self.people.leaf)
+        self.people.settle(self.tree, np.arange(len(self.people)))
 
     def people_records(self) -> Iterator[tuple[str, Person]]:
         return self.people.persons(np.arange(len(self.people)))
@@ -190,4 +185,9 @@ class State:
     def check_invariants(self) -> None:
         self.tree.check_invariants()
         self.people.check_invariants()
+        for node in np.unique(self.people.coarse[self.people.coarse != NOWHERE]).tolist():
+            rows = np.flatnonzero(self.people.coarse == node)
+            assert not self.tree.is_leaf(node)
+            assert bool(np.all(self.tree.is_inside(node, self.people.columns, rows)))
+            assert bool(np.all(self.people.leaf[np.intersect1d(rows, self.people.present())] == node))
         self.cohorts.check_invariants(self.policy.participation == "all")

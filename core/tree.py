@@ -117,6 +117,24 @@ class Tree:
         found[self._left[inner]] = found[self._right[inner]] = inner
         return found
 
+    def smallest_over(self, nodes: Rows, low: Sequence[Column], high: Sequence[Column]) -> Rows:
+        """For each of these nodes the smallest one, itself or above it, that also covers a box. One step per level."""
+        at, parents, ends = nodes.copy(), self.parents(), [column[0] for column in self._high]
+        climbing = np.arange(len(at))
+        while climbing.size:
+            here = at[climbing]
+            short = np.zeros(len(climbing), dtype=bool)
+            for position, (lows, highs) in enumerate(zip(low, high, strict=True)):
+                short |= self._low[position][here] > lows[climbing]
+                short |= self._high[position][here] < np.minimum(highs[climbing], ends[position])
+            climbing = climbing[short & (here != 0)]
+            at[climbing] = parents[at[climbing]]
+        return at
+
+    def deepest_first(self, nodes: Rows) -> list[int]:
+        found: list[int] = nodes[np.lexsort((nodes, -self._depth[nodes]))].tolist()
+        return found
+
     def sums(self, counts: Rows) -> Rows:
         """Numbers of the leaves added up to every node above them. One step per level."""
         parents, depth = self.parents(), self._depth[: self.size]

@@ -4,18 +4,24 @@ It is small and rare beside the events, and all of it concerns everybody. So it 
 of a release fixes where each of its partitions ends (`given:external:p` of the barrier), the planner reads from where
 the last release stopped up to there, and where it stopped is staged and sealed with the release, like all that it
 changes. What is rejected is marked in the same way, and becomes a dead letter once.
+
+Only the clock of `every_events` looks at it between releases: what is accepted there counts as the events do. How much
+has gathered is not stored anywhere, for the topic itself tells it.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
 from core.event import Reject
-from core.overlap.external import ExternalGroup, parse_external
+from core.overlap.external import External, ExternalGroup, parse_external
 from core.policy import Policy
 from streams.codec import content_type, decode_event
 from streams.deadletter import DeadLetterBox
+from streams.errors import GuaranteeError
+from streams.partition import Record
 from streams.reader import open_reader, read_ends, read_to_end
 from streams.records import Mark
 from streams.store import TRIGGERS, Store
@@ -60,10 +66,22 @@ async def read_reached(store: Store) -> tuple[int, ...]:
     return tuple(int(found[str(number).encode()]) for number in range(len(found)))
 
 
-async def external_ends(servers: list[str], topics: Topics) -> dict[str, int]:
-    """Where the external topic ends now, by label."""
+async def external_ends(servers: list[str], store: Store, topics: Topics) -> dict[str, int]:
+    """Where the external topic ends now, by label; it is not asked to be there before something was on it.
+
+    Raises KafkaError, also while a broker that has just come back does not know all partitions that something was taken
+    from: a release frozen without them could never be made. Raises GuaranteeError if one ends before what was taken.
+    """
+    taken = await read_reached(store)
     count = (await partition_counts(servers)).get(topics.external, 0)
+    if count < len(taken):
+        raise UnknownTopicOrPartitionError(topics.external)
     ends = await read_ends(servers, topics.external, count) if count else {}
+    if any(ends[number] < end for number, end in enumerate(taken)):
+        raise GuaranteeError(
+            f"topic {topics.external} ends before what was taken from it: it was made anew or lost records, and its "
+            "records must be kept for ever"
+        )
     return {external_label(number): end for number, end in ends.items()}
 
 
@@ -85,14 +103,55 @@ async def read_external(
                 continue
             async for records in read_to_end(consumer, TopicPartition(topics.external, number), start, end):
                 for record in (record for record in records if record.offset < end):
-                    event = decode_event(record.value, content_type(record.headers))
-                    read = event if isinstance(event, Reject) else parse_external(event, policy)
+                    read = _judge(record, policy)
                     if isinstance(read, Reject):
                         mark = Mark(record.offset, str(read.reason), read.field, read.op)
                         marks.setdefault(number, []).append(mark)
                     else:
                         groups += read.groups
     return ExternalRead(tuple(groups), tuple(ends), marks)
+
+
+class Gathered:
+    """How many accepted events stand on the external topic behind the last release, counted as they come."""
+
+    def __init__(self, consumer: AIOKafkaConsumer, servers: list[str], topics: Topics, policy: Policy) -> None:
+        self._consumer, self._servers, self._topic, self._policy = consumer, servers, topics.external, policy
+        self._begin: Sequence[int] | None = None
+        self._count = 0
+
+    async def count(self, begin: Sequence[int]) -> int:
+        """`begin` is what `read_reached` says. What has just arrived may be counted only by the next call.
+
+        Raises KafkaError, and GuaranteeError if something that was not taken yet is gone.
+        """
+        if begin != self._begin:
+            await self._start(begin)
+        if not self._consumer.assignment():
+            return 0
+        try:
+            fetched = await self._consumer.getmany(timeout_ms=0)
+        except OffsetOutOfRangeError:
+            raise GuaranteeError(
+                f"topic {self._topic} does not hold all that came after the last release: its records must be kept for "
+                "ever"
+            ) from None
+        for records in fetched.values():
+            self._count += sum(not isinstance(_judge(record, self._policy), Reject) for record in records)
+        return self._count
+
+    async def _start(self, begin: Sequence[int]) -> None:
+        """Count anew, from where a release stopped; partitions that are new since are looked at from now on."""
+        partitions = range((await partition_counts(self._servers)).get(self._topic, 0))
+        self._consumer.assign([TopicPartition(self._topic, number) for number in partitions])
+        for number in partitions:
+            self._consumer.seek(TopicPartition(self._topic, number), begin[number] if number < len(begin) else 0)
+        self._begin, self._count = begin, 0
+
+
+def _judge(record: Record, policy: Policy) -> External | Reject:
+    event = decode_event(record.value, content_type(record.headers))
+    return event if isinstance(event, Reject) else parse_external(event, policy)
 
 
 async def external_letters(servers: list[str], store: Store, topics: Topics) -> None:

@@ -5,7 +5,7 @@ The steps, as in docs/protocol.md:
 1. poll   records of the partitions this worker holds;
 2. fold   decode, judge and fold them in memory, partition by partition;
 3. commit one script per partition: the window's entries, the marks of rejected records and the next offset, together;
-4. send   the rejected records to the dead-letter topic (deadletter.py), beside the loop;
+4. send   the rejected records to the dead-letter topic (letters.py), beside the loop;
 5. clear  their marks.
 
 Offsets are Redis's. A partition that is assigned to this worker is claimed there, loaded, and the consumer is put where
@@ -28,9 +28,9 @@ from mode import Service
 
 from core.policy import Policy
 from streams.connection import is_passing, patiently
-from streams.deadletter import DeadLetters
 from streams.errors import GuaranteeError, InputError
 from streams.faults import crash_point
+from streams.letters import DeadLetters
 from streams.log import get_log
 from streams.partition import MovedError, Partition, Record, load_partition
 from streams.reader import stop_client

@@ -117,7 +117,9 @@ class CsvReader:
         doubled = [name for name in wanted.values() if header.count(name) > 1]
         if missing or doubled:
             trouble = [f"has no column {name}" for name in missing] + [f"has column {name} twice" for name in doubled]
-            raise InputError(f"the CSV file {', '.join(trouble)}; name the columns with --map.")
+            raise InputError(
+                f"the CSV file {', '.join(trouble)}; name the columns with --id, --attribute and so on, or in a --map."
+            )
         return {role: header.index(name) for role, name in wanted.items()}
 
     def _line(self, number: int, row: list[str], width: int, places: dict[str, int]) -> Line:

@@ -48,6 +48,10 @@ def _read_folder(folder: Path) -> Iterable[tuple[str, Any]]:
     """The groups of all releases in a folder, or of one."""
     releases = sorted(entry for entry in folder.iterdir() if entry.is_dir() and _RELEASE.fullmatch(entry.name))
     files = [release / "groups.jsonl" for release in releases] or [folder / "groups.jsonl"]
+    if not releases and not files[0].exists():
+        raise InputError(
+            f"{folder} holds no release: give a folder as `shoal releases --out` writes it, or a CSV file."
+        )
     found: dict[tuple[Any, Any], tuple[str, Any]] = {}
     for path in files:
         for number, line in enumerate(_read(path).splitlines(), start=1):
@@ -64,28 +68,33 @@ def _read_folder(folder: Path) -> Iterable[tuple[str, Any]]:
 
 def _read_csv(policy: Policy, path: Path) -> Iterable[tuple[str, Any]]:
     rows = csv.DictReader(_read(path).removeprefix("\ufeff").splitlines(), skipinitialspace=True)
-    attributes = [attribute for attribute in policy.attributes if attribute.name in (rows.fieldnames or ())]
-    unknown = set(rows.fieldnames or ()) - {a.name for a in attributes} - {"group", policy.sensitive.name}
-    if policy.sensitive.name not in (rows.fieldnames or ()) or unknown:
+    names = rows.fieldnames or []
+    attributes = [attribute for attribute in policy.attributes if attribute.name in names]
+    unknown = set(names) - {a.name for a in attributes} - {"group", policy.sensitive.name}
+    if policy.sensitive.name not in names or unknown or len(set(names)) < len(names):
         raise InputError(
-            f"{path} must have a column {policy.sensitive.name}, and others only for attributes and group."
+            f"{path} must have a column {policy.sensitive.name}, and others only for attributes and group, each once."
         )
     found: dict[str, tuple[str, Any]] = {}
     for row in rows:
         place = f"{path}, line {rows.line_num},"
+        if None in row or None in row.values():  # how csv says that there are more fields, or fewer
+            raise InputError(f"{place} has another number of fields than the header.")
         region = {a.name: part for a in attributes if (part := _read_part(a, row[a.name], place)) is not None}
         text = json.dumps(region, sort_keys=True)
         _, group = found.setdefault(row.get("group") or text, (place, {"regions": [], "sensitive": {}}))
         if region not in group["regions"]:
             group["regions"].append(region)
-        value = (row[policy.sensitive.name] or "").strip()
+        value = row[policy.sensitive.name].strip()
         group["sensitive"][value] = group["sensitive"].get(value, 0) + 1
+    if not found:
+        raise InputError(f"{path} has no row: what somebody else has published is more than a header.")
     return found.values()
 
 
-def _read_part(attribute: Attribute, text: str | None, place: str) -> Any:
+def _read_part(attribute: Attribute, text: str, place: str) -> Any:
     """One attribute of a printed row; None where it is unrestricted."""
-    text = (text or "").strip()
+    text = text.strip()
     if text == "*":
         return None
     if attribute.kind == "category":

@@ -34,7 +34,7 @@ from core.policy import Policy
 from core.state import State
 from streams.connection import is_passing
 from streams.deadletter import DeadLetterBox
-from streams.errors import ServiceError
+from streams.errors import GuaranteeError, ServiceError
 from streams.external import ExternalRead, external_ends, external_letters, read_external, read_reached
 from streams.faults import crash_point
 from streams.log import get_log
@@ -172,6 +172,10 @@ class Planner(Service):
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:
                 task.result()
+        except (LostError, GuaranteeError):
+            # Who slept between two looks compares what was with what another planner has made of it since.
+            await redo.check_held()
+            raise
         finally:
             for task in tasks:
                 task.cancel()
@@ -239,7 +243,7 @@ class Planner(Service):
             await redo.skip(trigger.offset)
         else:
             release = self.release + 1
-            ends = await external_ends(self._servers, self._topics)
+            ends = await external_ends(self._servers, self._store, self._topics)
             if asked.number is None:
                 # What was on the topic before the request was read belongs in its release; a clock takes what is there.
                 there = await read_ends(self._servers, self._topics.events, self._partitions)

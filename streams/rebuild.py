@@ -13,14 +13,12 @@ again.
 import asyncio
 import json
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from redis.exceptions import RedisError
 
@@ -48,9 +46,9 @@ from streams.store import SHARDS, TRIGGERS, Counts, Store, meta_fields, shard_of
 from streams.thread import in_thread
 from streams.topics import Topics, partition_counts
 from streams.trigger import Trigger, read_trigger
+from streams.windows import WindowedEvents, external_of, offsets_of, open_events, time_of
 
 _CHUNK = 1_000
-_POLL_MS = 200
 _KINDS = ("people:", "groups:", "tree", "cliques", "externals")
 
 
@@ -89,7 +87,7 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
             return 0
         replayed = _Replayed(policy, settings, partitions)
         async with (
-            _open_events(servers, topics.events, partitions) as events,
+            open_events(servers, topics.events, partitions) as events,
             open_releases(servers, policy.table, settings.connect_s) as reader,
         ):
             async for release in reader.releases():
@@ -137,21 +135,21 @@ class _Replayed:
         self.marks: dict[str, list[Mark]] = {str(number): [] for number in range(partitions)}
         self._intakes = [Intake(policy, {}) for _ in range(partitions)]
 
-    async def follow(self, release: PublishedRelease, events: "_Events") -> None:
+    async def follow(self, release: PublishedRelease, events: WindowedEvents) -> None:
         """Make the next release again. Raises GuaranteeError if it is not the published one, InputError if it cannot
         be.
         """
         self._check(release)
-        ends = _offsets(release, len(self.offsets))
+        ends = offsets_of(release, len(self.offsets))
         for number, end in enumerate(ends):
             async for records in events.read(number, end):
                 self._take(number, records)
         topics = Topics(self._policy.table)
-        read = await read_external(self._servers, topics, self._policy, self.external, _external(release))
+        read = await read_external(self._servers, topics, self._policy, self.external, external_of(release))
         for number, refused in read.marks.items():
             self.marks.setdefault(external_label(number), []).extend(refused)
         windows = {n: dict(intake.window) for n, intake in enumerate(self._intakes)}
-        window = Window(_text(release, "at"), windows, read.groups)
+        window = Window(time_of(release), windows, read.groups)
         made = await in_thread(plan, self.state, window, self._policy, release.number)
         if made.release.manifest != release.manifest:
             raise GuaranteeError(
@@ -205,86 +203,6 @@ class _Replayed:
             intake.cut()
             for person in foreign.get(number, ()):
                 intake.forget(person)
-
-
-class _Events:
-    """The events topic, read forward in windows."""
-
-    def __init__(self, consumer: AIOKafkaConsumer, topic: str, partitions: int) -> None:
-        self._consumer = consumer
-        self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
-        self._held: list[deque[Any]] = [deque() for _ in range(partitions)]
-
-    async def start(self) -> None:
-        """Raises GuaranteeError if the beginning of the topic is gone."""
-        begins = await self._consumer.beginning_offsets(self._partitions)
-        if any(begins.values()):
-            topic = self._partitions[0].topic
-            raise GuaranteeError(f"the start of topic {topic} is gone, so the state cannot be made again from it")
-        self._consumer.assign(self._partitions)
-        for partition in self._partitions:
-            self._consumer.seek(partition, 0)
-            self._consumer.pause(partition)
-
-    async def read(self, number: int, end: int) -> AsyncIterator[list[Any]]:
-        """Committed records of one partition up to offset `end`, from where the last call stopped."""
-        partition, held = self._partitions[number], self._held[number]
-        while True:
-            ready = []
-            while held and held[0].offset < end:
-                ready.append(held.popleft())
-            if ready:
-                yield ready
-            if held or await self._consumer.position(partition) >= end:
-                return
-            self._consumer.resume(partition)
-            fetched = await self._consumer.getmany(partition, timeout_ms=_POLL_MS)
-            self._consumer.pause(partition)
-            held.extend(fetched.get(partition, ()))
-            high = self._consumer.highwater(partition)
-            if high is not None and high < end:
-                raise GuaranteeError(
-                    f"topic {partition.topic}, partition {number}, ends at offset {high}, and a release was made of "
-                    f"events up to {end}: records are lost"
-                )
-
-
-@asynccontextmanager
-async def _open_events(servers: list[str], topic: str, partitions: int) -> AsyncIterator[_Events]:
-    async with open_reader(servers) as consumer:
-        events = _Events(consumer, topic, partitions)
-        await events.start()
-        yield events
-
-
-def _offsets(release: PublishedRelease, partitions: int) -> Sequence[int]:
-    try:
-        ends = json.loads(release.headers["offsets"])
-        int(release.headers["trigger"])
-    except (KeyError, ValueError):
-        raise InputError(
-            f"release {release.number} does not say what it was made of, so it cannot be made again"
-        ) from None
-    if len(ends) != partitions:
-        raise InputError(
-            f"release {release.number} was made of {len(ends)} partitions of the events topic, which has {partitions}"
-        )
-    return [int(end) for end in ends]
-
-
-def _external(release: PublishedRelease) -> Sequence[int]:
-    """Where the window ended in the external topic; a release from before there was one does not say."""
-    try:
-        return [int(end) for end in json.loads(release.headers.get("external", b"[]"))]
-    except (ValueError, TypeError):
-        raise InputError(
-            f"release {release.number} does not say what it was made of, so it cannot be made again"
-        ) from None
-
-
-def _text(release: PublishedRelease, header: str) -> str | None:
-    value = release.headers.get(header)
-    return None if value is None else value.decode()
 
 
 async def _unsent(

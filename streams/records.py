@@ -13,7 +13,7 @@ import msgspec
 from core.intake import Delta
 from core.state import Clique, GroupRecord, Meta, NodeRecord, Person
 
-FORMAT = 4
+FORMAT = 5
 
 pack: Callable[[object], bytes] = msgpack.Packer().pack
 """Not for use from two threads; `make_packer` gives another thread its own."""

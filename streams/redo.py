@@ -24,7 +24,7 @@ from streams.memory import without_cycle_search
 from streams.partition import PERSON_KIND, read_window
 from streams.records import Mark, clique_of, group_of, make_packer, node_of, person_of, unpack
 from streams.seal import PlainSeal, Seal
-from streams.store import SHARDS, TRIGGERS, Counts, LostError, Store, TableMeta, people_keys, shard_of
+from streams.store import SHARDS, TRIGGERS, Counts, FencedError, LostError, Store, TableMeta, people_keys, shard_of
 from streams.thread import in_thread
 
 _CHUNK = 1_000
@@ -62,6 +62,12 @@ class Redo:
 
     def __init__(self, store: Store, token: str, partitions: int) -> None:
         self._store, self._token, self._partitions = store, token, partitions
+
+    async def check_held(self) -> None:
+        """Raises FencedError if the planner's part is somebody else's by now."""
+        held = await self._store.redis.hget(self._store.key("ingest"), f"token:{TRIGGERS}")
+        if held is not None and held.decode() != self._token:
+            raise FencedError
 
     async def freeze(
         self, release: int, trigger: int, at: str | None, now_s: float, ends: Mapping[str, int] | Mapping[int, int]

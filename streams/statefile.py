@@ -28,7 +28,7 @@ from streams.errors import InputError
 from streams.folder import sync_folder
 from streams.memory import without_cycle_search
 
-FORMAT = 3
+FORMAT = 4
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 

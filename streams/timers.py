@@ -8,8 +8,9 @@ from typing import Protocol
 from aiokafka import AIOKafkaProducer
 
 from core.policy import Policy
+from streams.external import Gathered, read_reached
 from streams.log import get_log
-from streams.reader import stop_client
+from streams.reader import open_reader, stop_client
 from streams.settings import Settings
 from streams.store import LostError, Store
 from streams.topics import Topics
@@ -33,28 +34,33 @@ async def keep_time(settings: Settings, policy: Policy, store: Store, progress: 
     """
     if not has_timers(policy):
         return
-    log, topic = get_log(table=policy.table), Topics(policy.table).triggers
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka_servers, acks="all", enable_idempotence=True)
+    log, servers, topics = get_log(table=policy.table), settings.kafka_servers, Topics(policy.table)
+    producer = AIOKafkaProducer(bootstrap_servers=servers, acks="all", enable_idempotence=True)
     await producer.start()
     asked, asked_at = 0, 0.0
     try:
-        while True:
-            await asyncio.sleep(_TICK_S)
-            wanted = progress.release + 1
-            if progress.is_planning or (asked == wanted and time.monotonic() - asked_at < _ASK_AGAIN_S):
-                continue
-            clock = await read_clock(store, wanted)
-            cause = due(policy, clock)
-            if cause is not None:
-                log.info("trigger.due", release=wanted, cause=cause)
-                await producer.send_and_wait(topic, request(clock.now, wanted), partition=0)
-                asked, asked_at = wanted, time.monotonic()
+        async with open_reader(servers) as consumer:
+            gathered = Gathered(consumer, servers, topics, policy)
+            while True:
+                await asyncio.sleep(_TICK_S)
+                wanted = progress.release + 1
+                if progress.is_planning or (asked == wanted and time.monotonic() - asked_at < _ASK_AGAIN_S):
+                    continue
+                clock = await read_clock(store, wanted)
+                if policy.release.every_events is not None:
+                    others = await gathered.count(await read_reached(store))
+                    clock = clock._replace(accepted=clock.accepted + others)
+                cause = due(policy, clock)
+                if cause is not None:
+                    log.info("trigger.due", release=wanted, cause=cause)
+                    await producer.send_and_wait(topics.triggers, request(clock.now, wanted), partition=0)
+                    asked, asked_at = wanted, time.monotonic()
     finally:
         await stop_client(producer)
 
 
 async def read_clock(store: Store, release: int) -> Clock:
-    """The time, when a release was last asked for, and what has gathered for `release`."""
+    """The time, when a release was last asked for, and what the events topic has brought for `release`."""
     fired, accepted = await store.redis.hmget(store.key("ingest"), ["fired", f"accepted:{release}"])
     created = await store.redis.hget(store.key("meta"), "created")
     if created is None:

@@ -47,7 +47,11 @@ class Transaction:
 
     async def start(self) -> None:
         """Raises KafkaError."""
-        await self._producer.start()
+        try:
+            await self._producer.start()
+        except AssertionError as error:
+            # aiokafka's: a broker that has just come back may name no broker at all, and then there is nobody to ask.
+            raise KafkaError("Kafka names no broker") from error
 
     async def send(self, topic: str, partition: int, messages: Iterable[Message], crash: str = "") -> int:
         """Send everything and commit; returns the offset after the last record. Raises FencedError or KafkaError.

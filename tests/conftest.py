@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import HealthCheck, settings
 
 from deploy.local import Kafka, Local, Redis, Unavailable
 from tests.services import Found, WrongAddress, find_kafka, find_redis, native_kafka, native_redis
+
+# No test fails because it was slow: the machine may be busy with something else.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 _TESTS = Path(__file__).parent
 _MARKED_FOLDERS = ("integration", "fault")

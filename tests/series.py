@@ -1,6 +1,6 @@
 """Runs a series of releases from true tables, without events: for tests of the engine alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any
 
@@ -93,7 +93,13 @@ def run_series(policy: Policy, tables: list[Table], key: bytes = b"test") -> Ite
         before = table
 
 
-def crowd(count: int, seed: int, name: str = "p") -> dict[str, Any]:
+def one_disease(rng: Random) -> list[str]:
+    return [rng.choice(DISEASES)]
+
+
+def crowd(
+    count: int, seed: int, name: str = "p", diseases: Callable[[Random], list[str]] = one_disease
+) -> dict[str, Any]:
     """People of the clinic's policy, called `name` and a number; the same ones for the same seed."""
     rng = Random(seed)
     return {
@@ -104,7 +110,7 @@ def crowd(count: int, seed: int, name: str = "p") -> dict[str, Any]:
                 "sex": rng.choice(["female", "male"]),
                 "zip": rng.choice(list(ZIPS)),
             },
-            frozenset({rng.choice(DISEASES)}),
+            frozenset(diseases(rng)),
         )
         for i in range(count)
     }

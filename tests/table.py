@@ -1,38 +1,37 @@
-"""A table under test: its policy, its workers as processes, its topics, and a judge that reads only the topics.
+"""A table under test: its policy, its workers as processes, and what is sent to it; what comes out is for judge.py."""
 
-The judge replays the events topic by the offsets in the manifests' headers through core alone, without Redis, ingest or
-planner, and says whether every release is what must come out and every rejected record is a dead letter once. It uses
-confluent-kafka, the workers use aiokafka: they share no client.
-"""
-
+import asyncio
 import json
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
+from redis import Redis
 
-from core.event import Reject
-from core.intake import Intake
-from core.overlap.external import ExternalGroup, parse_external
-from core.plan import Window, plan
-from core.state import State
-from streams.codec import decode_event
+from streams.external import read_reached
 from streams.policyfile import load_policy
-from streams.topics import Topics
+from streams.redo import load_state
+from streams.seal import make_seal
+from streams.store import Store
+from tests.judge import KEY, Judged, Published, Record
 from tests.nursery import ROOT, Nursery, Process
 from tests.services import environment
 
 _NURSERY = Nursery()
-KEY = "a secret of the tests"
+_PATIENCE_S = 120.0  # a broker that was killed on a busy machine takes its time
+__all__ = [
+    "KEY", "POLICY", "Make", "Published", "Record", "Table", "Taken", "Worker", "await_that", "insert", "inserts",
+    "write_policy",
+]  # fmt: skip
+
 POLICY: dict[str, Any] = {
     "attributes": {
         "age": {"type": "int", "min": 0, "max": 120},
@@ -49,28 +48,21 @@ POLICY: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Record:
-    """A record as it stands on a topic."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: Mapping[str, bytes]
+def write_policy(folder: Path, table: str, **changes: Any) -> Path:
+    """POLICY with changes, as a file; JSON is YAML."""
+    path = folder / f"{table}.json"
+    path.write_text(json.dumps({"table": table, **POLICY, **changes}))
+    return path
 
 
-@dataclass(frozen=True)
-class Published:
-    """A release as it stands on the topic."""
+class Taken:
+    """A record as ingest takes it."""
 
-    records: tuple[bytes, ...]
-    manifest: bytes
-    headers: Mapping[str, bytes]
-
-    @property
-    def number(self) -> int:
-        return int(json.loads(self.manifest)["release"])
+    def __init__(self, offset: int, event: Any) -> None:
+        self.offset = offset
+        self.key: bytes | None = None
+        self.value: bytes | None = event if isinstance(event, bytes) else json.dumps(event).encode()
+        self.headers: Sequence[tuple[str, bytes]] = ()
 
 
 class Worker:
@@ -104,17 +96,15 @@ class Worker:
         )
 
 
-class Table:
+class Table(Judged):
     """One table on real services."""
 
     def __init__(self, kafka: str, redis: str, folder: Path, name: str, partitions: int = 4, **changes: Any) -> None:
-        self.kafka, self.redis, self.folder, self.name = kafka, redis, folder, name
-        self.partitions = partitions
-        self.topics = Topics(name)
-        self.policy_path = folder / f"{name}.json"  # JSON is YAML
-        self.policy_path.write_text(json.dumps({"table": name, **POLICY, **changes}))
+        super().__init__(kafka, name, partitions, write_policy(folder, name, **changes))
+        self.redis, self.folder = redis, folder
         self._producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "linger.ms": 5})
         self._workers: list[Worker] = []
+        self._places = cycle(range(partitions))  # on the external topic
 
     # -- workers ------------------------------------------------------------------------------------------------------
 
@@ -142,6 +132,12 @@ class Table:
         self._workers.append(worker)
         return worker
 
+    def start_planner(self, **settings: str) -> Worker:
+        """A worker that is ready to make releases."""
+        worker = self.start(**settings)
+        worker.await_log("planner.ready")
+        return worker
+
     def run(self, *command: str, **settings: str) -> "subprocess.CompletedProcess[str]":
         """Run a shoal command to its end."""
         return subprocess.run(
@@ -167,9 +163,9 @@ class Table:
 
     def publish(self, *events: Mapping[str, Any] | bytes) -> None:
         """What others released, to the external topic, one partition after the other."""
-        for place, event in enumerate(events):
+        for event in events:
             value = event if isinstance(event, bytes) else json.dumps(event).encode()
-            self._send(self.topics.external, value, None, place % self.partitions)
+            self._send(self.topics.external, value, None, next(self._places))
         self.flush()
 
     def home(self, person: str) -> int:
@@ -189,48 +185,55 @@ class Table:
                 return
 
     def flush(self) -> None:
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(_PATIENCE_S) == 0, "Kafka did not take the events"
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- Redis --------------------------------------------------------------------------------------------------------
 
-    def read(self, topic: str, partition: int) -> list[Record]:
-        """All committed records of a partition."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.kafka, "group.id": "nobody", "enable.auto.commit": False,
-                "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 10,  # the end of a partition is told by an empty answer, which brokers hold back
-            }
-        )  # fmt: skip
-        found: list[Record] = []
+    def connect(self) -> "Redis":
+        return Redis.from_url(self.redis)
+
+    @property
+    def keys(self) -> list[bytes]:
+        """Every key of this table in Redis."""
+        with self.connect() as client:
+            return sorted(client.scan_iter(match=f"{{shoal:{self.name}}}:*", count=1000))
+
+    def wipe(self) -> None:
+        """Redis forgets this table."""
+        if keys := self.keys:
+            with self.connect() as client:
+                client.unlink(*keys)
+
+    def stored(self, state_key: str = "") -> dict[str, Any]:
+        """What a planner would load, record by record, whether or not it is encrypted; nothing if nothing is there."""
+        return asyncio.run(self._stored(state_key))
+
+    async def _stored(self, state_key: str) -> dict[str, Any]:
+        store = Store(self.redis, self.name, make_seal(state_key.encode() or None))
         try:
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline:
-                for message in consumer.consume(10_000, 0.05):
-                    error = message.error()
-                    if error is not None:
-                        if error.code() == KafkaError._PARTITION_EOF:
-                            return found
-                        continue
-                    headers = dict(message.headers() or ())
-                    found.append(Record(partition, message.offset(), message.key(), message.value(), headers))
+            meta = await store.meta()
+            if meta is None:
+                return {}
+            state = await load_state(store, load_policy(self.policy_path), KEY.encode(), meta)
+            return {
+                "meta": (meta.sealed, meta.counts),
+                "people": dict(state.people_records()),
+                "groups": dict(state.group_records()),
+                "nodes": dict(state.node_records()),
+                "cliques": dict(state.clique_records()),
+                "externals": dict(state.external_records()),
+                "taken": await read_reached(store),
+            }
         finally:
-            consumer.close()
-        raise TimeoutError(f"topic {topic} could not be read to its end")
+            await store.close()
 
-    def releases(self) -> list[Published]:
-        found: list[Published] = []
-        records: list[bytes] = []
-        for record in self.read(self.topics.releases, 0):
-            assert record.value is not None
-            if record.headers.get("kind") == b"manifest":
-                found.append(Published(tuple(records), record.value, record.headers))
-                records = []
-            else:
-                records.append(record.value)
-        assert not records, "group records without a manifest"
-        return found
+    # -- waiting ------------------------------------------------------------------------------------------------------
+
+    def release(self, value: bytes = b'{"op": "release"}') -> list[Published]:
+        """Ask for a release and wait until it is there; returns all there are."""
+        number = len(self.releases()) + 1
+        self.request(value)
+        return self.await_releases(number)
 
     def await_releases(self, count: int, within_s: float = 40.0) -> list[Published]:
         """Wait for a number of releases to be there."""
@@ -244,91 +247,12 @@ class Table:
         await_that(are_there, within_s, *(worker._log for worker in self._workers), pause_s=0.3)
         return found
 
-    def dead_letters(self) -> Counter[tuple[str, int, int]]:
-        """How often each (topic, partition, offset) is a dead letter."""
-        return Counter(
-            (letter.headers["topic"].decode(), int(letter.headers["partition"]), int(letter.headers["offset"]))
-            for letter in self.read(self.topics.dead_letter, 0)
-        )
-
     def await_dead_letters(self, count: int, within_s: float = 30.0) -> Counter[tuple[str, int, int]]:
         await_that(lambda: self.dead_letters().total() >= count, within_s, pause_s=0.3)
         return self.dead_letters()
 
-    # -- judging ------------------------------------------------------------------------------------------------------
 
-    def judge(self, *, complete: bool = True) -> list[Published]:
-        """Raise AssertionError unless the topics tell what must have happened.
-
-        `complete`: everything is over, so no event is after the last release and no dead letter is still to come.
-        Otherwise more may be on its way, and what is there must be right as far as it goes.
-        """
-        policy = load_policy(self.policy_path)
-        state = State.empty(policy, KEY.encode())
-        found = self.releases()  # first: whatever they were made of is on the topic by now
-        events = [self.read(self.topics.events, partition) for partition in range(self.partitions)]
-        others = [self.read(self.topics.external, partition) for partition in range(self.partitions)]
-        intakes = [Intake(policy, {}) for _ in range(self.partitions)]
-        places, rejected, previous = [0] * self.partitions, set(), None
-        for number, release in enumerate(found, start=1):
-            assert release.number == number, "release numbers have a gap or come twice"
-            manifest = json.loads(release.manifest)
-            assert manifest["previous"] == previous, "the chain of manifests is broken"
-            previous = sha256(release.manifest).hexdigest()
-            for partition, end in enumerate(json.loads(release.headers["offsets"])):
-                records = events[partition]
-                while places[partition] < len(records) and records[places[partition]].offset < end:
-                    record = records[places[partition]]
-                    if _is_refused(intakes[partition], record):
-                        rejected.add((self.topics.events, partition, record.offset))
-                    places[partition] += 1
-            at = release.headers.get("at")
-            groups: list[ExternalGroup] = []
-            for partition, end in enumerate(json.loads(release.headers["external"])):
-                while others[partition] and others[partition][0].offset < end:
-                    record = others[partition].pop(0)
-                    event = decode_event(record.value, None)
-                    read = event if isinstance(event, Reject) else parse_external(event, policy)
-                    if isinstance(read, Reject):
-                        rejected.add((self.topics.external, partition, record.offset))
-                    else:
-                        groups += read.groups
-            deltas = {p: dict(i.window) for p, i in enumerate(intakes)}
-            window = Window(at.decode() if at else None, deltas, groups)
-            made = plan(state, window, policy, number)
-            assert made.release.manifest == release.manifest, f"release {number} is not what its events come to"
-            assert made.release.records == release.records, f"the records of release {number} are not its content"
-            rejected.update((self.topics.events, partition, offset) for partition, offset in made.misrouted)
-            for partition, intake in enumerate(intakes):
-                for person in list(intake.window):
-                    row = state.people.row(person)
-                    home = int(state.people.home[row]) if row is not None else made.change.people[person].home
-                    if home != partition:
-                        intake.forget(person)
-                intake.cut()
-            state.apply(made.change)
-        sources = (self.topics.events, self.topics.external)
-        letters = Counter({place: n for place, n in self.dead_letters().items() if place[0] in sources})
-        assert all(count == 1 for count in letters.values()), "a dead letter was sent twice"
-        if complete:
-            assert rejected <= letters.keys(), "a rejected record is not a dead letter"
-            assert places == [len(records) for records in events], "events are missing from the releases"
-            assert not any(others), "what others published is missing from the releases"
-        headers = found[-1].headers if found else {"offsets": b"[]", "external": b"[]"}
-        ends = {
-            (topic, partition): end
-            for topic, header in ((self.topics.events, "offsets"), (self.topics.external, "external"))
-            for partition, end in enumerate(json.loads(headers[header]))
-        }
-        judged = {place for place in letters if complete or place[2] < ends.get(place[:2], 0)}
-        assert judged <= rejected, "something is a dead letter that was not rejected"
-        return found
-
-
-def _is_refused(intake: Intake, record: Record) -> bool:
-    kind = record.headers.get("content-type")
-    event = decode_event(record.value, kind.decode() if kind else None)
-    return isinstance(event, Reject) or intake.take(event, record.offset) is not None
+Make = Callable[..., Table]
 
 
 def await_that(condition: Any, within_s: float, *logs: Path, pause_s: float = 0.1) -> None:
@@ -351,3 +275,11 @@ def insert(number: int, **changes: Any) -> dict[str, Any]:
         "sensitive": [diseases[number * 5 % 6]],
     }
     return {**record, **changes}
+
+
+def inserts(start: int, count: int) -> list[Any]:
+    """Somebody after the other, and before every 25th an event that is rejected."""
+    events: list[Any] = [insert(number) for number in range(start, start + count)]
+    for place in range(0, count, 25):
+        events.insert(place, {"op": "update", "id": f"nobody-{place}", "qid": {"age": 3}})
+    return events

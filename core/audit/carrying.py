@@ -45,10 +45,22 @@ class CarriedGroups:
 
 
 def _are_finer(before: tuple[Cell, ...], now: tuple[Cell, ...]) -> bool:
-    """Whether the rows of each earlier cell are now in cells inside it."""
-    if {(cell.name, cell.rows) for cell in before} == {(cell.name, cell.rows) for cell in now}:
+    """Whether the rows of each earlier cell can all be in cells inside it now; there are as many now as before.
+
+    One cell of a group may lie in another. Cells either lie in one another or apart, so it is enough that no cell holds
+    fewer rows now, with all the cells inside it, than it did. Nor may a cell it had have more rows by itself: these
+    would have come from a larger one, and been told apart from the people of this one.
+    """
+    rows = {cell.name: cell.rows for cell in before}
+    if any(cell.rows > rows.get(cell.name, cell.rows) for cell in now):
+        return False
+    if rows == {cell.name: cell.rows for cell in now}:
         return True
-    return all(sum(cell.rows for cell in now if cell.region.is_inside(old.region)) == old.rows for old in before)
+    return all(_rows_inside(old, now) >= _rows_inside(old, before) for old in before)
+
+
+def _rows_inside(outer: Cell, cells: tuple[Cell, ...]) -> int:
+    return sum(cell.rows for cell in cells if cell.region.is_inside(outer.region))
 
 
 class ChangedPeople:

@@ -51,6 +51,10 @@ class Neighbours:
         self._keys = table[:, 0] * len(hierarchy.leaves) + table[:, 1]
         self.entry_level = _levels(table, len(hierarchy.leaves))
 
+    def hulls(self, columns: Sequence[Column], rows: Rows) -> tuple[list[Column], list[Column]]:
+        """By attribute the lows and highs of the smallest box around each row and every region it lies in."""
+        return self._index.hulls(columns, rows)
+
     def find(self, columns: Sequence[Column], rows: Rows, owner: Rows, leaf: Rows) -> tuple[Rows, Rows]:
         """The overlaps of `rows`, of which `owner[j]` (ascending) has value `leaf[j]`: position and entry, sorted."""
         where, groups = self._index.find(columns, rows)

@@ -69,6 +69,16 @@ class RegionIndex:
         keys = distinct(np.repeat(where, sizes) * count + groups)  # regions of one group may overlap
         return keys // count, keys % count
 
+    def hulls(self, columns: Sequence[Column], rows: Rows) -> tuple[list[Column], list[Column]]:
+        """By attribute the lows and highs of the smallest box around each row and every region it lies in."""
+        points = [column[rows] for column in columns]
+        where, boxes = self._in_boxes(points, len(rows))
+        lows, highs = [column.copy() for column in points], [column.copy() for column in points]
+        for position in range(len(points)):
+            np.minimum.at(lows[position], where, self._low[position][boxes])
+            np.maximum.at(highs[position], where, self._high[position][boxes])
+        return lows, highs
+
     def _in_boxes(self, points: list[Column], count: int) -> tuple[Rows, Rows]:
         part = self._parts.route(points, count)
         starts, ends = self._parts.starts[part], self._parts.starts[part + 1]

@@ -1,8 +1,9 @@
 """Baig's five phases (section 5), as step 5 of a release: sampling, division, balancing, assignment, generalize.
 
-Sampling happens where people are counted (`People.sampled`). The others turn the part of a pool that overlaps other
+Sampling happens where people are counted (`People.sampled`). The next three turn the part of a pool that overlaps other
 publications, with as many of its neighbours as it takes, into groups that are complete: balanced beside all of them,
 in keeping with G2 and G4. What cannot be balanced is barred: its value is shown as "*" in whatever group step 6 finds.
+Then generalize (`core/overlap/generalize.py`) lets rows of these groups start in larger cells.
 
 A row calls into its group what it needs (balancing): alpha - 1 other values of each e it overlaps, each as often as
 evens out the sum. Whoever comes must be content there too; what nobody can supply is counterfeited. Before that,
@@ -22,6 +23,7 @@ from core.guard import EMPTY
 from core.ledger import Ledger
 from core.overlap.beside import Beside
 from core.overlap.desk import Desk, Draft
+from core.overlap.generalize import generalize
 from core.overlap.level import deal_level
 from core.overlap.sampling import sampling
 from core.people import Values
@@ -30,7 +32,7 @@ from core.pool import Pool
 from core.spread import ALONE
 from core.tree import Column, Rows
 
-__all__ = ["Overlapped", "assignment", "balancing", "division", "merged", "sampling", "stand_beside"]
+__all__ = ["Overlapped", "assignment", "balancing", "division", "generalize", "merged", "sampling", "stand_beside"]
 
 LARGEST = 48  # people and counterfeits that one row may call into its group
 TIMES = (1, 2, 3, 4, 6, 8)  # how often it tries to have its own value shown

@@ -99,7 +99,7 @@ def _lines(policy: "Policy", file: str | None, options: dict[str, Any]) -> "Iter
     given = _columns(options)
     if file is None:
         if given or options["mapping"] or options["is_csv"]:
-            raise click.UsageError("columns of an external CSV file are named as in the policy")
+            raise click.UsageError("columns of an external CSV file are named as in the policy, and need no option")
         yield list(read_other_tables(policy, options["external"], options["publisher"]))
         return
     if options["is_csv"] or file.lower().endswith(".csv"):
@@ -108,7 +108,7 @@ def _lines(policy: "Policy", file: str | None, options: dict[str, Any]) -> "Iter
             yield reader.read(text)
         return
     if given or options["mapping"]:
-        raise click.UsageError("columns are named, but the file is not CSV; say --csv if it is.")
+        raise click.UsageError("--register and the names of columns are for CSV; say --csv if the file is.")
     with open_lines(file) as lines:
         yield read_json_lines(lines)
 

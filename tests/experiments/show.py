@@ -355,6 +355,26 @@ def show_baig(figures: Figures) -> Shown:
     return Shown({"baig.png": Plot(panels)}, f"{_table(rows, columns)}\n\n{_table(times, speed)}")
 
 
+def show_coarse(figures: Figures) -> Shown:
+    columns = {
+        "others": ("others", ""),
+        "values in a group": ("different", ""),
+        "u": ("u", ","),
+        "releases": ("releases", ""),
+        "bound": ("bound", ""),
+        "coarse rows": ("coarse", "%"),
+        "coarse cells": ("cells", ".0f"),
+        "covered": ("covered", "%"),
+        "NCP": ("ncp", "%%"),
+        "query error, median": ("error", "%"),
+        "withheld": ("withheld", "%%"),
+        "suppressed": ("suppressed", "%"),
+    }
+    once = {name: column for name, column in columns.items() if name != "releases"}
+    series = {name: column for name, column in columns.items() if column[0] in figures["series"][0]}
+    return Shown({}, f"{_table(figures['releases'], once)}\n\n{_table(figures['series'], series)}")
+
+
 SHOW: dict[str, Callable[[Figures], Shown]] = {
     "adult": show_adult,
     "synthea": show_synthea,
@@ -363,6 +383,7 @@ SHOW: dict[str, Callable[[Figures], Shown]] = {
     "long": show_long,
     "permanent": show_permanent,
     "baig": show_baig,
+    "coarse": show_coarse,
 }
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from deploy.local import Local
-from tests.fault.scene import Scene
+from tests.fault.scene import EVERYTHING, Scene
 
 
 @pytest.fixture
 def scene(kafka: str, redis_db: str, table: str, tmp_path: Path) -> Iterator[Scene]:
-    """A table of the test's own on services that stay up."""
-    made = Scene(kafka, redis_db, tmp_path, table)
+    """A table of the test's own on services that stay up, with permanent values and other publishers beside it."""
+    made = Scene(kafka, redis_db, tmp_path, table, **EVERYTHING)
     yield made
     made.close()
 

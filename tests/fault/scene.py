@@ -11,14 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import redis
-
 from streams.topics import ensure_topics
 from tests.integration.mixture import Mixture, send
-from tests.table import Published, Table, Worker, await_that
+from tests.table import POLICY, Published, Table, Worker, await_that
 
+# A table on which everything is promised at once: permanent and transient values, guards, other publishers, sampling.
+EVERYTHING: dict[str, Any] = {
+    "sensitive": {**POLICY["sensitive"], "open": ["flu", "asthma", "gastritis", "angina"], "permanent": ["lupus"]},
+    "privacy": {**POLICY["privacy"], "participation": 1, "sampling": 0.9, "overlap": 3},
+}
 # They only cost on failure, and the machine may be busy with something else.
 PATIENCE_S = 120.0
+_MOST_BESIDE = 12  # what others publish adds up for ever, and releases are to be quick
 
 
 class Scene(Table):
@@ -28,7 +32,10 @@ class Scene(Table):
         self, kafka: str, redis_url: str, folder: Path, name: str, *, seed: int = 7, partitions: int = 3, **changes: Any
     ) -> None:
         super().__init__(kafka, redis_url, folder, name, partitions, **changes)
-        self.mixture = Mixture(seed, people=300, bad_share=0.06)
+        permanent = changes.get("sensitive", {}).get("permanent", ())
+        self.mixture = Mixture(seed, people=300, bad_share=0.06, permanent=permanent)
+        self._pours = 0
+        self._has_others = "overlap" in changes.get("privacy", {})
         self.asked = 0
         self._settled: list[str] = []
         self._lock = threading.Lock()
@@ -50,6 +57,17 @@ class Scene(Table):
             strays = [self.mixture.stray(self.partitions, self.home, person) for person in self._settled[:1]]
             self._settled = self._settled[1:] + self._settled[:1]
             send(self, [*self.mixture.take(count), *strays])
+            if self._has_others:
+                self._publish_beside()
+                self._pours += 1
+
+    def _publish_beside(self) -> None:
+        """With every other pour another publisher's table, a dozen at most, and with every fifth one that is none."""
+        if self._pours % 2 == 0 and self.mixture.counts["publications"] < _MOST_BESIDE:
+            self.publish(self.mixture.publication())
+        if self._pours % 5 == 0:
+            self.publish(b'{"op": "external", "publisher": "north"}')
+            self.mixture.counts["bad"] += 1
 
     def settle(self) -> None:
         """Make a first release; from then on every pour also brings an event to a partition that is not its person's.
@@ -114,14 +132,20 @@ class Scene(Table):
         assert len(found) == self.asked, "a request made no release, or more than one"
         letters = self.read(self.topics.dead_letter, 0)
         assert len(letters) == self.mixture.counts["bad"], "good events are dead letters, or bad ones are not"
-        events = [self.read(self.topics.events, partition) for partition in range(self.partitions)]
-        originals = {(record.partition, record.offset): record for records in events for record in records}
+        originals = {
+            (topic, record.partition, record.offset): record
+            for topic in (self.topics.events, self.topics.external)
+            for partition in range(self.partitions)
+            for record in self.read(topic, partition)
+        }
         for letter in letters:
-            original = originals[int(letter.headers["partition"]), int(letter.headers["offset"])]
+            topic, partition, offset = (letter.headers[name].decode() for name in ("topic", "partition", "offset"))
+            original = originals[topic, int(partition), int(offset)]
             assert (letter.key, letter.value) == (original.key, original.value), "a dead letter is not the original"
             assert letter.headers.items() >= original.headers.items()
         last = json.loads(found[-1].manifest)
-        assert last["rows"] + last["withheld"] == len(self.mixture.present), "the last release is not about those there"
+        there = last["rows"] + last["withheld"] + last["unsampled"]
+        assert there == len(self.mixture.present), "the last release is not about those there"
         return found
 
     def await_exit(self, worker: Worker) -> int:
@@ -129,20 +153,9 @@ class Scene(Table):
         await_that(lambda: worker.process.poll() is not None, PATIENCE_S, worker._log)
         return worker.wait()
 
-    def connect(self) -> "redis.Redis":
-        return redis.Redis.from_url(self.redis)
-
-    @property
-    def keys(self) -> list[bytes]:
-        """Every key of this table in Redis."""
-        with self.connect() as client:
-            return sorted(client.scan_iter(match=f"{{shoal:{self.name}}}:*", count=1000))
-
     def close(self) -> None:
         super().close()
-        with self.connect() as client:
-            for key in self.keys:
-                client.unlink(key)
+        self.wipe()
 
 
 def signal_all(worker: Worker, number: signal.Signals) -> None:

@@ -1,7 +1,8 @@
 """kill -9 of the worker right after every numbered step of ingest and release.
 
 The drills run four at a time beside each other: most of a drill is waiting for a process to start, or for Kafka to
-notice that one is gone. Each has a table of its own.
+notice that one is gone. Each has a table of its own, on which everything is promised at once: permanent values, guards,
+other publishers beside it, sampling. Afterwards the topics, written to a file, must give the same bytes in a replay.
 """
 
 import secrets
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.fault.scene import PATIENCE_S, Scene
+from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
+from tests.integration.replayed import assert_a_replay_makes_the_same
 from tests.table import await_that
 
 _AT_ONCE = 4
@@ -54,7 +56,7 @@ def test_a_worker_killed_right_after_a_step_leaves_nothing_undone_and_nothing_do
 
 def _drill(kafka: str, redis_url: str, folder: Path, point: str) -> None:
     name = f"{point.replace(':', '-')}-{secrets.token_hex(4)}"
-    scene = Scene(kafka, redis_url, folder, name, seed=POINTS.index(point))
+    scene = Scene(kafka, redis_url, folder, name, seed=POINTS.index(point), **EVERYTHING)
     try:
         scene.pour(150)
         scene.ask()
@@ -66,5 +68,6 @@ def _drill(kafka: str, redis_url: str, folder: Path, point: str) -> None:
         scene.pour(50)
         scene.start()
         scene.finish()
+        assert_a_replay_makes_the_same(scene)
     finally:
         scene.close()

@@ -8,7 +8,7 @@ from functools import wraps
 
 import pytest
 
-from tests.fault.scene import PATIENCE_S, Scene
+from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
 from tests.table import Record, insert
 
 Forgery = Callable[[str, list[Record]], list[Record]]
@@ -33,7 +33,7 @@ class Forged(Scene):
 def published(kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forged]:
     """Three releases that are in order, and from then on only read."""
     folder = tmp_path_factory.mktemp("judge")
-    scene = Forged(kafka, redis_url, folder, f"judge-{secrets.token_hex(4)}")
+    scene = Forged(kafka, redis_url, folder, f"judge-{secrets.token_hex(4)}", **EVERYTHING)
     try:
         worker = scene.start()
         for _ in range(2):
@@ -80,6 +80,19 @@ def an_event_was_applied_that_was_never_sent(records: list[Record]) -> list[Reco
 @_of("events")
 def an_event_is_in_no_release(records: list[Record]) -> list[Record]:
     return [*records, replace(records[-1], offset=records[-1].offset + 1)]
+
+
+@_of("external")
+def anothers_table_was_not_taken_into_account(records: list[Record]) -> list[Record]:
+    """There stands a table of next to nothing instead of those that the releases were made beside."""
+    group = {"region": {"age": {"min": 0, "max": 0}}, "sensitive": {"flu": 1}}
+    other = json.dumps({"op": "external", "publisher": "north", "groups": [group]}).encode()
+    return [replace(record, value=other) if b"groups" in (record.value or b"") else record for record in records]
+
+
+@_of("external")
+def anothers_table_is_in_no_release(records: list[Record]) -> list[Record]:
+    return [*records, replace(records[-1], offset=records[-1].offset + 1)] if records else records
 
 
 @_of("dead-letter")
@@ -134,7 +147,7 @@ def the_last_release_is_missing(records: list[Record]) -> list[Record]:
 @_of("releases")
 def a_byte_of_a_group_is_another(records: list[Record]) -> list[Record]:
     place = next(place for place, record in enumerate(records) if not _manifest(record))
-    return [*records[:place], _changed(records[place], b'"counterfeits":0', b'"counterfeits":1'), *records[place + 1 :]]
+    return [*records[:place], _changed(records[place], b'"counterfeits":', b'"counterfeits":1'), *records[place + 1 :]]
 
 
 @_of("releases")
@@ -163,6 +176,8 @@ FORGERIES = (
     (an_event_was_lost, "not what its events come to"),
     (an_event_was_applied_that_was_never_sent, "."),
     (an_event_is_in_no_release, "events are missing from the releases"),
+    (anothers_table_was_not_taken_into_account, "not what its events come to"),
+    (anothers_table_is_in_no_release, "events are missing from the releases"),
     (a_dead_letter_was_sent_twice, "a dead letter was sent twice"),
     (a_dead_letter_was_not_sent, "a rejected record is not a dead letter"),
     (a_good_event_is_a_dead_letter, "a dead letter that was not rejected"),

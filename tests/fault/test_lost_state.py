@@ -128,9 +128,9 @@ def _rebuild(scene: Scene) -> None:
 
 
 def _state(scene: Scene) -> dict[str, object]:
-    """What Redis holds of people, groups, tree and releases, without who works on it and when it began."""
+    """What Redis holds of the table's state and releases, without who works on it and when it began."""
     with scene.connect() as client:
-        kinds = ("people:", "groups:", "tree")
+        kinds = ("people:", "groups:", "tree", "cliques", "external")
         found: dict[str, object] = {}
         for key in scene.keys:
             name = key.decode().partition("}:")[2]

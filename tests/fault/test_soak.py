@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local import Local, Service
-from tests.fault.scene import PATIENCE_S, Scene, signal_all
+from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene, signal_all
 from tests.fault.test_crash_points import POINTS
 from tests.table import Worker
 
@@ -35,7 +35,7 @@ def test_fifty_kills_at_random_moments_under_load_lose_nothing(native_services: 
     dice = _dice()
     kills = 0
     for _ in range(_KILLS // _KILLS_PER_TABLE):
-        with _scene(native_services, tmp_path) as scene:
+        with _scene(native_services, tmp_path, dice) as scene:
             worker = scene.start()
             scene.settle()
             with scene.load(pause_s=0.2):
@@ -55,7 +55,7 @@ def test_an_hour_of_mixed_faults_loses_nothing(native_services: Local, tmp_path:
     dice = _dice()
     end = time.monotonic() + 60 * _MINUTES
     while time.monotonic() < end:
-        with _scene(native_services, tmp_path) as scene:
+        with _scene(native_services, tmp_path, dice) as scene:
             trouble = _Trouble(scene, native_services, dice)
             scene.settle()
             with scene.load(pause_s=0.3):
@@ -89,11 +89,11 @@ class _Trouble:
             time.sleep(self._dice.uniform(0.0, 4.0))
 
     def is_over(self) -> None:
-        """Everybody is awake, and somebody is at work."""
+        """Everybody is awake, and somebody is at work who will not kill themselves."""
         for worker in list(self._asleep):
             self._wake(worker)
         self._tidy()
-        if not self._workers:
+        if all(worker in self._doomed for worker in self._workers):
             self._workers.append(self._scene.start_ready())
 
     @property
@@ -169,7 +169,10 @@ class _Trouble:
 
 
 def _account(scene: Scene) -> str:
-    return f"{scene.asked} releases of {scene.mixture.counts.total()} events, {scene.mixture.counts['bad']} of them bad"
+    counts = scene.mixture.counts
+    return (
+        f"{scene.asked} releases of {counts.total()} events, {counts['bad']} bad, {counts['publications']} of others,"
+    )
 
 
 def _dice() -> random.Random:
@@ -179,8 +182,10 @@ def _dice() -> random.Random:
 
 
 @contextlib.contextmanager
-def _scene(services: Local, folder: Path) -> Iterator[Scene]:
-    made = Scene(services.kafka.address, services.redis.address, folder, f"soak-{secrets.token_hex(4)}")
+def _scene(services: Local, folder: Path, dice: random.Random) -> Iterator[Scene]:
+    """A table; every other one, or so, has permanent values and other publishers beside it."""
+    kind = dice.choice(({}, EVERYTHING))
+    made = Scene(services.kafka.address, services.redis.address, folder, f"soak-{secrets.token_hex(4)}", **kind)
     try:
         yield made
     finally:

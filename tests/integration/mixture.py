@@ -7,7 +7,7 @@ who is present, absent or gone for good.
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,9 +75,11 @@ class _Crowd:
 class Mixture:
     """An endless mixture of events about at most so many people, the same for the same seed."""
 
-    def __init__(self, seed: int, people: int, bad_share: float = 0.03) -> None:
+    def __init__(self, seed: int, people: int, bad_share: float = 0.03, permanent: Collection[str] = ()) -> None:
         self._random = random.Random(seed)
         self._most, self._bad_share = people, bad_share
+        self._permanent = frozenset(permanent)
+        self._held: dict[str, frozenset[str]] = {}  # the permanent values people have
         self._next = 0
         self.present, self.absent, self.gone = _Crowd(), _Crowd(), _Crowd()
         self.counts: Counter[str] = Counter()
@@ -96,6 +98,20 @@ class Mixture:
         self.counts["bad"] += 1
         elsewhere = (home(person) + 1 + self._random.randrange(partitions - 1)) % partitions
         return self._sent(person, self._record(person), is_good=False, partition=elsewhere)
+
+    def publication(self) -> bytes:
+        """What another publisher has released: the ages cut into pieces, in each of them every disease some times."""
+        step = self._random.choice((20, 30, 40, 60))
+        groups = [
+            {
+                "region": {"age": {"min": low, "max": min(low + step - 1, 120)}},
+                "sensitive": {disease: self._random.randrange(1, 4) for disease in (*_COMMON, "lupus")},
+            }
+            for low in range(0, 120, step)
+        ]
+        publisher = self._random.choice(("north", "south"))
+        self.counts["publications"] += 1
+        return json.dumps({"op": "external", "publisher": publisher, "groups": groups}).encode()
 
     # -- good ---------------------------------------------------------------------------------------------------------
 
@@ -121,7 +137,7 @@ class Mixture:
         event = self._record(person)
         if self._random.random() < 0.1:
             event["at"] = "2026-01-02T03:04:05Z"
-        return self._sent(person, self._guarded(event))
+        return self._sent(person, self._kept(self._guarded(event)))
 
     def _update(self) -> Sent:
         person = self._one_present()
@@ -131,7 +147,7 @@ class Mixture:
             event["qid"] = {"age": self._random.randrange(121)} if dice < 0.3 else {"zip": self._zip()}
         if dice > 0.4:
             event["sensitive"] = self._diseases()
-        return self._sent(person, self._guarded(event))
+        return self._sent(person, self._kept(self._guarded(event)))
 
     def _delete(self) -> Sent:
         person = self._one_present()
@@ -156,6 +172,9 @@ class Mixture:
     # -- bad ----------------------------------------------------------------------------------------------------------
 
     def _bad(self) -> Sent:
+        if self._held and self._random.random() < 0.1:
+            ill = self._random.choice(sorted(self._held))
+            return self._sent(ill, {"op": "update", "id": ill, "sensitive": ["flu"]}, is_good=False)
         person = self.present.pick(self._random) or "p0"
         made = self._random.choice(_BAD)(self, person)
         if isinstance(made, Sent):
@@ -195,6 +214,16 @@ class Mixture:
         if event["op"] == "update" and self._random.random() < 0.4:
             event = {"op": "update", "id": event["id"]}
         return {**event, "guard": self._random.choice(GUARDS[form])}
+
+    def _kept(self, event: dict[str, Any]) -> dict[str, Any]:
+        """What is permanent stays: an update has to name it, an insert of somebody who was away need not."""
+        told = frozenset(event.get("sensitive", ()))
+        held = self._held.get(event["id"], frozenset()) | (told & self._permanent)
+        if held:
+            self._held[event["id"]] = held
+        if event["op"] == "update" and told and held - told:
+            return {**event, "sensitive": [*event["sensitive"], *sorted(held - told)]}
+        return event
 
     def _newcomer(self) -> str:
         self._next += 1
@@ -298,5 +327,5 @@ def send(table: Table, records: Iterable[Sent]) -> list[list[Sent]]:
                 producer.poll(0.1)
             else:
                 break
-    assert producer.flush(60) == 0, "Kafka did not take the events"
+    assert producer.flush(120) == 0, "Kafka did not take the events"
     return placed

@@ -16,6 +16,7 @@ from aiokafka import AIOKafkaProducer
 from streams.clinic import Clinic, write_clinic
 from streams.folder import read_releases
 from streams.topics import Topics, ensure_topics
+from tests.judge import Judged
 
 ROOT = Path(__file__).parents[2]
 SECRET = "secret-of-the-commands-test"
@@ -123,6 +124,30 @@ def test_csv_arrives_as_events_and_bad_lines_do_not(desk: Desk) -> None:
     (release,) = read_releases(desk.path / "topic")
     manifest = json.loads(release.manifest)
     assert manifest["rows"] + manifest["withheld"] == 40
+
+
+def test_a_list_of_who_exists_and_what_another_has_published_arrive_as_files(desk: Desk) -> None:
+    """The releases are about those who have a record; the list says only who could have one."""
+    inserts = [json.loads(line) for line in desk.events.read_text().splitlines() if '"insert"' in line]
+    listed = [f"{row['id']},{row['qid']['age']},{row['qid']['sex']},{row['qid']['zip']}" for row in inserts[:60]]
+    (desk.path / "voters.csv").write_text("\n".join(["voter,age,sex,zip", *listed]) + "\n")
+    theirs = [f"20-60,{row['sensitive'][0]}" for row in inserts[:2]]
+    (desk.path / "theirs.csv").write_text("\n".join(["age,condition", *theirs]) + "\n")
+    (desk.path / "people.jsonl").write_text("".join(json.dumps(row) + "\n" for row in inserts[:40]))
+    policy = "clinic/policy.yaml"
+    with desk.worker():
+        files = ("voters.csv", "--register", "--id", "voter"), ("--external", "theirs.csv", "--publisher", "north")
+        for file, count in zip((*files, ("people.jsonl",)), (60, 1, 40), strict=True):
+            produced = desk.shoal("produce", policy, *file)
+            assert (produced.returncode, produced.stderr) == (0, "")
+            assert produced.stdout == f"{count} events sent, 0 releases asked for, 0 lines not sent\n"
+        assert desk.shoal("release", "--wait").returncode == 0
+    topics = Judged(desk.kafka, desk.table, 8, desk.path / policy)
+    (release,) = topics.releases()
+    manifest = json.loads(release.manifest)
+    assert manifest["rows"] + manifest["withheld"] == 40
+    assert sum(json.loads(release.headers["external"])) == 1
+    assert topics.dead_letters().total() == 0
 
 
 async def test_a_broken_chain_is_noticed_with_exit_code_1(desk: Desk) -> None:

@@ -16,7 +16,8 @@ from aiokafka.errors import KafkaError
 from core.plan import Window, plan
 from core.policy import Policy
 from core.state import ENGINE, State
-from streams.deadletter import DeadLetterBox, DeadLetters, letter_offset, target_of
+from streams.deadletter import DeadLetterBox, letter_offset, target_of
+from streams.letters import DeadLetters
 from streams.partition import Partition, load_partition
 from streams.policyfile import load_policy
 from streams.reader import open_reader, read_to_end

@@ -1,12 +1,9 @@
 """Permanent values on real services: who holds what, and who stands in for whom, survive Redis, restarts, rebuilds."""
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from core.event import Reason, Reject
 from core.intake import Intake
@@ -17,7 +14,7 @@ from streams.policyfile import load_policy
 from streams.redo import load_state
 from streams.store import Store
 from tests.integration.test_store import PARTITIONS, hold, release, store, take
-from tests.table import KEY, POLICY, Table, insert
+from tests.table import KEY, POLICY, Make, insert, write_policy
 
 __all__ = ["store"]  # a fixture, plain and encrypted
 
@@ -26,9 +23,7 @@ SENSITIVE = {**POLICY["sensitive"], "open": ["flu", "asthma", "gastritis", "angi
 
 @pytest.fixture
 def policy(tmp_path: Path, table: str) -> Policy:
-    path = tmp_path / "policy.json"
-    path.write_text(json.dumps({"table": table, **POLICY, "sensitive": SENSITIVE}))
-    return load_policy(path)
+    return load_policy(write_policy(tmp_path, table, sensitive=SENSITIVE))
 
 
 def _events(start: int, count: int) -> list[dict[str, Any]]:
@@ -80,17 +75,10 @@ async def test_a_partition_read_back_knows_who_holds_what(store: Store, policy: 
             await release(store, policy, *parts)
 
 
-@pytest.fixture
-def clinic(kafka: str, redis_url: str, tmp_path: Path, table: str) -> Iterator[Table]:
-    made = Table(kafka, redis_url, tmp_path, table, sensitive=SENSITIVE)
-    yield made
-    made.close()
-
-
-def test_a_worker_restarted_and_one_rebuilt_go_on_with_the_same_cliques(clinic: Table, redis_url: str) -> None:
+def test_a_worker_restarted_and_one_rebuilt_go_on_with_the_same_cliques(make: Make) -> None:
+    clinic = make(sensitive=SENSITIVE)
     register = [{"op": "register", "id": f"r{number}", "qid": insert(number)["qid"]} for number in range(40)]
-    worker = clinic.start()
-    worker.await_log("planner.ready")
+    worker = clinic.start_planner()
     clinic.send([*register, *_events(0, 150)])
     clinic.request()
     clinic.await_releases(1)
@@ -101,20 +89,12 @@ def test_a_worker_restarted_and_one_rebuilt_go_on_with_the_same_cliques(clinic: 
     worker = clinic.start()
     clinic.await_releases(2)
     assert worker.stop() == 0
-    before = _cliques(redis_url, clinic.name)
-    client = redis.Redis.from_url(redis_url)
-    keys = list(client.scan_iter(match=f"{{shoal:{clinic.name}}}:*"))
-    client.delete(*keys)
+    before = clinic.stored()["cliques"]
+    clinic.wipe()
     assert clinic.run("rebuild").returncode == 0
-    assert _cliques(redis_url, clinic.name) == before != {}
-    worker = clinic.start()
-    worker.await_log("planner.ready")
+    assert clinic.stored()["cliques"] == before != {}
+    worker = clinic.start_planner()
     clinic.send([insert(number) for number in range(0, 150, 12)])
     clinic.request()
     clinic.await_releases(3)
     clinic.judge()
-
-
-def _cliques(redis_url: str, table: str) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = redis.Redis.from_url(redis_url).hgetall(f"{{shoal:{table}}}:cliques")  # type: ignore[assignment]
-    return found

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaError
 
 from streams.errors import GuaranteeError
 from streams.publish import Publisher, last_published, manifest_headers
@@ -178,3 +180,15 @@ async def test_a_topic_that_lost_its_start_is_refused(kafka: str, topics: Topics
         await admin.close()
     with pytest.raises(GuaranteeError, match="kept for ever"):
         await values(kafka, topics.releases)
+
+
+async def test_a_broker_that_names_no_broker_counts_as_away(
+    kafka: str, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a broker answers that has just come back; aiokafka then fails an assertion."""
+    transaction = Transaction([kafka], f"test-{topics.table}")
+    with monkeypatch.context() as broker:
+        broker.setattr(AIOKafkaClient, "get_random_node", lambda _: None)
+        with pytest.raises(KafkaError, match="names no broker"):
+            await transaction.start()
+    await transaction.stop()

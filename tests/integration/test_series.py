@@ -8,11 +8,11 @@ from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
-import msgpack
 import pytest
 
 from streams.topics import ensure_topics
-from tests.integration.mixture import GUARDS, MSGPACK, Mixture, Sent, send
+from tests.integration.mixture import GUARDS, Mixture, Sent, send
+from tests.integration.replayed import is_astray, line_of, request_line
 from tests.table import KEY, Published, Record, Table
 
 Place = tuple[int, int]  # partition and offset
@@ -48,7 +48,7 @@ def test_every_one_of_200_000_mixed_events_counts_once_and_the_releases_are_thos
         assert last["rows"] + last["withheld"] == len(mixture.present), "the last release is not about those present"
         assert last["carried"] > 0, "the series is too lively to show a group that is carried over"
 
-        lines = list(_file(releases, events, sent))
+        lines = list(_file(clinic))
         (tmp_path / "events.jsonl").write_bytes(b"".join(line + b"\n" for line, _ in lines))
         replayed, consumed = tmp_path / "replayed", tmp_path / "consumed"
         policy, file = str(clinic.policy_path), str(tmp_path / "events.jsonl")
@@ -124,39 +124,16 @@ def _assert_chain(releases: list[Published]) -> None:
         assert manifest["content"] == sha256(b"".join(record + b"\n" for record in release.records)).hexdigest()
 
 
-def _file(
-    releases: list[Published], events: dict[Place, tuple[int, Record]], sent: list[list[Sent]]
-) -> Iterator[tuple[bytes, Place | None]]:
-    """The same events as lines of a file, a partition after the other in each window, with where they stood.
-
-    Events of people who are at home elsewhere have no effect and no counterpart: a file has one order.
-    """
-    ends = [0] * _PARTITIONS
-    for release in releases:
-        for partition, end in enumerate(json.loads(release.headers["offsets"])):
-            for offset in range(ends[partition], end):
-                number, record = events[partition, offset]
-                if sent[partition][number].partition is None:
-                    line = _line(record)
-                    yield (b"{broken", None) if line is None else (line, (partition, offset))
-            ends[partition] = end
-        yield b'{"op": "release", "at": "%s"}' % release.headers["at"], None
-    assert sum(ends) == len(events), "events are missing from the releases"
-
-
-def _line(record: Record) -> bytes | None:
-    """An event as JSON on one line; None where it cannot be one, or means something else in a file."""
-    kind = record.headers.get("content-type")
-    if record.value is None or kind == b"text/csv":
-        return None
-    if b"release" in record.value or b"external" in record.value:  # on Kafka these have topics of their own
-        return None
-    if kind != MSGPACK:
-        return None if b"\n" in record.value else record.value or None
-    try:
-        return json.dumps(msgpack.unpackb(record.value)).encode()
-    except (ValueError, TypeError):
-        return None
+def _file(clinic: Table) -> Iterator[tuple[bytes, Place | None]]:
+    """The same events as lines of a file, a partition after the other in each window, with where they stood."""
+    shares, rest = clinic.shares()
+    assert not rest, "events are missing from the releases"
+    for share in shares:
+        for record in share.events:
+            if not is_astray(clinic, record):
+                line = line_of(record)
+                yield (b"{broken", None) if line is None else (line, (record.partition, record.offset))
+        yield request_line(share.release), None
 
 
 def _assert_same_rejects(file: Path, places: list[Place | None], letters: list[Record]) -> None:

@@ -1,8 +1,7 @@
 """The scripts in Redis: what they refuse, and that a refusal has no effect."""
 
-import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +18,15 @@ from streams.records import Mark, mark_of, pack, unpack
 from streams.redo import Chunk, DisturbedError, Redo, chunks_of, counts_after, foreign_ids, load_state
 from streams.seal import make_seal
 from streams.store import TRIGGERS, Counts, FencedError, LostError, Store, check_identity
-from tests.table import KEY, POLICY, insert
+from tests.table import KEY, Taken, insert, write_policy
 
 PARTITIONS = 2
 IDENTITY = {"policy": "p", "engine": ENGINE, "key": "k", "seal": ""}
 
 
-class Taken:
-    """A record as ingest takes it."""
-
-    def __init__(self, offset: int, event: Any) -> None:
-        self.offset = offset
-        self.key: bytes | None = None
-        self.value: bytes | None = event if isinstance(event, bytes) else json.dumps(event).encode()
-        self.headers: Sequence[tuple[str, bytes]] = ()
-
-
 @pytest.fixture
 def policy(tmp_path: Path, table: str) -> Policy:
-    path = tmp_path / "policy.json"
-    path.write_text(json.dumps({"table": table, **POLICY}))
-    return load_policy(path)
+    return load_policy(write_policy(tmp_path, table))
 
 
 @pytest.fixture(params=[None, b"a state key"], ids=["plain", "encrypted"])
@@ -338,7 +325,7 @@ async def test_what_an_earlier_attempt_staged_is_thrown_away(store: Store, polic
 
 async def test_state_of_another_format_is_refused_in_one_sentence(store: Store) -> None:
     await store.redis.hset(store.key("meta"), "format", "99")
-    with pytest.raises(InputError, match=r"format 99.*format 4") as caught:
+    with pytest.raises(InputError, match=r"format 99.*format 5") as caught:
         await store.meta()
     assert caught.value.exit_code == 2
 

@@ -65,6 +65,10 @@ def test_tables_as_printed_are_the_groups_they_show(tmp_path: Path, text: str, e
         ("age,disease\n15-225,B\n", "line 2, does not fit the policy: groups.region.age is out-of-domain"),
         ("age,canary\n15-25,B\n", "must have a column disease"),
         ("age,disease,canary\n15-25,B,1\n", "must have a column disease"),
+        ("age,disease,age\n15-25,B,20-30\n", "each once"),
+        ("age,disease\n15-25,B,canary\n", "line 2, has another number of fields"),
+        ("age,sex,disease\n15-25,*,B\n15-25,canary\n", "line 3, has another number of fields"),
+        ("age,disease\n", "has no row"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused_by_its_line_and_nothing_of_it_is_said(
@@ -75,6 +79,11 @@ def test_a_table_that_does_not_fit_is_refused_by_its_line_and_nothing_of_it_is_s
     with pytest.raises(InputError, match=said) as error:
         groups_in(path)
     assert "canary" not in str(error.value)
+
+
+def test_a_folder_without_a_release_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no release"):
+        groups_in(tmp_path)
 
 
 def people(count: int, seed: int) -> list[dict[str, Any]]:
@@ -163,3 +172,54 @@ def test_a_state_brings_other_publishers_tables_back(tmp_path: Path) -> None:
     for release in ("release-0001", "release-0002"):
         for name in ("groups.jsonl", "manifest.json"):
             assert (whole / release / name).read_bytes() == (parts / release / name).read_bytes()
+
+
+VILLAGE = """table: village
+attributes: {age: {type: int, min: 0, max: 99}}
+sensitive: {name: disease, values: [A, B, C, D, E], open: [B, C, D, E]}
+privacy: {k: 2, l: 2, headroom: 0, strategy: {name: adaptive, releases: 1}}
+"""
+
+
+def village_events() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """People of four ages; somebody publishes two of these together, and newcomers arrive; then two of them change."""
+    before = [
+        {"op": "insert", "id": f"old{age}{n}", "qid": {"age": age}, "sensitive": "B"}
+        for age in (34, 44, 60, 80)
+        for n in "ab"
+    ]
+    region = {"age": {"min": 34, "max": 44}}
+    theirs = {
+        "op": "external",
+        "publisher": "north",
+        "groups": [{"region": region, "sensitive": dict.fromkeys("BCDE", 1)}],
+    }
+    newcomers = [{"op": "insert", "id": f"new{v}", "qid": {"age": 34}, "sensitive": v} for v in "BCDE"]
+    after = [{"op": "update", "id": "newB", "sensitive": "C"}, {"op": "delete", "id": "newC"}]
+    again = {"op": "release"}
+    return [*before, again, theirs, *newcomers, again], [*after, again]
+
+
+def test_coarse_cells_survive_a_restart_and_pass_audit_and_report(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(VILLAGE)
+    policy, state = str(tmp_path / "policy.yaml"), str(tmp_path / "state")
+    parts = village_events()
+    for name, events in (("all", [*parts[0], *parts[1]]), ("first", parts[0]), ("second", parts[1])):
+        (tmp_path / name).write_text("".join(json.dumps(event) + "\n" for event in events))
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    private = ["--audit", str(tmp_path / "private")]
+    assert main(["replay", policy, str(tmp_path / "all"), "--out", str(whole), *private, "--seed", "s"]) == 0
+    for name in ("first", "second"):
+        assert (
+            main(["replay", policy, str(tmp_path / name), "--out", str(resumed), "--state", state, "--seed", "s"]) == 0
+        )
+    for number in (2, 3):
+        rows = (whole / f"release-000{number}" / "rows.csv").read_text()
+        assert rows.count(",0-53\n") == 6 - number  # who started coarse, less newC
+        assert rows == (resumed / f"release-000{number}" / "rows.csv").read_text()
+    true = ["--events", str(tmp_path / "all")]
+    assert main(["audit", policy, str(whole), *private, *true]) == 0
+    assert main(["audit", policy, str(whole)]) == 0
+    assert main(["report", policy, str(whole), *private, *true, "--to", str(tmp_path / "report")]) == 0
+    figures = json.loads((tmp_path / "report" / "report.json").read_text())["releases"]
+    assert figures[0]["ncp"] < figures[1]["ncp"] < 0.5

@@ -54,6 +54,16 @@ def test_beside_four_publishers_nobody_is_left_with_too_few_values(quick: Path) 
     assert figures["even"]["by_u"][0]["suppressed_with"] < 0.1
 
 
+def test_a_looser_bound_on_coarse_cells_covers_more_and_loses_more(quick: Path) -> None:
+    figures = run("coarse", quick)
+    for name in ("coarse", "covered", "ncp"):
+        found = [release[name] for release in figures["releases"]]
+        assert found == sorted(found)
+        assert found[0] < found[1] < found[-1]
+    shares = [series["coarse"] for series in figures["series"]]
+    assert shares[0] == 0 < shares[1] < shares[2]
+
+
 def test_in_bus_rounds_shoal_gives_nobody_away_against_whom_it_promises_and_the_others_do(quick: Path) -> None:
     figures = run("permanent", quick)
     for found in figures["runs"]:

@@ -1,9 +1,6 @@
 """A partition in memory: splitting at a barrier, what is rejected, and the log that a window is kept as."""
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,22 +10,12 @@ from streams.partition import _MOST_LOGGED, Partition
 from streams.policyfile import load_policy
 from streams.records import unpack
 from streams.seal import PlainSeal
-from tests.table import POLICY, insert
-
-
-class Taken:
-    def __init__(self, offset: int, event: Any) -> None:
-        self.offset = offset
-        self.key: bytes | None = None
-        self.value: bytes | None = event if isinstance(event, bytes) else json.dumps(event).encode()
-        self.headers: Sequence[tuple[str, bytes]] = ()
+from tests.table import Taken, insert, write_policy
 
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Policy:
-    path = tmp_path / "policy.json"
-    path.write_text(json.dumps({"table": "t", **POLICY}))
-    return load_policy(path)
+    return load_policy(write_policy(tmp_path, "t"))
 
 
 def partition(policy: Policy) -> Partition:

@@ -1,7 +1,6 @@
 """Random COUNT queries: what is asked, what a release answers, and how wrong that is."""
 
 from collections import Counter
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from core.query import (
     query_error,
     truth_of,
 )
-from tests.series import DISEASES, ZIPS, clinic_policy, encode, run_series
+from tests.series import DISEASES, clinic_policy, crowd, encode, run_series
 from tests.unit.test_loss import _EVERYWHERE, _REGION, record
 
 _POLICY = clinic_policy()
@@ -67,19 +66,7 @@ def test_the_error_is_relative_to_the_truth_but_never_to_less_than_the_sanity_bo
 
 
 def some_people(count: int, seed: int) -> dict[str, tuple[dict[str, Any], frozenset[str]]]:
-    random = Random(seed)
-    return {
-        f"p{number}": (
-            {
-                "age": random.randrange(100),
-                "weight": round(random.uniform(0, 200), 1),
-                "sex": random.choice(["female", "male"]),
-                "zip": random.choice(list(ZIPS)),
-            },
-            frozenset(random.sample(DISEASES, random.choice([1, 1, 2]))),
-        )
-        for number in range(count)
-    }
+    return crowd(count, seed, diseases=lambda rng: rng.sample(DISEASES, rng.choice([1, 1, 2])))
 
 
 def accepts(query: Query, qid: tuple[Any, ...], value: int) -> bool:

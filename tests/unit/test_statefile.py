@@ -18,7 +18,10 @@ attributes: {age: {type: int, min: 0, max: 99}, weight: {type: float, min: 0, ma
 sensitive: {name: s, values: [a, b, c]}
 privacy: {k: 2, l: 2}
 """
-PEOPLE = [("p1", Person(1, 0, (34, 61.5), (0, 2), 7, (3, 7), 1)), ("p\u00e4", Person(2, 0, (99, 0.0), (), -1, (3,), 2))]
+PEOPLE = [
+    ("p1", Person(1, 0, (34, 61.5), (0, 2), 7, (3, 7), 1)),
+    ("p\u00e4", Person(2, 0, (99, 0.0), (), -1, (3,), 2, coarse=4)),
+]
 GROUPS = [(3, GroupRecord(1, 2, ((0, 1), (2, 1)))), (7, GroupRecord(2, 1, ((1, 1), (3, 1))))]
 NODES = [(0, NodeRecord(0, 50, 1, 2)), (1, NodeRecord(1, 72.5, 3, 4))]
 
@@ -72,7 +75,7 @@ def test_without_a_secret_of_ones_own_the_states_is_taken(tmp_path: Path, policy
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 99}, "has format 99, and this version of shoal reads format 3"),
+        ({"format": 99}, "has format 99, and this version of shoal reads format 4"),
         ({"engine": "99.0"}, "is of engine 99.0"),
         ({"policy": "cd" * 32}, "belongs to another policy"),
         ({"secret": b"other"}, "belongs to another seed"),

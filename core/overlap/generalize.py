@@ -1,0 +1,117 @@
+"""Baig's fifth phase, generalize: rows that start in a larger cell, one that covers what others have published.
+
+The region of somebody else's group in which a row lies rarely is one of our cells. Beside a smaller cell of ours it is
+cut short: a reader of both learns which part of it the row is in. So a row may be published at the smallest node of the
+tree that holds its leaf and all of others' regions it lies in (Baig, section 5; DESIGN, section 6). Such an inner node
+is a *coarse* cell: a cell like any other, of at least k rows, that lies over finer ones and is never split.
+
+- Only rows never published with these quasi-identifiers start coarse: no region ever grows (DESIGN, section 7).
+- Whoever started coarse stays there until their quasi-identifiers change. Down in a leaf they would meet people they
+  were told apart from, and the two regions together would say who came from above.
+- The leaves below keep k + headroom rows of their own, and a coarse cell begins with as many.
+- A coarse cell may lose at most `DEARER` times what the leaf does: docs/decisions/generalize.md has the figures.
+- Which rows of a group start coarse follows from quasi-identifiers and a keyed draw alone: it says nothing of values.
+- Not beside permanent values: their cliques are made for the cells that people have (DESIGN, section 5).
+
+A coarse cell that falls under k is closed like any other, until newcomers below it fill it up again (`refill`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.keyed import Keyed, Tags
+from core.ledger import Ledger
+from core.overlap.beside import Neighbours
+from core.people import NOBODY, NOWHERE, People
+from core.policy import Policy
+from core.tree import Rows, Tree
+
+DEARER = 1.5  # what a coarse cell may lose (NCP), in losses of the leaf
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What cells stand on, in the release that is being made."""
+
+    people: People
+    tree: Tree
+    ledger: Ledger
+    policy: Policy
+    keyed: Keyed
+    number: int
+
+    @property
+    def smallest(self) -> int:
+        """Rows that a cell begins with."""
+        return self.policy.k + self.policy.headroom
+
+    def counts(self, rows: Rows) -> Rows:
+        """How many of these rows each cell has."""
+        return np.bincount(self.people.leaf[rows], minlength=self.tree.size)
+
+    def newcomers(self, rows: Rows) -> Rows:
+        """Those of these rows that were never published with the quasi-identifiers they have."""
+        people = self.people
+        rows = rows[people.coarse[rows] == NOWHERE]
+        groups, at = np.unique(people.last_groups(rows), return_inverse=True)
+        formed = [0 if group == NOBODY else self.ledger.record(group).formed for group in groups.tolist()]
+        return np.asarray(rows[np.array(formed, dtype=np.int64)[at] < people.since[rows]])
+
+    def draw(self, rows: Rows, purpose: str) -> Tags:
+        return self.keyed.draw(self.people.tag[rows], self.number, purpose)
+
+
+def generalize(ground: Ground, neighbours: Neighbours, rows: Rows, published: Rows) -> Rows:
+    """Let rows that have a group beside `neighbours` start in coarse cells; returns the cells that took any.
+
+    `published` is everybody who will be published: what counts for k. One step per level of the tree, and one per cell.
+    """
+    people, tree, rows = ground.people, ground.tree, ground.newcomers(rows)
+    leaf, counts = people.leaf[rows], ground.counts(published)
+    cover = tree.smallest_over(leaf, *neighbours.hulls(people.columns, rows))
+    wanted = np.flatnonzero((cover != leaf) & (tree.losses(cover) <= DEARER * tree.losses(leaf)))
+    wanted = wanted[np.argsort(cover[wanted], kind="stable")]
+    nodes, begins = np.unique(cover[wanted], return_index=True)
+    wanting = dict(zip(nodes.tolist(), np.split(wanted, begins)[1:], strict=True))
+    spare, draw = np.maximum(0, counts - ground.smallest), ground.draw(rows, "coarse")
+    opened = []
+    for node in tree.deepest_first(nodes):
+        taken = _spared(wanting[node], leaf, spare, draw)
+        if len(taken) >= (1 if counts[node] else ground.smallest):
+            np.subtract.at(spare, leaf[taken], 1)
+            people.start(rows[taken], node)
+            opened.append(node)
+    return np.array(opened, dtype=np.int64)
+
+
+def refill(ground: Ground, present: Rows) -> None:
+    """Bring newcomers, from the leaves below, to coarse cells under k, where they are enough to make them whole.
+
+    A leaf that is closed itself gives everybody it has, any other what it has beyond k + headroom.
+    """
+    people, tree, k = ground.people, ground.tree, ground.policy.k
+    is_coarse = people.coarse != NOWHERE
+    if not is_coarse.any():
+        return
+    coarse = np.unique(people.leaf[present[is_coarse[present]]])
+    counts = ground.counts(present)
+    rows = ground.newcomers(present[people.group[present] == NOBODY])
+    leaf, draw = people.leaf[rows], ground.draw(rows, "refill")
+    spare = np.where(counts < k, counts, np.maximum(0, counts - ground.smallest))
+    for node in tree.deepest_first(coarse[counts[coarse] < k]):
+        below = np.flatnonzero((people.coarse[rows] == NOWHERE) & tree.is_inside(node, people.columns, rows))
+        taken = _spared(below, leaf, spare, draw)
+        if len(taken) >= k - counts[node]:
+            taken = taken[np.argsort(draw[taken], kind="stable")][: ground.smallest - counts[node]]
+            np.subtract.at(spare, leaf[taken], 1)
+            people.start(rows[taken], node)
+
+
+def _spared(positions: Rows, leaf: Rows, spare: Rows, draw: Tags) -> Rows:
+    """Of these positions as many in each leaf as it can spare, the lowest draws first."""
+    order = positions[np.lexsort((draw[positions], leaf[positions]))]
+    begins = np.flatnonzero(np.diff(leaf[order], prepend=NOWHERE))
+    rank = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
+    found: Rows = order[rank < spare[leaf[order]]]
+    return found

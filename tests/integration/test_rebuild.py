@@ -1,0 +1,152 @@
+"""A Redis that forgot something is refused, and `shoal rebuild` brings back what was there, or nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.intake import ABSENT, DEREGISTERED_STATUS
+from tests.fault.scene import EVERYTHING, Scene
+from tests.integration.replayed import assert_a_replay_makes_the_same
+from tests.table import Make, Table, insert, inserts
+
+
+def test_redis_wiped_is_refused_and_rebuild_brings_it_back(make: Make) -> None:
+    table = make()
+    worker = table.start_planner()
+    table.send(inserts(0, 200))
+    table.release()
+    table.send([{"op": "delete", "id": f"p{number}"} for number in range(0, 200, 9)])
+    table.request(b'{"op":"release","at":"2026-02-03T04:05:06Z"}')
+    published = table.await_releases(2)
+    table.await_dead_letters(8)
+    before = table.stored()
+    table.wipe()
+    table.send([insert(900), b"junk"])
+    assert worker.wait() == 1
+    assert "shoal rebuild" in worker.log.splitlines()[-1]
+    refused = table.start()
+    assert refused.wait() == 1
+    assert refused.log.strip().splitlines()[-1].startswith("shoal: Redis knows nothing of table")
+    assert "Traceback" not in refused.log + worker.log
+    rebuilt = table.run("rebuild")
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert table.stored() == before
+    assert "nothing is lost" not in rebuilt.stderr
+    assert "already holds release 2" in table.run("rebuild").stdout
+    table.start_planner()
+    table.request()
+    after = table.await_releases(3)
+    assert after[:2] == published
+    table.await_dead_letters(9)
+    table.judge()
+
+
+def test_redis_set_back_is_refused_too(make: Make) -> None:
+    table = _left_after_a_release(make)
+    with table.connect() as client:
+        copied = {key: client.dump(key) for key in client.scan_iter(match=f"{{shoal:{table.name}}}:*")}
+        worker = table.start_planner()
+        table.release()
+        worker.await_log("release.applied")
+        worker.stop()
+        table.wipe()
+        for key, value in copied.items():
+            client.restore(key, 0, value)
+    refused = table.start()
+    assert refused.wait() == 1
+    assert "only release 1" in refused.log
+    assert table.run("rebuild").returncode == 0
+    _go_on(table)
+
+
+def test_a_state_of_which_a_part_is_missing_is_refused_and_rebuilt(make: Make) -> None:
+    table = _left_after_a_release(make)
+    before = table.stored()
+    with table.connect() as client:
+        client.delete(next(client.scan_iter(match=f"{{shoal:{table.name}}}:people:*")))
+    table.send([{"op": "delete", "id": f"p{number}"} for number in range(100)])
+    refused = table.start()
+    assert refused.wait() == 1
+    assert refused.log.strip().splitlines()[-1].startswith("shoal: Redis lost a part of the state of table")
+    assert "shoal rebuild" in refused.log
+    assert table.run("rebuild").returncode == 0
+    assert table.stored() == before
+    _go_on(table)
+
+
+def test_a_rebuild_under_another_secret_or_policy_is_refused_and_writes_nothing(make: Make) -> None:
+    table = _left_after_a_release(make)
+    table.wipe()
+    wrong = table.run("rebuild", KEY="another secret")
+    assert wrong.returncode == 1, wrong.stderr
+    assert "does not come out as it was published" in wrong.stderr
+    policy = json.loads(table.policy_path.read_text())
+    table.policy_path.write_text(json.dumps({**policy, "privacy": {"k": 4, "l": 2}}))
+    wrong = table.run("rebuild")
+    assert wrong.returncode == 2
+    assert "another policy" in wrong.stderr
+    assert table.keys == []
+
+
+def _left_after_a_release(make: Make) -> Table:
+    """A table of one release, all of it in Redis, and nobody at work on it."""
+    table = make()
+    worker = table.start_planner()
+    table.send(inserts(0, 100))
+    table.release()
+    worker.await_log("release.applied")
+    assert worker.stop() == 0
+    return table
+
+
+def _go_on(table: Table) -> None:
+    table.start_planner()
+    table.release()
+    table.judge()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("state_key", ["", "kept elsewhere"], ids=["plain", "encrypted"])
+def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_together(
+    kafka: str, redis_db: str, table: str, tmp_path: Path, state_key: str
+) -> None:
+    scene = Scene(kafka, redis_db, tmp_path, table, **EVERYTHING)
+    secret = {"STATE_KEY": state_key} if state_key else {}
+    try:
+        worker = scene.start_planner(**secret)
+        scene.settle()
+        for _ in range(5):
+            scene.pour(450)
+            scene.ask()
+            scene.await_releases(scene.asked)
+        worker.await_log("release.applied", count=scene.asked)
+        scene.await_dead_letters(scene.mixture.counts["bad"])
+        assert worker.stop() == 0
+        before = scene.stored(state_key)
+        _assert_has_something_of_everything(scene, before)
+        scene.wipe()
+        rebuilt = scene.run("rebuild", **secret)
+        assert rebuilt.returncode == 0, rebuilt.stderr
+        assert f"{scene.asked} releases, each as it was published" in rebuilt.stdout
+        assert scene.stored(state_key) == before
+        scene.pour(100)
+        scene.start(**secret)
+        scene.finish()
+        assert_a_replay_makes_the_same(scene)
+    finally:
+        scene.close()
+
+
+def _assert_has_something_of_everything(scene: Scene, stored: dict[str, Any]) -> None:
+    """Or the test would show nothing."""
+    people = stored["people"].values()
+    assert len(stored["cliques"]) >= 3
+    assert len(stored["externals"]) >= 3
+    assert sum(stored["taken"]) > scene.mixture.counts["publications"], "nothing bad was on the external topic"
+    assert {ABSENT, DEREGISTERED_STATUS} <= {person.status for person in people}
+    assert any(person.status == ABSENT and person.held for person in people), "no holder is away"
+    assert sum(person.guard is not None for person in people) >= 5
+    assert sum(json.loads(release.manifest)["suppressed"] for release in scene.releases()) > 0
+    assert sum(json.loads(release.manifest)["unsampled"] for release in scene.releases()) > 0
