@@ -346,7 +346,8 @@ class Claims:
 
     @cached_property
     def _everybody(self) -> tuple[Accounts, Rows, Floats]:
-        """All accounts, where each unit's begin, and what the strategy asks for."""
+        """All accounts, where each unit's begin, and what the strategy asks for; from now on nobody is looked up."""
+        self._lookups = 0
         paid = self._ledger.accounts(self._pool.exposed, self._pool.exposed_to)
         return paid, np.searchsorted(paid.person, np.arange(len(self._pool) + 1)), self._ratios(paid)
 
@@ -357,7 +358,8 @@ class Claims:
     @cached_property
     def _spent(self) -> frozenset[int]:
         """Units to whom something cannot be shown any more."""
-        return frozenset(self._accounts.person[self._ratio >= UNPAYABLE].tolist())
+        paid, _, ratio = self._everybody
+        return frozenset(paid.person[ratio >= UNPAYABLE].tolist())
 
     def _is_plain(self, unit: int) -> bool:
         """Whether only what is covered can be "*": no guard, no budget spent, nobody else's publication."""
