@@ -83,13 +83,16 @@ class Tying:
 
     def uncovered(self, ledger: Ledger) -> set[int]:
         """Groups to be broken, too: those with somebody's company, and fewer "*" than cliques to be hidden there."""
+        if not self._company:
+            return set()
         hidden, with_company = Counter[int](), set[int]()
         for cliques, rows in self._united:
             group = int(self._people.group[rows[0]])
             hidden[group] += sum(self._cohorts.cliques[number].mode != WHOLE for number in cliques)
             if not self._company.keys().isdisjoint(cliques):
                 with_company.add(group)
-        return {group for group in with_company - {NOBODY} if dict(ledger.record(group).shown).get(0, 0) < hidden[group]}
+        stars = {group: dict(ledger.record(group).shown).get(0, 0) for group in with_company - {NOBODY}}
+        return {group for group, count in stars.items() if count < hidden[group]}
 
     def in_pool(self, policy: Policy) -> Ties | int:
         """The ties that need a group, or the row of somebody whose group must be broken first: they lend a "*"."""

@@ -21,7 +21,7 @@ OTHERS = [value for value in DISEASES if value != "hiv"]
 class _Village:
     """Everyone lives in one cell; p0 holds hiv, and the decoy leaves so that a buddy takes over."""
 
-    def __init__(self, participation: int, people: int = 8) -> None:
+    def __init__(self, participation: int, people: int) -> None:
         strategy = {"name": "adaptive", "releases": 3}
         self.policy = clinic_policy(
             k=2, l=2, headroom=1, participation=participation, permanent=["hiv"], strategy=strategy
@@ -59,7 +59,7 @@ class _Village:
 
 
 def _holder_leaves(participation: int) -> _Village:
-    village = _Village(participation)
+    village = _Village(participation, 8)
     village.release([{"op": "delete", "id": "p0"}])
     assert village.mode == COVERED
     return village
@@ -76,6 +76,29 @@ def test_a_holder_who_leaves_after_a_buddy_took_over_is_not_the_only_one_left(pa
 def test_without_company_they_would_be(participation: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Abundance, "company", lambda *_: {})
     assert EXCLUDED in _holder_leaves(participation).findings()
+
+
+def _absent_ones_die_while_nobody_of_the_clique_is_there() -> _Village:
+    """Of who could be the holder only those are left who stand in one group, in which nobody changed."""
+    village = _Village(2, 11)
+    buddies = [f"p{at}" for at in range(1, 11) if f"p{at}" not in (village.decoy, village.owners[1])]
+    away = buddies[:3]
+    village.release([{"op": "delete", "id": person} for person in ("p0", *away)])
+    dying = [person for person in (village.decoy, *away) if person != village.owners[1]]
+    village.release([{"op": "deregister", "id": person} for person in dying])
+    assert village.mode == DORMANT
+    return village
+
+
+def test_company_gets_a_star_although_nobody_of_the_clique_is_there() -> None:
+    village = _absent_ones_die_while_nobody_of_the_clique_is_there()
+    assert len(list(village.under_stars())) >= 4
+    assert village.findings() == set()
+
+
+def test_a_group_that_has_no_star_for_its_company_would_stay_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tying, "uncovered", lambda *_: set())
+    assert list(_absent_ones_die_while_nobody_of_the_clique_is_there().under_stars()) == []
 
 
 def test_company_that_stays_is_carried_with_its_group() -> None:
