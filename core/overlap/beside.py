@@ -12,6 +12,7 @@ be added to it as they are, and sums are equal if and only if the weights are.
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +130,8 @@ class Beside:
         self.alpha, self.histograms = alpha, neighbours.histograms
         self.unit, entry = neighbours.find(columns, pool.rows, pool.owner, pool.leaf)
         self.level: Bits = neighbours.entry_level[entry]
-        self._needs = np.stack([neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]], axis=1)
+        self._leaf, self._histogram = neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]
+        self.weight = neighbours.entry_weight[entry]  # of the unit's own value in the histogram
         self.starts = np.searchsorted(self.unit, np.arange(len(pool) + 1))
         self.overlaps = np.diff(self.starts) > 0
         self._neighbours = neighbours
@@ -137,12 +139,17 @@ class Beside:
 
     def needs(self, unit: int) -> list[tuple[int, int]]:
         """(leaf, histogram) of each overlap of a unit."""
-        found: list[tuple[int, int]] = self._needs[self.starts[unit] : self.starts[unit + 1]].tolist()
-        return found
+        first, last = self.starts[unit], self.starts[unit + 1]
+        return list(zip(self._leaf[first:last].tolist(), self._histogram[first:last].tolist(), strict=True))
+
+    def possible(self) -> list[frozenset[int]]:
+        """The histograms each unit overlaps."""
+        histograms, starts = self._histogram.tolist(), self.starts.tolist()
+        return [frozenset(histograms[first:last]) for first, last in pairwise(starts)]
 
     def entries(self, overlaps: Rows) -> tuple[Rows, Rows, Rows]:
         """All that is shown beside these overlaps: which of them (by position), leaf and weight."""
-        histogram = self._needs[overlaps, 1]
+        histogram = self._histogram[overlaps]
         starts = self._histogram_starts[histogram]
         sizes = self._histogram_starts[histogram + 1] - starts
         at = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
@@ -159,9 +166,14 @@ class Beside:
         entries = self.histograms[histogram]
         total = shown[leaf] + entries[leaf]
         equal = 0
-        for value, count in shown.items():
-            if value in entries and count + entries[value] == total:
-                equal += 1
+        if len(entries) < len(shown):
+            for value, weight in entries.items():
+                if value in shown and shown[value] + weight == total:
+                    equal += 1
+        else:
+            for value, count in shown.items():
+                if value in entries and count + entries[value] == total:
+                    equal += 1
         return equal >= self.alpha
 
     def is_content(self, unit: int, shown: dict[int, int]) -> bool:

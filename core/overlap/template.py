@@ -113,14 +113,16 @@ class _Blocks:
     def _find_gaps(self, beside: Beside, column: Rows) -> Small:
         """By column and overlap; permanent values are in no template."""
         layer = np.repeat(np.arange(len(self._layers)), self._layers)
-        which, leaf, weight = beside.entries(beside.starts[self._unit[self._row]] + layer)
+        overlaps = beside.starts[self._unit[self._row]] + layer
+        which, leaf, weight = beside.entries(overlaps)
+        apart = weight - beside.weight[overlaps][which]
+        is_near = np.abs(apart) <= MOST
+        which, leaf, apart = which[is_near], leaf[is_near], apart[is_near]
         at = column[self._block[self._row[which]], leaf]
         is_known = at >= 0
-        seen = np.zeros((self._width, len(self._row)), dtype=np.int64)
-        seen[at[is_known], which[is_known]] = weight[is_known]
-        gap = seen - seen[self._own[self._row], np.arange(len(self._row))]
-        gap[(seen == 0) | (np.abs(gap) > MOST)] = FAR
-        return np.asarray(gap, dtype=np.int8)
+        gap = np.full((self._width, len(self._row)), FAR, dtype=np.int8)
+        gap[at[is_known], which[is_known]] = apart[is_known]
+        return gap
 
     def search(self) -> _Found:
         """A template for each block, by coordinate descent."""
