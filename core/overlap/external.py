@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from core.event import Reason, Reject, read_op, wrong_id, wrong_time
 from core.policy import Attribute, Policy
 from core.region import domain
@@ -206,10 +208,10 @@ class Externals:
 
     def add(self, groups: Iterable[ExternalGroup]) -> range:
         """Take in what is new, sorted, so that the order of arrival does not matter; returns the new numbers."""
-        fresh = sorted(set(groups) - self._known, key=_sort_key)
+        fresh = set(groups) - self._known
         first = len(self._groups) + 1
-        self._groups.update(enumerate(fresh, first))
-        self._known.update(fresh)
+        self._groups.update(enumerate(_in_order(fresh), first))
+        self._known |= fresh
         if fresh:
             self.prepared = None
         return range(first, first + len(fresh))
@@ -222,8 +224,18 @@ class Externals:
             self._known.add(group)
 
 
-def _sort_key(group: ExternalGroup) -> Any:
-    return group.publisher, group.shown, group.regions
+def _in_order(groups: Iterable[ExternalGroup]) -> list[ExternalGroup]:
+    """By publisher, what is shown, and regions; each sorted by itself, because few of many are different."""
+    listed = list(groups)
+    ranks = []
+    for keys in (
+        [group.regions for group in listed],
+        [group.shown for group in listed],
+        [group.publisher for group in listed],
+    ):
+        rank = {key: at for at, key in enumerate(sorted(set(keys)))}
+        ranks.append([rank[key] for key in keys])
+    return [listed[at] for at in np.lexsort(ranks).tolist()]
 
 
 def as_external(stored: Any) -> ExternalGroup:

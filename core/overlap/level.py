@@ -107,8 +107,10 @@ class _Level:
         """The overlaps of everybody in a group, and how many values each lacks to be balanced."""
         pairs = np.flatnonzero(deal.group[self._beside.unit] != ALONE)
         shown = self._shown(deal)[deal.group[self._beside.unit[pairs]]]
-        common = np.bitwise_count(self._beside.level[pairs] & shown).sum(axis=1, dtype=np.int64)
-        return pairs, self._alpha - common
+        lacking = np.full(len(pairs), self._alpha, dtype=np.int64)
+        for common in np.bitwise_count(self._beside.level[pairs] & shown).T:  # quicker than a sum along a short axis
+            lacking -= common
+        return pairs, lacking
 
     def _shown(self, deal: _Deal) -> Bits:
         """The values of each group."""

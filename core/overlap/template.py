@@ -100,29 +100,37 @@ class _Blocks:
         column = np.full((self._count, leaves), -1, dtype=np.int64)
         np.put_along_axis(column, self._leaf, np.arange(self._width)[None], axis=1)
         own = column[block, value]
-        overlaps = beside.starts[units + 1] - beside.starts[units]
         rows = np.flatnonzero(own >= 0)
-        rows = rows[np.argsort(-overlaps[rows], kind="stable")]
+        rows = rows[np.argsort(beside.starts[units[rows]] - beside.starts[units[rows] + 1], kind="stable")]
         self._unit, self._block, self._own = units[rows], block[rows], own[rows]
-        self._cell = self._block * self._width + self._own
-        self._layers = np.searchsorted(-overlaps[rows], -np.arange(1, int(overlaps.max()) + 1), side="right").tolist()
-        self._overlap = self._layers[0] if self._layers else 0  # so many rows do, the first ones
-        self._row = np.concatenate([np.arange(reach) for reach in self._layers])
         self._gap = self._find_gaps(beside, column)
 
     def _find_gaps(self, beside: Beside, column: Rows) -> Small:
-        """By column and overlap; permanent values are in no template."""
-        layer = np.repeat(np.arange(len(self._layers)), self._layers)
-        overlaps = beside.starts[self._unit[self._row]] + layer
-        which, leaf, weight = beside.entries(overlaps)
-        apart = weight - beside.weight[overlaps][which]
-        is_near = np.abs(apart) <= MOST
-        which, leaf, apart = which[is_near], leaf[is_near], apart[is_near]
-        at = column[self._block[self._row[which]], leaf]
-        is_known = at >= 0
+        """By column and overlap; permanent values are in no template. Rows that no template balances are left out."""
+        sizes = beside.starts[self._unit + 1] - beside.starts[self._unit]
+        row = np.repeat(np.arange(len(sizes)), sizes)
+        layer = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        overlap = beside.starts[self._unit][row] + layer
+        which, leaf, weight = beside.entries(overlap)
+        at, apart = column[self._block[row[which]], leaf], weight - beside.weight[overlap][which]
+        near = np.flatnonzero((at >= 0) & (np.abs(apart) <= MOST))
+        which, at, apart = which[near], at[near], apart[near]
+        has_hope = np.ones(len(sizes), dtype=bool)
+        has_hope[row[np.bincount(which, minlength=len(row)) < self._alpha]] = False
+        self._arrange(np.flatnonzero(has_hope), sizes)
+        place = (np.cumsum(self._layers) - self._layers)[layer] + (np.cumsum(has_hope) - 1)[row]
+        near = np.flatnonzero(has_hope[row[which]])
         gap = np.full((self._width, len(self._row)), FAR, dtype=np.int8)
-        gap[at[is_known], which[is_known]] = apart[is_known]
+        gap[at[near], place[which[near]]] = apart[near]
         return gap
+
+    def _arrange(self, rows: Rows, sizes: Rows) -> None:
+        """Lay out the rows that stay, those with most overlaps first, and their overlaps in layers."""
+        self._unit, self._block, self._own = self._unit[rows], self._block[rows], self._own[rows]
+        self._cell = self._block * self._width + self._own
+        self._layers = np.searchsorted(-sizes[rows], -np.arange(1, int(sizes.max(initial=1)) + 1), side="right").tolist()
+        self._overlap = self._layers[0]  # so many rows do, the first ones
+        self._row = np.concatenate([np.arange(reach) for reach in self._layers])
 
     def search(self) -> _Found:
         """A template for each block, by coordinate descent."""
