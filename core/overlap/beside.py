@@ -66,12 +66,13 @@ class Neighbours:
         sizes = np.diff(starts)
         found = [np.zeros(0, dtype=np.int64)]
         most, count = int(sizes.max(initial=1)), max(1, len(self.histograms))
+        words = self._shows.shape[1]
         for turn in range(most):  # everybody's first value, everybody's second
-            has_one = np.flatnonzero(sizes[where] > turn) if turn or int(sizes.min(initial=1)) < 1 else slice(None)
-            person, theirs = where[has_one], histogram[has_one]
-            value = leaf[starts[person] + turn]
-            shows = np.flatnonzero(self._shows[theirs, value // 64] >> (value % 64).astype(np.uint64) & np.uint64(1))
-            found.append((person[shows] * count + theirs[shows]) * most + turn)
+            value = leaf[np.minimum(starts[:-1] + turn, len(leaf) - 1)]
+            bit = np.where(sizes > turn, np.uint64(1) << (value % 64).astype(np.uint64), np.uint64(0))
+            seen = np.take(self._shows, histogram * words + np.take(value // 64, where)) & np.take(bit, where)
+            shows = np.flatnonzero(seen)
+            found.append((where[shows] * count + histogram[shows]) * most + turn)
         keys = distinct(np.concatenate(found))
         pairs, turns = keys // most, keys % most
         position, histogram = pairs // count, pairs % count
@@ -137,22 +138,24 @@ class Beside:
         self.alpha, self.histograms = alpha, neighbours.histograms
         self.unit, entry = neighbours.find(columns, pool.rows, pool.owner, pool.leaf)
         self.level: Bits = neighbours.entry_level[entry]
-        self._leaf, self._histogram = neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]
+        self._histogram = neighbours.entry_histogram[entry]
+        self._leaves: list[int] = neighbours.entry_leaf[entry].tolist()  # numbers: pairs would keep the collector busy
+        self._histograms: list[int] = self._histogram.tolist()
         self.weight = neighbours.entry_weight[entry]  # of the unit's own value in the histogram
         self.starts = np.searchsorted(self.unit, np.arange(len(pool) + 1))
+        self._begins: list[int] = self.starts.tolist()
         self.overlaps = np.diff(self.starts) > 0
         self._neighbours = neighbours
         self._histogram_starts = np.searchsorted(neighbours.entry_histogram, np.arange(len(neighbours.histograms) + 1))
 
     def needs(self, unit: int) -> list[tuple[int, int]]:
         """(leaf, histogram) of each overlap of a unit."""
-        first, last = self.starts[unit], self.starts[unit + 1]
-        return list(zip(self._leaf[first:last].tolist(), self._histogram[first:last].tolist(), strict=True))
+        first, last = self._begins[unit], self._begins[unit + 1]
+        return list(zip(self._leaves[first:last], self._histograms[first:last], strict=True))
 
     def possible(self) -> list[frozenset[int]]:
         """The histograms each unit overlaps."""
-        histograms, starts = self._histogram.tolist(), self.starts.tolist()
-        return [frozenset(histograms[first:last]) for first, last in pairwise(starts)]
+        return [frozenset(self._histograms[first:last]) for first, last in pairwise(self._begins)]
 
     def entries(self, overlaps: Rows) -> tuple[Rows, Rows, Rows]:
         """All that is shown beside these overlaps: which of them (by position), leaf and weight."""

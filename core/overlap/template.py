@@ -82,7 +82,7 @@ class _Found(NamedTuple):
             np.where(is_better[:, None], other.counts, self.counts),
             np.where(is_better, other.groups, self.groups),
             np.where(is_better, other.score, self.score),
-            np.where(is_better[block], other.match, self.match),
+            np.where(np.take(is_better, block), other.match, self.match),
         )
 
 
@@ -134,13 +134,13 @@ class _Blocks:
 
     def search(self) -> _Found:
         """A template for each block, by coordinate descent."""
-        block, own = self._block[self._row], self._own[self._row]
+        block, own, cell = self._block[self._row], self._own[self._row], self._cell[self._row]
         mine = [np.flatnonzero(own == at) for at in range(self._width)]
         best = self._start(block, own)
         for _ in range(SWEEPS):
             before = best.score
             for at in range(self._width):
-                best = self._improve(at, best, block, own, mine[at])
+                best = self._improve(at, best, block, cell, mine[at])
             if (best.score == before).all():
                 break
         return best
@@ -159,10 +159,10 @@ class _Blocks:
         is_shown = best.counts[block, own] > 0  # a value that is not shown matches nothing
         return best._replace(match=best.match * is_shown)
 
-    def _improve(self, at: int, best: _Found, block: Rows, own: Rows, mine: Rows) -> _Found:
+    def _improve(self, at: int, best: _Found, block: Rows, cell: Rows, mine: Rows) -> _Found:
         """One column shown more often, less often or not at all, where that is better."""
-        counts, now = best.counts, best.counts[:, at][block]
-        needed = counts[block, own] - self._gap[at]
+        counts, now = best.counts, np.take(best.counts[:, at], block)
+        needed = np.take(counts, cell) - self._gap[at]
         without = best.match - ((needed == now) & (now > 0))
         shown = counts.T[:, block[mine]]
         sums = np.where(shown > 0, shown + self._gap[:, mine], FAR)
