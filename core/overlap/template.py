@@ -128,7 +128,8 @@ class _Blocks:
         """Lay out the rows that stay, those with most overlaps first, and their overlaps in layers."""
         self._unit, self._block, self._own = self._unit[rows], self._block[rows], self._own[rows]
         self._cell = self._block * self._width + self._own
-        self._layers = np.searchsorted(-sizes[rows], -np.arange(1, int(sizes.max(initial=1)) + 1), side="right").tolist()
+        deep = np.arange(1, int(sizes.max(initial=1)) + 1)
+        self._layers = np.searchsorted(-sizes[rows], -deep, side="right").tolist()
         self._overlap = self._layers[0]  # so many rows do, the first ones
         self._row = np.concatenate([np.arange(reach) for reach in self._layers])
 
