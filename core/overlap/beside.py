@@ -175,16 +175,14 @@ class Beside:
             return False
         entries = self.histograms[histogram]
         total = shown[leaf] + entries[leaf]
-        equal = 0
-        if len(entries) < len(shown):
-            for value, weight in entries.items():
-                if value in shown and shown[value] + weight == total:
-                    equal += 1
-        else:
-            for value, count in shown.items():
-                if value in entries and count + entries[value] == total:
-                    equal += 1
-        return equal >= self.alpha
+        lacking = self.alpha
+        fewer, more = (entries, shown) if len(entries) < len(shown) else (shown, entries)
+        for value, count in fewer.items():
+            if value in more and count + more[value] == total:
+                lacking -= 1
+                if not lacking:
+                    return True
+        return False
 
     def is_content(self, unit: int, shown: dict[int, int]) -> bool:
         """Whether every overlap of a unit is balanced by a group that shows this."""

@@ -273,4 +273,8 @@ def _barred(desk: Desk) -> dict[int, Values]:
     """The overlapping values of everybody who found no group."""
     grouped = {unit for draft in desk.done for unit in draft.members}
     alone = [unit for unit in np.flatnonzero(desk.beside.overlaps).tolist() if unit not in grouped]
-    return {unit: tuple(sorted({leaf for leaf, _ in desk.beside.needs(unit)})) for unit in alone}
+    sets = desk.pool.sets
+    return {
+        unit: sets[unit] if len(sets[unit]) == 1 else tuple(sorted({leaf for leaf, _ in desk.beside.needs(unit)}))
+        for unit in alone
+    }

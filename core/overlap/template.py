@@ -112,7 +112,8 @@ class _Blocks:
         layer = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         overlap = beside.starts[self._unit][row] + layer
         which, leaf, weight = beside.entries(overlap)
-        at, apart = column[self._block[row[which]], leaf], weight - beside.weight[overlap][which]
+        at = np.take(column, np.take((self._block * column.shape[1])[row], which) + leaf)
+        apart = weight - np.take(beside.weight[overlap], which)
         near = np.flatnonzero((at >= 0) & (np.abs(apart) <= MOST))
         which, at, apart = which[near], at[near], apart[near]
         has_hope = np.ones(len(sizes), dtype=bool)
