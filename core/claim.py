@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.guard import EMPTY
-from core.ledger import NEAR, Account, Accounts, Ledger, open_leaves, set_aside, weight_of
+from core.ledger import NEAR, Account, Accounts, Ledger, each_between, open_leaves, set_aside, weight_of
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import Floats, hard_minima, hard_minimum, required_ratio, required_ratios
@@ -28,6 +28,7 @@ Raised = Mapping[int, Mapping[int, int]]  # unit -> leaf -> the node it is shown
 
 ROUNDING = 1e-12  # relative; what floats may be off by where nothing depends on it
 UNPAYABLE = 1e300  # a ratio nobody can have, and which times 0 is still 0
+AT_ONCE = 64  # exposures that are added up in a go while one unit's account is looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class _Paid(NamedTuple):
 class Claims:
     """The claims of a pool's units, worked out as they are asked for."""
 
-    def __init__(self, pool: Pool, ledger: Ledger, paid: Accounts, policy: Policy) -> None:
+    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy) -> None:
         self._pool, self._ledger, self._policy = pool, ledger, policy
         self._hierarchy, self._open = policy.sensitive.hierarchy, policy.sensitive.open
         self.leaves, self.permanent = len(self._hierarchy.leaves), policy.sensitive.permanent
@@ -108,8 +109,7 @@ class Claims:
         self._floor = 1 - 1 / policy.l
         self.target_base = required_ratio(policy.strategy, policy.l, 1.0, 0)
         self._unspent, self._least = np.ones(len(self._is_open)), np.full(len(self._is_open), self.target_base)
-        self._accounts = paid
-        self._bounds = np.searchsorted(paid.person, np.arange(len(pool) + 1))
+        self._lookups = len(pool.exposed) // AT_ONCE  # before everybody's account is worked out
         self._guarded: dict[int, Account] = {}
         self._claims: dict[tuple[int, bool], Claim] = {}
 
@@ -329,32 +329,45 @@ class Claims:
         return int(inside[0]) if is_over else None
 
     def _paid_by(self, units: list[int]) -> _Paid:
+        """The accounts of these units. Where few are asked for, the others are never worked out."""
+        bounds = self._pool.exposure_bounds
+        self._lookups -= 1
+        if self._lookups >= 0:
+            begins, sizes = _runs(units, bounds)
+            exposed_to = self._pool.exposed_to[each_between(begins, sizes)]
+            paid = self._ledger.accounts(np.arange(len(units)).repeat(sizes), exposed_to)
+            return _Paid(paid.leaf, paid.survival, self._ratios(paid))
+        paid, bounds, ratio = self._everybody
         if len(units) == 1:
-            mine = slice(self._bounds[units[0]], self._bounds[units[0] + 1])
-            return _Paid(self._accounts.leaf[mine], self._accounts.survival[mine], self._ratio[mine])
-        begins = self._bounds[units]
-        sizes = self._bounds[[unit + 1 for unit in units]] - begins
-        at = (begins - (sizes.cumsum() - sizes)).repeat(sizes)
-        at += np.arange(len(at))
-        return _Paid(self._accounts.leaf[at], self._accounts.survival[at], self._ratio[at])
+            mine = slice(bounds[units[0]], bounds[units[0] + 1])
+            return _Paid(paid.leaf[mine], paid.survival[mine], ratio[mine])
+        at = each_between(*_runs(units, bounds))
+        return _Paid(paid.leaf[at], paid.survival[at], ratio[at])
 
     @cached_property
-    def _ratio(self) -> Floats:
-        """What the strategy asks for, of every account: for all at once it costs little more than for one."""
-        survival, exposures = self._accounts.survival, self._accounts.exposures
-        return np.minimum(required_ratios(self._policy.strategy, self._policy.l, survival, exposures), UNPAYABLE)
+    def _everybody(self) -> tuple[Accounts, Rows, Floats]:
+        """All accounts, where each unit's begin, and what the strategy asks for; from now on nobody is looked up."""
+        self._lookups = 0
+        paid = self._ledger.accounts(self._pool.exposed, self._pool.exposed_to)
+        return paid, np.searchsorted(paid.person, np.arange(len(self._pool) + 1)), self._ratios(paid)
+
+    def _ratios(self, paid: Accounts) -> Floats:
+        asked = required_ratios(self._policy.strategy, self._policy.l, paid.survival, paid.exposures)
+        return np.minimum(asked, UNPAYABLE)
 
     @cached_property
     def _spent(self) -> frozenset[int]:
         """Units to whom something cannot be shown any more."""
-        return frozenset(self._accounts.person[self._ratio >= UNPAYABLE].tolist())
+        paid, _, ratio = self._everybody
+        return frozenset(paid.person[ratio >= UNPAYABLE].tolist())
 
     def _is_plain(self, unit: int) -> bool:
         """Whether only what is covered can be "*": no guard, no budget spent, nobody else's publication."""
         return self._pool.guards[unit] is None and unit not in self._spent and unit not in self._pool.barred
 
     def _has_paid(self, unit: int) -> bool:
-        return bool(self._bounds[unit] < self._bounds[unit + 1])
+        bounds = self._pool.exposure_bounds
+        return bool(bounds[unit] < bounds[unit + 1])
 
     def _guarded_account(self, unit: int) -> Account:
         """The account of a unit for all the leaves under its guard."""
@@ -403,6 +416,12 @@ class Claims:
         alone = least * len(inside) if set(inside) <= set(shown) and inside else 0.0
         hidden = tuple(dict.fromkeys((*protected, *inside)))
         return Claim(shown, starred, hidden, base, {}, ((first, last, least),), True, alone, permanent)
+
+
+def _runs(units: list[int], bounds: Rows) -> tuple[Rows, Rows]:
+    """Where the runs of these units begin, and how long they are."""
+    begins = bounds[units]
+    return begins, bounds[[unit + 1 for unit in units]] - begins
 
 
 def _barred(claim: Claim, barred: Sequence[int]) -> Claim:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.guard import Guard
-from core.intake import PATCH, PRESENT, STATUS_AFTER, Delta, held_in
+from core.intake import ABSENT, GONE, PATCH, PRESENT, STATUS_AFTER, Delta, held_in
 from core.overlap.external import ExternalGroup
 from core.people import NOBODY, NOWHERE, People, Person, Qid, Values
 
@@ -42,19 +42,28 @@ def fold(people: People, window: Window, number: int, permanent: frozenset[int] 
     """
     folded = Folded()
     newcomers: dict[str, tuple[int, Delta]] = {}
-    known: list[tuple[int, Delta]] = []
+    known: list[int] = []
+    deltas: list[Delta] = []
+    gone: list[int] = []
     for partition in sorted(window.deltas):
-        for person_id, delta in window.deltas[partition].items():
-            row = people.row(person_id)
+        here = window.deltas[partition]
+        rows = people.rows_of(here)
+        found = np.array([row for row in rows if row is not None], dtype=np.int64)
+        homes = iter(people.home[found].tolist())
+        for (person_id, delta), row in zip(here.items(), rows, strict=True):
             if row is None and person_id not in newcomers:
                 newcomers[person_id] = partition, delta
-            elif row is not None and people.home[row] == partition:
-                known.append((row, delta))
-            else:
+            elif row is None or next(homes) != partition:
                 folded.misrouted.extend((partition, offset) for offset in delta[3] or ())
-    rows = np.array([row for row, _ in known], dtype=np.int64)
+            elif delta[0] == GONE and delta[2] is None and delta[4] is None:
+                gone.append(row)
+            else:
+                known.append(row)
+                deltas.append(delta)
+    _depart(people, gone, folded)
     changed = []
-    for (row, delta), (_, before) in zip(known, people.persons(rows), strict=True):
+    before_all = people.records(np.array(known, dtype=np.int64))
+    for row, delta, before in zip(known, deltas, before_all, strict=True):
         after = _after(before, delta, number, permanent)
         if after is None:
             continue
@@ -70,6 +79,15 @@ def fold(people: People, window: Window, number: int, permanent: frozenset[int] 
     folded.touched.extend(range(first, len(people)))
     folded.arrived.extend((first + np.flatnonzero(people.status[first:] == PRESENT)).tolist())
     return folded
+
+
+def _depart(people: People, gone: Sequence[int], folded: Folded) -> None:
+    """Take away the records of people of whom nothing but that was heard."""
+    rows = np.array(gone, dtype=np.int64)
+    rows = rows[people.status[rows] != ABSENT]
+    folded.touched.extend(rows.tolist())
+    folded.broken.update(people.group[rows[people.group[rows] != NOBODY]].tolist())
+    people.depart(rows)
 
 
 def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: int, permanent: frozenset[int]) -> None:
@@ -108,7 +126,7 @@ def _after(before: Person, delta: Delta, number: int, permanent: frozenset[int])
             patch if kind != PATCH else tuple(old if new is None else new for old, new in zip(qid, patch, strict=True))
         )
     status = STATUS_AFTER[kind]
-    held = _joined(before.held, held_in(values, permanent))
+    held = _joined(before.held, held_in(values, permanent)) if permanent else before.held
     if status != PRESENT:
         values = ()
     elif values is None:

@@ -53,20 +53,24 @@ class Formation:
     counterfeits: dict[int, dict[int, int]] = field(default_factory=dict)  # group -> leaf -> how many are nobody's
 
 
-def form_groups(pool: Pool, ledger: Ledger, policy: Policy, spare: Mapping[int, int]) -> Formation:
-    """Group the pool, which stands in sweep order; `spare` says how many rows each cell can do without."""
-    paid = ledger.accounts(pool.exposed, pool.exposed_to)
+def form_groups(
+    pool: Pool, ledger: Ledger, policy: Policy, spare: Mapping[int, int], breach_so_far: float = 0.0
+) -> Formation:
+    """Group the pool, which stands in sweep order; `spare` says how many rows each cell can do without.
+
+    The breach of what is formed may be left understated where it is under `breach_so_far`.
+    """
     left_out = _near_guards(pool, policy)
     left_out[list(pool.barred)] = True
     left_out[[unit for tie in pool.ties for unit in tie]] = True
-    claims = Claims(pool, ledger, paid, policy)
-    bound = bind(pool, claims, spread(pool, paid, policy, left_out))
+    claims = Claims(pool, ledger, policy)
+    bound = bind(pool, claims, spread(pool, ledger, policy, left_out, breach_so_far))
     return _Sweep(pool, claims, policy, bound).run(dict(spare))
 
 
 def _near_guards(pool: Pool, policy: Policy) -> NDArray[np.bool_]:
     """Units to be looked at one by one: those with a guard, and neighbours enough to keep them company."""
-    guarded = np.array([guard is not None for guard in pool.guards], dtype=bool)
+    guarded = np.array([guard is not None for guard in pool.known_guards], dtype=bool)[pool.guard_of]
     if not guarded.any():
         return guarded
     bounds = [guard.bound for guard in pool.guards if guard is not None and guard.bound is not None]

@@ -12,6 +12,7 @@ spend more than was promised.
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,8 @@ from core.tree import Rows
 Weight = int | Fraction
 
 TABLE = 1 << 17  # cells of a table that is filled densely, small enough for a processor's cache
+SOUGHT = 1 << 20  # cells of a table of what is asked for
+SEARCH = 4  # shares that are gone through while one is searched for
 FEW = 8  # cells for each entry, beyond which sorting is cheaper
 NEAR = 1e-9  # relative distance to the bound within which floats are not trusted
 
@@ -87,6 +90,13 @@ def effective_people(people: int, shown: Iterable[tuple[int, int]], aside: froze
     return max(1, people - sum(count for node, count in shown if node in aside))
 
 
+def each_between(begins: Rows, sizes: Rows) -> Rows:
+    """All places of these runs, one run after the other."""
+    places = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+    places += np.arange(len(places))
+    return places
+
+
 class Ledger:
     """Every group ever formed, and what being in it costs. Groups are numbered from 1."""
 
@@ -95,21 +105,30 @@ class Ledger:
         self._is_open, self._aside = open_leaves(policy), set_aside(policy.sensitive)
         self._leaf_of = np.full(len(self._hierarchy.labels), -1, dtype=np.int64)
         self._leaf_of[list(self._hierarchy.leaf_node)] = np.arange(len(self._hierarchy.leaves))
+        self._is_aside = np.zeros(len(self._hierarchy.labels), dtype=bool)
+        self._is_aside[list(self._aside)] = True
         self._records: dict[int, GroupRecord] = {}
+        self._later: dict[int, GroupRecord] = {}  # a copy's own; those above are shared with the original
         self._showing: dict[int, Rows] = {}  # by the node of a permanent value, the groups that showed it
         self._start = np.zeros(2, dtype=np.int64)  # of group g's shares, at g; the last entry is the end
         self._leaf = np.zeros(0, dtype=np.int32)
         self._kept = np.zeros(0, dtype=np.float64)
+        self._least = np.zeros(1, dtype=np.float64)  # by group, the smallest of its shares' logs
 
     def copy(self) -> "Ledger":
         """A ledger that can take more groups without changing this one; arrays are replaced, never written into."""
         twin = object.__new__(Ledger)
         twin.__dict__.update(self.__dict__)
-        twin._records = dict(self._records)
+        twin._later = dict(self._later)
         return twin
 
+    def merge(self) -> None:
+        """Make a copy's formations everybody's: for when the copy takes the original's place."""
+        self._records.update(self._later)
+        self._later = {}
+
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._records) + len(self._later)
 
     def extend(self, records: Sequence[tuple[int, GroupRecord]]) -> None:
         """Add formations, in the order of their numbers, which are larger than any so far."""
@@ -117,11 +136,12 @@ class Ledger:
             return
         first = len(self._start) - 1
         assert records[0][0] >= first
-        self._records.update(records)
+        self._later.update(records)
         groups = np.repeat(np.arange(len(records)), [len(record.shown) for _, record in records])
-        pairs = np.array([pair for _, record in records for pair in record.shown], dtype=np.int64).reshape(-1, 2)
+        flat = chain.from_iterable(chain.from_iterable(record.shown for _, record in records))
+        pairs = np.fromiter(flat, dtype=np.int64).reshape(-1, 2)
         node, count = pairs[:, 0], pairs[:, 1].astype(np.float64)
-        is_aside = np.isin(node, list(self._aside))
+        is_aside = self._is_aside[node]
         hidden = np.bincount(groups[is_aside], weights=count[is_aside], minlength=len(records))
         people = np.maximum(1, np.array([record.people for _, record in records]) - hidden)
         for permanent in self._aside - {0}:
@@ -143,9 +163,11 @@ class Ledger:
         self._leaf = np.concatenate([self._leaf, leaf.astype(np.int32)])
         self._kept = np.concatenate([self._kept, logs])
         numbers = np.array([number for number, _ in records], dtype=np.int64) - first
-        sizes = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
+        sizes, least = np.zeros(int(numbers[-1]) + 1, dtype=np.int64), np.zeros(int(numbers[-1]) + 1)
         sizes[numbers] = np.bincount(groups, minlength=len(records))
+        np.minimum.at(least, numbers[groups], logs)
         self._start = np.concatenate([self._start, self._start[-1] + np.cumsum(sizes)])
+        self._least = np.concatenate([self._least, least])
 
     def node_of(self, leaf: int) -> int:
         """The node of the hierarchy that a value is shown as when it is shown as itself."""
@@ -156,10 +178,10 @@ class Ledger:
         return self._showing.get(node, np.zeros(0, dtype=np.int64))
 
     def record(self, group: int) -> GroupRecord:
-        return self._records[group]
+        return self._later[group] if group in self._later else self._records[group]
 
     def records(self) -> Mapping[int, GroupRecord]:
-        return self._records
+        return {**self._records, **self._later}
 
     # -- accounts -----------------------------------------------------------------------------------------------
 
@@ -176,11 +198,7 @@ class Ledger:
         parts = [(nothing, nothing, np.zeros(0), nothing)]
         for first in range(0, int(person[-1]) + 1 if len(person) else 0, at_once):
             here = slice(*np.searchsorted(person, [first, first + at_once]).tolist())
-            begins, sizes = self._start[group[here]], self._start[group[here] + 1] - self._start[group[here]]
-            at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
-            at += np.arange(len(at))
-            cells = np.repeat((person[here] - first) * leaves, sizes)
-            cells += self._leaf[at]
+            at, cells = self._shares_of(group[here], (person[here] - first) * leaves)
             paid = np.zeros(0, dtype=np.int64)
             if is_sparse := FEW * len(cells) < at_once * leaves:
                 paid, cells = np.unique(cells, return_inverse=True)
@@ -190,6 +208,70 @@ class Ledger:
                 times, kept = times[paid], kept[paid]
             parts.append((first + paid // leaves, paid % leaves, np.exp(kept), times))
         return Accounts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def standings(
+        self, exposed: Rows, exposed_to: Rows, person: Rows, leaf: Rows
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Survival and exposures of these (person, leaf) pairs only; they and the exposures are in order of persons.
+
+        Whoever is not asked about costs nothing, so this is for a few of many.
+        """
+        begins, ends = np.searchsorted(exposed, person), np.searchsorted(exposed, person, side="right")
+        exposures = ends - begins
+        is_new = np.diff(person, prepend=-1) != 0  # the first leaf asked of a person
+        groups = exposed_to[each_between(begins[is_new], exposures[is_new])]
+        if SEARCH * int(exposures.sum()) <= int((self._start[groups + 1] - self._start[groups]).sum()):
+            asked = np.repeat(np.arange(len(person)), exposures)
+            at, is_there = self._find(exposed_to[each_between(begins, exposures)], leaf[asked])
+            asked, at = asked[is_there], at[is_there]
+        else:
+            line = np.cumsum(is_new) - 1
+            asked, at = self._go_through(np.repeat(line[is_new], exposures[is_new]), groups, line, leaf)
+        survival = np.exp(np.bincount(asked, weights=self._kept[at], minlength=len(person)))
+        return survival, np.bincount(asked, minlength=len(person))
+
+    def _find(self, groups: Rows, leaves: Rows) -> tuple[Rows, NDArray[np.bool_]]:
+        """Where each group's share of a leaf stands, and whether it has any; by halving."""
+        low, end = self._start[groups], self._start[groups + 1]
+        high = end
+        for _ in range(int((end - low).max(initial=0)).bit_length()):
+            middle = (low + high) >> 1
+            is_before = (low < high) & (self._leaf[np.minimum(middle, len(self._leaf) - 1)] < leaves)
+            low, high = np.where(is_before, middle + 1, low), np.where(is_before, high, middle)
+        is_there = low < end
+        is_there[is_there] = self._leaf[low[is_there]] == leaves[is_there]
+        return low, is_there
+
+    def _go_through(self, exposed: Rows, groups: Rows, line: Rows, leaf: Rows) -> tuple[Rows, Rows]:
+        """Of all shares of these groups, those of a leaf asked of whoever was exposed: which question, and where."""
+        leaves = len(self._is_open)
+        at_once = max(1, SOUGHT // leaves)
+        lines = int(line[-1]) + 1
+        question = np.full(min(lines, at_once) * leaves, -1, dtype=np.int32)  # by cell of a table of persons and leaves
+        parts = []
+        for first in range(0, lines, at_once):
+            here, asked = (slice(*np.searchsorted(of, [first, first + at_once]).tolist()) for of in (exposed, line))
+            sought = (line[asked] - first) * leaves + leaf[asked]
+            question[sought] = np.arange(asked.start, asked.stop)
+            at, cells = self._shares_of(groups[here], (exposed[here] - first) * leaves)
+            found = question[cells]
+            hit = np.flatnonzero(found >= 0)
+            parts.append((found[hit].astype(np.int64), at[hit]))
+            question[sought] = -1
+        questions, places = zip(*parts, strict=True)
+        return np.concatenate(questions), np.concatenate(places)
+
+    def least_survivals(self, exposed: Rows, exposed_to: Rows, people: int) -> NDArray[np.float64]:
+        """By person, what no value's survival is under: as if each group had shown one value most, always the same."""
+        return np.exp(np.bincount(exposed, weights=self._least[exposed_to], minlength=people)) * (1 - NEAR)
+
+    def _shares_of(self, groups: Rows, rows: Rows) -> tuple[Rows, Rows]:
+        """Where the shares of these groups stand, and for each the cell of its leaf in a row of a table."""
+        sizes = self._start[groups + 1] - self._start[groups]
+        at = each_between(self._start[groups], sizes)
+        cells = np.repeat(rows, sizes)
+        cells += self._leaf[at]
+        return at, cells
 
     def account_of(self, exposures: Iterable[int], first: int, last: int) -> Account:
         """Survival and exposures for the set of leaves [first, last), open ones included (G4)."""
@@ -202,7 +284,7 @@ class Ledger:
 
     def share_of(self, group: int, first: int, last: int) -> Fraction:
         """w(A, G) / n(G), capped at 1, for the leaves [first, last)."""
-        record = self._records[group]
+        record = self.record(group)
         weight = weight_of(record.shown, self._hierarchy, first, last, self._aside)
         return min(Fraction(1), weight / effective_people(record.people, record.shown, self._aside))
 

@@ -10,13 +10,14 @@ uses tags (keyed hashes of ids) or the ids themselves.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, repeat
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.guard import Guard, as_guard
-from core.intake import PRESENT
+from core.intake import ABSENT, PRESENT
 from core.keyed import Keyed
 from core.overlap.sampling import sampling
 from core.policy import Attribute
@@ -134,6 +135,12 @@ class People:
         row = self._rows.get(person_id)
         return self._later_rows.get(person_id) if row is None else row
 
+    def rows_of(self, ids: Iterable[str]) -> list[int | None]:
+        """The rows of many."""
+        if self._later_rows:
+            return [self.row(person_id) for person_id in ids]
+        return [self._rows.get(person_id) for person_id in ids]
+
     def ids(self, rows: Rows) -> list[str]:
         known, ids, later = len(self._ids), self._ids, self._later_ids
         return [ids[row] if row < known else later[row - known] for row in rows.tolist()]
@@ -210,8 +217,14 @@ class People:
 
     def sampled(self) -> Rows:
         """Who is present and may be published: their coin, tossed once for ever, showed heads (G5)."""
-        present = self.present()
-        return present if self._sampling >= 1.0 else present[sampling(self._keyed, self.tag[present], self._sampling)]
+        return np.flatnonzero(self.is_sampled())
+
+    def is_sampled(self) -> NDArray[np.bool_]:
+        """The same by row."""
+        is_present = self.status == PRESENT
+        if self._sampling < 1.0:
+            is_present &= sampling(self._keyed, self.tag, self._sampling)
+        return np.asarray(is_present, dtype=bool)
 
     def exposures(self, rows: Rows) -> tuple[Rows, Rows]:
         """Every exposure of these people: positions in `rows`, and the groups, oldest last."""
@@ -238,22 +251,23 @@ class People:
 
     def persons(self, rows: Rows) -> Iterator[tuple[str, Person]]:
         """Rows as they are stored; columns are converted once, so this is the way to write a million."""
-        qids = zip(*(column[rows].tolist() for column in self._columns), strict=True)
-        names = ("status", "home", "set", "group", "since", "guard", "held", "coarse")
-        fixed = (self._fixed[name][rows].tolist() for name in names)
         positions, groups = self.exposures(rows)
         order = np.lexsort((np.arange(len(positions))[::-1], positions))
         bounds = np.searchsorted(positions[order], np.arange(len(rows) + 1)).tolist()
         exposed = groups[order].tolist()
+        chains = (tuple(exposed[begin:end]) for begin, end in pairwise(bounds))
+        return zip(self.ids(rows), self.records(rows, chains), strict=True)
+
+    def records(self, rows: Rows, chains: Iterable[tuple[int, ...]] = repeat(())) -> Iterator[Person]:
+        """Rows as they are, with these exposures, or with none for whoever does not need them."""
+        qids = zip(*(column[rows].tolist() for column in self._columns), strict=True)
+        names = ("status", "home", "set", "group", "since", "guard", "held", "coarse")
+        fixed = (self._fixed[name][rows].tolist() for name in names)
         sets, guards = self.sets.items, self.guards.items
-        for index, (person_id, qid, status, home, values, group, since, guard, held, coarse) in enumerate(
-            zip(self.ids(rows), qids, *fixed, strict=True)
+        for (status, home, values, group, since, guard, held, coarse), qid, exposures in zip(
+            zip(*fixed, strict=True), qids, chains, strict=False
         ):
-            exposures = tuple(exposed[bounds[index] : bounds[index + 1]])
-            yield (
-                person_id,
-                Person(status, home, qid, sets[values], group, exposures, since, guards[guard], sets[held], coarse),
-            )
+            yield Person(status, home, qid, sets[values], group, exposures, since, guards[guard], sets[held], coarse)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -272,6 +286,11 @@ class People:
         fixed |= {"held": self.sets.codes(held), "coarse": coarse}
         for name, numbers in fixed.items():
             self._fixed[name][rows] = numbers
+
+    def depart(self, rows: Rows) -> None:
+        """Take these people's records away; whatever else is known of them stays."""
+        for name, number in (("status", ABSENT), ("set", NONE), ("group", NOBODY), ("leaf", 0)):
+            self._fixed[name][rows] = number
 
     def extend(self, newcomers: Iterable[tuple[str, Person]]) -> None:
         """Append people who are not known yet, as they were stored."""

@@ -99,13 +99,15 @@ class _Draft:
         arrived = np.array(folded.arrived, dtype=np.int64)
         people.settle(self._tree, arrived)
         present = people.sampled()
+        cells = people.leaf[present]
+        smallest = self._policy.k + self._policy.headroom
+        is_large = np.bincount(cells, minlength=self._tree.size) >= 2 * smallest
         is_reached = np.zeros(self._tree.size, dtype=bool)
         is_reached[people.leaf[arrived[people.coarse[arrived] == NOWHERE]]] = True  # coarse cells are never split
-        in_reach = present[is_reached[people.leaf[present]]]
+        in_reach = present[(is_reached & is_large)[cells]]
         order = in_reach[np.argsort(people.leaf[in_reach], kind="stable")]
         leaves, starts = np.unique(people.leaf[order], return_index=True)
         parts = np.split(order, starts[1:]) if len(leaves) else []
-        smallest = self._policy.k + self._policy.headroom
         self._split = grow(self._tree, people.columns, people.leaf, zip(leaves.tolist(), parts, strict=True), smallest)
 
     def close_cells(self) -> None:
@@ -134,8 +136,7 @@ class _Draft:
         in_open_cell = self._in_open_cells()
         rows = in_open_cell[people.group[in_open_cell] == NOBODY]
         shuffle = self._state.keyed.draw(people.tag[rows], self._number, "shuffle")
-        leaf = people.leaf[rows]
-        rows = rows[np.lexsort((shuffle, leaf, self._tree.depth_first(leaf)))]
+        rows = rows[np.lexsort((shuffle, self._places(people.leaf[rows])))]
         return Pool.of(people, rows, self._policy, self._ties)
 
     def stand_beside(self, pool: Pool) -> Overlapped:
@@ -157,19 +158,20 @@ class _Draft:
 
     def form_groups(self, pool: Pool, overlapped: Overlapped) -> Formation:
         """Step 6: group the rest of the pool."""
-        people, published = self._people, self._ground.counts(self._in_open_cells())
+        published = self._ground.counts(self._in_open_cells())
         cells = np.unique(pool.cells)
         least = [max(self._policy.k, self._ties.least.get(cell, 0)) for cell in cells.tolist()]
         spare = dict(zip(cells.tolist(), (published[cells] - least).tolist(), strict=True))
         grouped = overlapped.grouped
         if not grouped and not overlapped.barred:
-            return form_groups(pool, self._ledger, self._policy, spare)
+            return form_groups(pool, self._ledger, self._policy, spare, self._max_breach)
         is_left = np.ones(len(pool), dtype=bool)
         is_left[grouped] = False
         left = np.flatnonzero(is_left)
         barred = {int(np.searchsorted(left, unit)): values for unit, values in overlapped.barred.items()}
-        rest = Pool.of(people, pool.rows[left], self._policy, self._ties, barred)
-        return merged(pool, left, form_groups(rest, self._ledger, self._policy, spare), overlapped)
+        rest = Pool.of(self._people, pool.rows[left], self._policy, self._ties, barred)
+        formed = form_groups(rest, self._ledger, self._policy, spare, self._max_breach)
+        return merged(pool, left, formed, overlapped)
 
     def charge(self, pool: Pool, formation: Formation) -> Sequence[int]:
         """Step 7: number the groups in an order that says nothing, and write them into everyone's account."""
@@ -225,13 +227,19 @@ class _Draft:
         sampled = self._people.sampled()
         return sampled[~self._is_closed[self._people.leaf[sampled]]]
 
+    def _places(self, cells: Rows) -> Rows:
+        """The place of each of these cells in a depth-first walk over them."""
+        found = np.flatnonzero(np.bincount(cells))
+        places = np.empty(self._tree.size, dtype=np.int64)
+        places[found[np.lexsort((found, self._tree.depth_first(found)))]] = np.arange(len(found))
+        return places[cells]
+
     def _break(self, groups: set[int]) -> None:
         if groups:
             people = self._people
-            is_broken = np.zeros(self._next_group, dtype=bool)
+            is_broken = np.zeros(self._next_group + 1, dtype=bool)  # the last is NOBODY's
             is_broken[list(groups)] = True
-            published = np.flatnonzero(people.group != NOBODY)
-            people.group[published[is_broken[people.group[published]]]] = NOBODY
+            people.group[is_broken[people.group]] = NOBODY
 
     def _records_of(self, pool: Pool, formation: Formation, numbers: Rows) -> list[tuple[int, GroupRecord]]:
         """The formations as they are stored, in the order of their numbers."""

@@ -36,8 +36,9 @@ NO_TIES = Ties([], {})
 def _protected_share(people: People, policy: Policy) -> float:
     charged_to_nobody = policy.sensitive.open | policy.sensitive.permanent
     shows = np.array([not charged_to_nobody.issuperset(values) for values in people.sets.items], dtype=bool)
-    present = people.sampled()
-    return float(shows[people.set[present]].mean()) if len(present) else 1.0
+    is_sampled = people.is_sampled()
+    present = int(np.count_nonzero(is_sampled))
+    return int(np.count_nonzero(shows[people.set] & is_sampled)) / present if present else 1.0
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,14 @@ class Pool:
 
     rows: Rows
     cells: Rows
-    sets: list[Values] = field(repr=False)
-    guards: list[Guard | None] = field(repr=False)
+    set_of: NDArray[np.int32]  # codes of sets of values, and of guards
+    guard_of: NDArray[np.int32]
+    known_sets: list[Values] = field(repr=False)  # by code
+    known_guards: list[Guard | None] = field(repr=False)
     owner: Rows
     leaf: Rows
     is_protected: NDArray[np.bool_]  # of each (owner, leaf)
-    exposed: Rows  # units, and the groups they were in, one exposure each
+    exposed: Rows  # units in order, and the groups they were in, newest first, one exposure each
     exposed_to: Rows
     protected_share: float  # of everybody who may be published, who shows a protected value
     ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
@@ -79,17 +82,19 @@ class Pool:
         leaf = flat[at]
         unit_of = {row: unit for unit, row in enumerate(rows.tolist())} if ties.members else {}
         exposed, exposed_to = people.exposures(rows)
-        sets, guards = people.sets.items, people.guards.items
+        by_unit = np.argsort(exposed, kind="stable")
         return cls(
             rows,
             people.leaf[rows],
-            [sets[code] for code in codes.tolist()],
-            [guards[code] for code in people.guard[rows].tolist()],
+            codes,
+            people.guard[rows],
+            people.sets.items,
+            people.guards.items,
             owner,
             leaf,
             ~open_leaves(policy)[leaf],
-            exposed,
-            exposed_to,
+            exposed[by_unit],
+            exposed_to[by_unit],
             _protected_share(people, policy),
             [sorted(unit_of[row] for row in tie) for tie in ties.members],
             {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
@@ -101,13 +106,21 @@ class Pool:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @cached_property
+    def sets(self) -> list[Values]:
+        """Everybody's values, for the few that are looked at one by one."""
+        return [self.known_sets[code] for code in self.set_of.tolist()]
+
+    @cached_property
+    def guards(self) -> list[Guard | None]:
+        return [self.known_guards[code] for code in self.guard_of.tolist()]
+
     def exposures(self, unit: int) -> list[int]:
         """The groups a unit was in, for the few that are looked at one by one."""
-        order, bounds = self._by_unit
-        found: list[int] = self.exposed_to[order[bounds[unit] : bounds[unit + 1]]].tolist()
+        found: list[int] = self.exposed_to[self.exposure_bounds[unit] : self.exposure_bounds[unit + 1]].tolist()
         return found
 
     @cached_property
-    def _by_unit(self) -> tuple[Rows, Rows]:
-        order = np.argsort(self.exposed, kind="stable")
-        return order, np.searchsorted(self.exposed[order], np.arange(len(self) + 1))
+    def exposure_bounds(self) -> Rows:
+        """Where each unit's exposures begin, and the end of the last."""
+        return np.searchsorted(self.exposed, np.arange(len(self) + 1))

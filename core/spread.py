@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.ledger import Accounts
+from core.ledger import Ledger, each_between
 from core.policy import Policy
 from core.pool import Pool
 from core.strategy import Floats, hard_minima, required_ratio, required_ratios
@@ -37,7 +37,7 @@ SPENT = 1e9  # as worn as can be
 BLOCK = 8  # groups dealt to together
 SLACKS = (1.0, 1.25, 1.5)
 ROUNDS = 4
-MOST_CELLS = 1 << 22  # of an index that is filled densely
+WORN = 1.4  # less than what moves anybody into a band of larger groups
 MARGIN = 1e-9
 ALONE = -1
 
@@ -50,13 +50,18 @@ class Spread:
     breach: Floats
 
 
-def spread(pool: Pool, paid: Accounts, policy: Policy, is_left_out: NDArray[np.bool_]) -> Spread:
-    """Deal the pool, but for some units, into groups that everybody in them can afford."""
+def spread(
+    pool: Pool, ledger: Ledger, policy: Policy, is_left_out: NDArray[np.bool_], breach_so_far: float = 0.0
+) -> Spread:
+    """Deal the pool, but for some units, into groups that everybody in them can afford.
+
+    Breaches that cannot be over `breach_so_far` are not worked out.
+    """
     base = required_ratio(policy.strategy, policy.l, 1.0, 0)
     has_protected = np.zeros(len(pool), dtype=bool)
     has_protected[pool.owner[pool.is_protected]] = True
     protected, open_only = np.flatnonzero(has_protected & ~is_left_out), np.flatnonzero(~has_protected & ~is_left_out)
-    check = _Check(pool, paid, policy, base)
+    check = _Check(pool, ledger, policy, base, breach_so_far)
     worn = check.worn()
     best: Spread | None = None
     for slack in SLACKS:  # frequent values leave tight groups too small; then looser ones are tried
@@ -144,24 +149,30 @@ def _round_robin(first_leaf: Rows, units: Rows, first: int, groups: int, group: 
 
 
 class _Check:
-    """Takes out of their groups those who cannot afford them, until everybody left can."""
+    """Takes out of their groups those who cannot afford them, until everybody left can.
 
-    def __init__(self, pool: Pool, paid: Accounts, policy: Policy, base: float) -> None:
-        self._pool, self._policy, self._base = pool, policy, base
+    Few have paid so much that a look at their accounts is needed: for most it is enough to know that no value's
+    survival is under a bound, which a look at the groups they were in gives.
+    """
+
+    def __init__(self, pool: Pool, ledger: Ledger, policy: Policy, base: float, breach_so_far: float) -> None:
+        self._pool, self._ledger, self._policy, self._base = pool, ledger, policy, base
         self._leaves = len(policy.sensitive.hierarchy.leaves)
         self._owner, self._leaf = pool.owner[pool.is_protected], pool.leaf[pool.is_protected]
-        self._paid = paid
+        self._breach_so_far = breach_so_far
+        self._least = ledger.least_survivals(pool.exposed, pool.exposed_to, len(pool))
+        once = np.ones(len(pool), dtype=np.int64)  # after which the strategies ask for most
+        self._most = required_ratios(policy.strategy, policy.l, self._least, once) * (1 + MARGIN)
 
     def worn(self) -> Floats:
-        """By unit, the hard minimum for what it shows itself, as a multiple of what it is for the untouched."""
-        worn, paid = np.ones(len(self._pool)), self._paid
-        if not paid.person.size:
-            return worn
-        accounts, own = paid.person * self._leaves + paid.leaf, self._owner * self._leaves + self._leaf
-        at = np.minimum(np.searchsorted(accounts, own), len(accounts) - 1)
-        is_paid = accounts[at] == own
-        minima = hard_minima(self._policy.l, paid.survival[at[is_paid]])
-        np.maximum.at(worn, self._owner[is_paid], np.minimum(minima / self._policy.l, SPENT))
+        """By unit, the hard minimum for what it shows itself, as a multiple of what it is for the untouched.
+
+        1 for whoever is hardly worn.
+        """
+        worn, l = np.ones(len(self._pool)), self._policy.l
+        may_be = np.flatnonzero(hard_minima(l, self._least[self._owner]) > WORN * l)
+        survival, _ = self._standings(self._owner[may_be], self._leaf[may_be])
+        np.maximum.at(worn, self._owner[may_be], np.minimum(hard_minima(l, survival) / l, SPENT))
         return worn
 
     def settle(self, group: Rows) -> Floats:
@@ -185,34 +196,36 @@ class _Check:
         breach = np.zeros(len(people))
         if not len(pairs):
             return pairs, breach
-        n = people[pairs // self._leaves]
+        shown_in = pairs // self._leaves
+        n = people[shown_in]
         allowed = np.floor(n / self._base + 1e-12)
         order = np.argsort(inverse, kind="stable")
         rank = np.arange(len(order)) - (np.cumsum(times) - times)[inverse[order]]
         too_many = owner[order][rank >= allowed[inverse[order]]]
-        at = self._column(group, pairs)
-        hit = np.flatnonzero(at >= 0)
-        payer, survival, pair = self._paid.person[hit], self._paid.survival[hit], at[hit]
-        ratio = required_ratios(self._policy.strategy, self._policy.l, survival, self._paid.exposures[hit])
+        np.maximum.at(breach, shown_in, times / n)
+        looked_at = self._may_offend(group, breach)
+        begins = np.searchsorted(shown_in, np.arange(len(people) + 1))
+        first, sizes = begins[group[looked_at]], np.diff(begins)[group[looked_at]]
+        payer, pair = np.repeat(looked_at, sizes), each_between(first, sizes)
+        survival, exposures = self._standings(payer, pairs[pair] % self._leaves)
+        hit = np.flatnonzero(exposures)
+        payer, pair, survival = payer[hit], pair[hit], survival[hit]
+        ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures[hit])
         after = survival * (1 - times[pair] / n[pair])
         floor = (1 - 1 / self._policy.l) * (1 + MARGIN)
         cannot = (ratio * times[pair] > n[pair]) | (after < floor)
         wrong = np.unique(np.concatenate([too_many, payer[cannot]]))
-        np.maximum.at(breach, pairs // self._leaves, times / n)
-        np.maximum.at(breach, pairs[pair] // self._leaves, 1 - after)
+        np.maximum.at(breach, shown_in[pair], 1 - after)
         return wrong, breach
 
-    def _column(self, group: Rows, pairs: Rows) -> Rows:
-        """For each account, which of `pairs` (group, leaf) its unit would be shown with; -1 for none."""
-        found = np.full(len(self._paid.person), -1, dtype=np.int64)
-        grouped = np.flatnonzero(group[self._paid.person] != ALONE)
-        keys = group[self._paid.person[grouped]] * self._leaves + self._paid.leaf[grouped]
-        cells = (int(group.max()) + 1) * self._leaves
-        if cells <= MOST_CELLS:
-            index = np.full(cells, -1, dtype=np.int32)
-            index[pairs] = np.arange(len(pairs))
-            found[grouped] = index[keys]
-        else:
-            at = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
-            found[grouped] = np.where(pairs[at] == keys, at, -1)
-        return found
+    def _may_offend(self, group: Rows, share: Floats) -> Rows:
+        """Units whose accounts must be looked at; `share` is, by group, the largest w/n in it."""
+        paid = np.flatnonzero((group != ALONE) & (share[group] > 0) & (self._least < 1 - 2 * MARGIN))
+        share = share[group[paid]]
+        after = self._least[paid] * (1 - share)
+        is_safe = (self._most[paid] * share <= 1) & (1 - after <= self._breach_so_far)
+        is_safe &= after >= (1 - 1 / self._policy.l) * (1 + 2 * MARGIN)
+        return paid[~is_safe]
+
+    def _standings(self, person: Rows, leaf: Rows) -> tuple[Floats, Rows]:
+        return self._ledger.standings(self._pool.exposed, self._pool.exposed_to, person, leaf)

@@ -127,6 +127,7 @@ class State:
             self.people, self.tree, self.ledger, self.tails = after.people, after.tree, after.ledger, after.tails
             self.cohorts, self.externals = after.cohorts, after.externals
             self.people.merge()
+            self.ledger.merge()
         else:
             self._write(
                 change.people.items(),
@@ -149,6 +150,7 @@ class State:
         self.cohorts.put(cliques)
         self.externals.put(externals)
         self.ledger.extend(sorted(groups))
+        self.ledger.merge()
         self.tree.put(sorted(nodes))  # a parent's number is always smaller than its children's
         newcomers, changed, exposed = [], [], []
         for person_id, person in people:

@@ -6,14 +6,16 @@ the cell that is shown, or where no more than K people are left who could be the
 
 - a clique in which a buddy took over is shown only while there are more;
 - in one that is as it was made, nobody takes over any more once it was shown where there were not;
-- where there are, more than K rows of the cell are published, whoever is withheld.
+- where there are, more than K rows of the cell are published, whoever is withheld;
+- while the value is hidden, others who could be the owner are kept under the same "*" where no more than K people are
+  absent: whoever is seen beside it is known not to be the holder.
 """
 
 from collections.abc import Iterable
 
 import numpy as np
 
-from core.cohort.clique import COVERED, NEVER, WHOLE, Clique, Cohorts
+from core.cohort.clique import COVERED, NEVER, NOWHERE, WHOLE, Clique, Cohorts
 from core.cohort.registration import Mask, Registration
 from core.people import People
 from core.tree import Rows, Tree
@@ -65,6 +67,34 @@ class Abundance:
             for place in self._outnumbered(cells):
                 noted = noted.without_buddies(place)
             self._cohorts.cliques[number] = noted
+        return found
+
+    def company(self, size: int) -> dict[int, list[int]]:
+        """By clique, the rows of those who must be under its "*" so that enough people could still be its holder.
+
+        Always the first of those who could be, in an order that never changes: each of them is absent or among the
+        first of those who are there, in every release, so that K and a clique's `size` more are never excluded.
+        """
+        hidden = [
+            (number, clique)
+            for number, clique in self._cohorts.living(self._value)
+            if self._known and clique.is_handed and clique.mode != WHOLE
+        ]
+        if not hidden:
+            return {}
+        registration, people = self._registration, self._people
+        absent = np.bincount(people.leaf[registration.absent], minlength=self._tree.size)
+        exposed = np.flatnonzero(self._is_clean & registration.present & (absent[people.leaf] <= self._known))
+        exposed = exposed[np.argsort(people.tag[exposed], kind="stable")]
+        found: dict[int, list[int]] = {}
+        for number, clique in hidden:
+            rows = set[int]()
+            for place, created in enumerate(clique.created):
+                if place and created != NEVER and clique.cells[place] != NOWHERE:
+                    buddies = registration.buddies(exposed, clique.nodes[place], clique.cells[place], created)
+                    rows.update(buddies[: self._known + size].tolist())
+            if rows:
+                found[number] = sorted(rows)
         return found
 
     # -- parts --------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ Cliques that share a person are one tie. A tie that stands in one group, unchang
 any other has its groups broken, and is grouped anew as a whole.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -11,25 +12,36 @@ import numpy as np
 from core.cohort.clique import COVERED, NO_ROW, WHOLE, Clique, Cohorts
 from core.cohort.everyone import EveryoneKnown
 from core.cohort.registration import Mask, Registration
+from core.ledger import Ledger
 from core.people import NOBODY, People
 from core.policy import Policy
 from core.pool import Ties
 
 
 class Tying:
-    """The ties of one release. `is_busy` is who has a role."""
+    """The ties of one release. `is_busy` is who has a role, `company` by clique who else is to be under its "*"."""
 
     def __init__(
-        self, cohorts: Cohorts, before: Cohorts, people: People, registration: Registration, is_busy: Mask
+        self,
+        cohorts: Cohorts,
+        before: Cohorts,
+        people: People,
+        registration: Registration,
+        is_busy: Mask,
+        company: Mapping[int, list[int]],
     ) -> None:
-        self._cohorts, self._before, self._people = cohorts, before, people
-        self._registration, self._is_busy = registration, is_busy
+        self._cohorts, self._before, self._people, self._company = cohorts, before, people, company
+        self._registration, self._is_busy = registration, is_busy.copy()
+        for rows in company.values():
+            self._is_busy[rows] = True
         is_present = registration.present.tobytes()  # a byte each, and quicker to ask one by one
         self._rows = {
             number: [row for row in cohorts.rows_of(number, people) if row != NO_ROW and is_present[row]]
             for number, clique in cohorts.living()
             if clique.mode in (WHOLE, COVERED)
         }
+        for number, rows in company.items():
+            self._rows[number] = [*self._rows.get(number, ()), *rows]
         self._united = list(self._unite())
         self._shunned: dict[int, Mask] = {}  # by the place of a tie: who must not be in its group
 
@@ -69,6 +81,16 @@ class Tying:
                 found |= groups
         return found - {NOBODY}
 
+    def uncovered(self, ledger: Ledger) -> set[int]:
+        """Groups to be broken, too: those with somebody's company, and fewer "*" than cliques to be hidden there."""
+        hidden, with_company = Counter[int](), set[int]()
+        for cliques, rows in self._united:
+            group = int(self._people.group[rows[0]])
+            hidden[group] += sum(self._cohorts.cliques[number].mode != WHOLE for number in cliques)
+            if not self._company.keys().isdisjoint(cliques):
+                with_company.add(group)
+        return {group for group in with_company - {NOBODY} if dict(ledger.record(group).shown).get(0, 0) < hidden[group]}
+
     def in_pool(self, policy: Policy) -> Ties | int:
         """The ties that need a group, or the row of somebody whose group must be broken first: they lend a "*"."""
         members: list[list[int]] = []
@@ -82,7 +104,7 @@ class Tying:
                 shunned[len(members)] = self._shunned[place]
             for number in cliques:
                 clique = self._cohorts.cliques[number]
-                if clique.mode != COVERED:
+                if clique.mode == WHOLE:
                     continue
                 found = self._cover(clique, self._rows[number], tie, covers, policy.sensitive.permanent)
                 if found is None:

@@ -48,6 +48,7 @@ class CohortUpdate:
         values = sorted(self._policy.sensitive.permanent)
         everyone: list[EveryoneKnown] = []
         shown_in: set[int] = set()
+        company: dict[int, list[int]] = {}
         if participation == "all":
             everyone = [EveryoneKnown(value, self._ledger, *known, overlapping.get(value, set())) for value in values]
             for known_to_all in everyone:
@@ -61,10 +62,11 @@ class CohortUpdate:
                 abundance = Abundance(value, *known[:-1], roles.is_clean, participation)
                 abundance.cover_outnumbered()
                 shown_in |= abundance.note_cells()
-        tying = Tying(self._cohorts, before, self._people, registration, is_busy)
+                company |= abundance.company(size)
+        tying = Tying(self._cohorts, before, self._people, registration, is_busy, company)
         if participation == "all":
             tying.show_once({roles.value: roles for roles in everyone})
-        break_groups(tying.broken())
+        break_groups(tying.broken() | tying.uncovered(self._ledger))
         while isinstance(ties := tying.in_pool(self._policy), int):
             break_groups({int(self._people.group[ties])})
         return ties if participation == "all" else ties._replace(least=dict.fromkeys(shown_in, participation + 1))

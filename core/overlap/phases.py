@@ -64,7 +64,7 @@ class Overlapped:
 
 def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: Ledger, policy: Policy) -> Overlapped:
     """Step 5 for a pool that overlaps something: everything but sampling, which came first."""
-    claims = Claims(pool, ledger, ledger.accounts(pool.exposed, pool.exposed_to), policy)
+    claims = Claims(pool, ledger, policy)
     desk = Desk(pool, columns, beside, claims, policy)
     classes, others = division(desk)
     is_left = np.zeros(len(pool), dtype=bool)

@@ -127,6 +127,11 @@ def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest
     none = np.zeros(0, dtype=np.int64)
     nothing = Accounts(none, none, np.zeros(0), none)
     monkeypatch.setattr("core.ledger.Ledger.accounts", lambda self, exposed, exposed_to: nothing)
+    monkeypatch.setattr("core.ledger.Ledger.least_survivals", lambda self, exposed, exposed_to, people: np.ones(people))
+    monkeypatch.setattr(
+        "core.ledger.Ledger.standings",
+        lambda self, exposed, exposed_to, person, leaf: (np.ones(len(leaf)), np.zeros(len(leaf), dtype=np.int64)),
+    )
     assert "breach is over 1/l" in _verdicts(
         clinic_policy(k=4, l=3, strategy={"name": "adaptive", "releases": 1}), churn(200, 5)
     )

@@ -51,8 +51,8 @@ class _History:
 SEEDS = st.integers(0, 10**9)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(seed=SEEDS, participation=st.sampled_from([0, "all"]))
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=SEEDS, participation=st.sampled_from([0, 1, 2, "all"]))
 def test_the_auditor_finds_every_promise_kept(seed: int, participation: Any) -> None:
     history = _History(seed, participation)
     assert audit_plans(history.policy, history.run()) == set()

@@ -60,10 +60,12 @@ class Town(ByHand):
         for person in people:
             self.tell({"op": "delete", "id": person})
 
-    def show(self, number: int, *groups: str, decoy: str | None) -> None:
+    def show(self, number: int, *groups: str, decoy: str | None, hidden: str = "") -> None:
+        """One release; the value of whoever is `hidden`, not of h, is "*"."""
         shown = {}
         for at, people in enumerate(map(str.split, groups)):
-            values = {HIV: int("h" in people), OTHERS[0]: sum(person != "h" for person in people)}
+            stars = people.count(hidden)
+            values = {HIV: people.count("h"), OTHERS[0]: len(people) - people.count("h") - stars, "*": stars}
             shown[f"g{number}.{at}"] = (number, people, {label: n for label, n in values.items() if n})
         regions = {**dict.fromkeys(self.young, YOUNG), **dict.fromkeys(self.old, OLD)}
         self.publish(shown, regions, cohorts={HIV: [["h"], [decoy]] if decoy else [[], []]})
@@ -114,3 +116,19 @@ def test_an_absent_holder_whom_everyone_else_in_the_cell_survives_in_plain_sight
     assert report.private is not None
     assert report.private.permanent is not None
     assert [(attack.under, attack.fewest) for attack in report.private.permanent.attacks] == [(1, 1), (1, 1)]
+
+
+@pytest.mark.parametrize(("groups", "is_found_out"), [(["e", "f"], True), (["e f"], False), (["e"], False)])
+def test_once_a_buddy_took_over_the_other_buddies_must_stay_possible_while_the_value_is_hidden(
+    groups: list[str], is_found_out: bool
+) -> None:
+    """A publisher can: it shows them under the same "*", or withholds them."""
+    desk = town(known=1)
+    desk.come("h", "d", "e", "f")
+    desk.show(1, "h d", "e f", decoy="d")
+    desk.go("d")
+    desk.tell({"op": "deregister", "id": "d"})
+    desk.show(2, "h e", "f", decoy="e")
+    desk.go("h")
+    desk.show(3, *groups, decoy=None, hidden="e")
+    assert desk.excluded() == is_found_out

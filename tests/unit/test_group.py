@@ -1,9 +1,11 @@
 """Group formation: as small as the budget allows, and what happens where it cannot be done."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from core.group import Formation, form_groups
 from core.guard import EMPTY, Guard
@@ -13,7 +15,11 @@ from core.ledger import GroupRecord, Ledger
 from core.people import NOBODY, People, Person
 from core.policy import Policy
 from core.pool import Pool
-from core.strategy import required_ratio
+from core.spread import _Check
+from core.strategy import Floats, required_ratio
+from core.tree import Rows
+from tests.experiments.series import run
+from tests.experiments.zipf import Crowd
 from tests.series import DISEASES, clinic_policy, crowd, run_series
 
 FLU, COLD, ASTHMA, GASTRITIS, HIV, ULCER, GOUT, LUPUS = range(8)  # codes of the flat list
@@ -174,3 +180,39 @@ def first_manifest(policy: Policy, seed: int) -> dict[str, Any]:
     ((_, made, _),) = run_series(policy, [crowd(120, seed)])
     manifest: dict[str, Any] = json.loads(made.release.manifest)
     return manifest
+
+
+def _manifests(releases: int = 12) -> list[bytes]:
+    crowd = replace(Crowd(), people=600, releases=releases)
+    return [step.made.release.manifest for step in run(crowd.policy(), crowd.tables())]
+
+
+def test_accounts_looked_up_as_they_are_asked_for_and_all_at_once_give_the_same_releases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("core.claim.AT_ONCE", 1)
+    one_by_one = _manifests()
+    monkeypatch.setattr("core.claim.AT_ONCE", 10**9)
+    assert _manifests() == one_by_one
+
+
+def test_whoever_is_not_looked_at_would_have_changed_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+    may_offend = _Check._may_offend
+
+    def few(self: _Check, group: Rows, share: Floats) -> Rows:
+        found = may_offend(self, group, share)
+        looked_at.append(len(found))
+        return found
+
+    def everybody(_: _Check, group: Rows, share: Floats) -> Rows:
+        found = np.flatnonzero((group != NOBODY) & (share[group] > 0))
+        looked_at.append(len(found))
+        return found
+
+    monkeypatch.setattr(_Check, "_may_offend", few)
+    sparing, some = _manifests(), sum(looked_at)
+    looked_at.clear()
+    monkeypatch.setattr(_Check, "_may_offend", everybody)
+    assert _manifests() == sparing
+    assert some < sum(looked_at) / 2
