@@ -65,7 +65,7 @@ class Neighbours:
         starts = np.searchsorted(owner, np.arange(len(rows) + 1))
         sizes = np.diff(starts)
         found = [np.zeros(0, dtype=np.int64)]
-        most, count = int(sizes.max(initial=1)), max(1, len(self.histograms))
+        most, count = int(sizes.max(initial=0)), max(1, len(self.histograms))
         words = self._shows.shape[1]
         for turn in range(most):  # everybody's first value, everybody's second
             value = leaf[np.minimum(starts[:-1] + turn, len(leaf) - 1)]
@@ -74,7 +74,7 @@ class Neighbours:
             shows = np.flatnonzero(seen)
             found.append((where[shows] * count + histogram[shows]) * most + turn)
         keys = distinct(np.concatenate(found))
-        pairs, turns = keys // most, keys % most
+        pairs, turns = np.divmod(keys, max(1, most))
         position, histogram = pairs // count, pairs % count
         value = leaf[starts[position] + turns]
         return position, np.searchsorted(self._keys, histogram * len(self._policy.sensitive.hierarchy.leaves) + value)
