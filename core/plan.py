@@ -88,8 +88,8 @@ class _Draft:
         So is one that somebody else's new publication makes unsafe (G5).
         """
         self._break(folded.broken)
-        if self._published_since:
-            people, published = self._people, np.flatnonzero(self._people.group != NOBODY)
+        people, published = self._people, np.flatnonzero(self._people.group != NOBODY)
+        if self._published_since and len(published):
             new = Neighbours(self._policy, self._externals, self._published_since)
             self._break(unsafe_groups(people, published, self._ledger, self._policy, new))
 

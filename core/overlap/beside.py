@@ -12,6 +12,7 @@ be added to it as they are, and sums are equal if and only if the weights are.
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,8 @@ class Neighbours:
         self.entry_histogram, self.entry_leaf, self.entry_weight = table[:, 0], table[:, 1], table[:, 2]
         self._keys = table[:, 0] * len(hierarchy.leaves) + table[:, 1]
         self.entry_level = _levels(table, len(hierarchy.leaves))
+        self._shows = np.zeros((len(known), self.entry_level.shape[1]), dtype=np.uint64)  # the leaves of each histogram
+        np.bitwise_or.at(self._shows, self.entry_histogram, bits_of(self.entry_leaf, len(hierarchy.leaves)))
 
     def hulls(self, columns: Sequence[Column], rows: Rows) -> tuple[list[Column], list[Column]]:
         """By attribute the lows and highs of the smallest box around each row and every region it lies in."""
@@ -58,17 +61,23 @@ class Neighbours:
     def find(self, columns: Sequence[Column], rows: Rows, owner: Rows, leaf: Rows) -> tuple[Rows, Rows]:
         """The overlaps of `rows`, of which `owner[j]` (ascending) has value `leaf[j]`: position and entry, sorted."""
         where, groups = self._index.find(columns, rows)
-        count = max(1, len(self.histograms))
-        pairs = distinct(where * count + self._histogram_of[groups])
-        where, histogram = pairs // count, pairs % count
+        histogram = self._histogram_of[groups]
         starts = np.searchsorted(owner, np.arange(len(rows) + 1))
-        sizes = (starts[1:] - starts[:-1])[where]
-        at = np.arange(int(sizes.sum())) + np.repeat(starts[where] - (np.cumsum(sizes) - sizes), sizes)
-        position = np.repeat(where, sizes)
-        keys = np.repeat(histogram, sizes) * len(self._policy.sensitive.hierarchy.leaves) + leaf[at]
-        entry = np.minimum(np.searchsorted(self._keys, keys), max(0, len(self._keys) - 1))
-        shows = self._keys[entry] == keys if len(self._keys) else keys < 0
-        return position[shows], entry[shows]
+        sizes = np.diff(starts)
+        found = [np.zeros(0, dtype=np.int64)]
+        most, count = int(sizes.max(initial=0)), max(1, len(self.histograms))
+        words = self._shows.shape[1]
+        for turn in range(most):  # everybody's first value, everybody's second
+            value = leaf[np.minimum(starts[:-1] + turn, len(leaf) - 1)]
+            bit = np.where(sizes > turn, np.uint64(1) << (value % 64).astype(np.uint64), np.uint64(0))
+            seen = np.take(self._shows, histogram * words + np.take(value // 64, where)) & np.take(bit, where)
+            shows = np.flatnonzero(seen)
+            found.append((where[shows] * count + histogram[shows]) * most + turn)
+        keys = distinct(np.concatenate(found))
+        pairs, turns = np.divmod(keys, max(1, most))
+        position, histogram = pairs // count, pairs % count
+        value = leaf[starts[position] + turns]
+        return position, np.searchsorted(self._keys, histogram * len(self._policy.sensitive.hierarchy.leaves) + value)
 
 
 def _levels(entries: Rows, leaves: int) -> Bits:
@@ -129,20 +138,28 @@ class Beside:
         self.alpha, self.histograms = alpha, neighbours.histograms
         self.unit, entry = neighbours.find(columns, pool.rows, pool.owner, pool.leaf)
         self.level: Bits = neighbours.entry_level[entry]
-        self._needs = np.stack([neighbours.entry_leaf[entry], neighbours.entry_histogram[entry]], axis=1)
+        self._histogram = neighbours.entry_histogram[entry]
+        self._leaves: list[int] = neighbours.entry_leaf[entry].tolist()  # numbers: pairs would keep the collector busy
+        self._histograms: list[int] = self._histogram.tolist()
+        self.weight = neighbours.entry_weight[entry]  # of the unit's own value in the histogram
         self.starts = np.searchsorted(self.unit, np.arange(len(pool) + 1))
+        self._begins: list[int] = self.starts.tolist()
         self.overlaps = np.diff(self.starts) > 0
         self._neighbours = neighbours
         self._histogram_starts = np.searchsorted(neighbours.entry_histogram, np.arange(len(neighbours.histograms) + 1))
 
     def needs(self, unit: int) -> list[tuple[int, int]]:
         """(leaf, histogram) of each overlap of a unit."""
-        found: list[tuple[int, int]] = self._needs[self.starts[unit] : self.starts[unit + 1]].tolist()
-        return found
+        first, last = self._begins[unit], self._begins[unit + 1]
+        return list(zip(self._leaves[first:last], self._histograms[first:last], strict=True))
+
+    def possible(self) -> list[frozenset[int]]:
+        """The histograms each unit overlaps."""
+        return [frozenset(self._histograms[first:last]) for first, last in pairwise(self._begins)]
 
     def entries(self, overlaps: Rows) -> tuple[Rows, Rows, Rows]:
         """All that is shown beside these overlaps: which of them (by position), leaf and weight."""
-        histogram = self._needs[overlaps, 1]
+        histogram = self._histogram[overlaps]
         starts = self._histogram_starts[histogram]
         sizes = self._histogram_starts[histogram + 1] - starts
         at = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
@@ -158,12 +175,18 @@ class Beside:
             return False
         entries = self.histograms[histogram]
         total = shown[leaf] + entries[leaf]
-        equal = 0
-        for value, count in shown.items():
-            if value in entries and count + entries[value] == total:
-                equal += 1
-        return equal >= self.alpha
+        lacking = self.alpha
+        fewer, more = (entries, shown) if len(entries) < len(shown) else (shown, entries)
+        for value, count in fewer.items():
+            if value in more and count + more[value] == total:
+                lacking -= 1
+                if not lacking:
+                    return True
+        return False
 
     def is_content(self, unit: int, shown: dict[int, int]) -> bool:
         """Whether every overlap of a unit is balanced by a group that shows this."""
-        return all(self.is_balanced(leaf, histogram, shown) for leaf, histogram in self.needs(unit))
+        for leaf, histogram in self.needs(unit):  # noqa: SIM110, a generator would take half as long again
+            if not self.is_balanced(leaf, histogram, shown):
+                return False
+        return True

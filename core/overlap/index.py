@@ -38,13 +38,13 @@ class RegionIndex:
 
     def __init__(self, attributes: Sequence[Attribute], groups: Sequence[ExternalGroup]) -> None:
         boxes: dict[Region, int] = {}
-        pairs = [
-            (boxes.setdefault(region, len(boxes)), at) for at, group in enumerate(groups) for region in group.regions
-        ]
-        table = np.array(sorted(pairs), dtype=np.int64).reshape(len(pairs), 2)
-        self._group = table[:, 1]
-        self._has_several = len(pairs) > len(groups)  # regions in some group
-        self._starts = np.searchsorted(table[:, 0], np.arange(len(boxes) + 1))
+        box = np.array(
+            [boxes.setdefault(region, len(boxes)) for group in groups for region in group.regions], dtype=np.int64
+        )
+        order = np.argsort(box, kind="stable")
+        self._group = np.repeat(np.arange(len(groups)), [len(group.regions) for group in groups])[order]
+        self._has_several = len(box) > len(groups)  # regions in some group
+        self._starts = np.searchsorted(box[order], np.arange(len(boxes) + 1))
         self._low: list[Column] = []
         self._high: list[Column] = []
         self._odd: list[tuple[Rows, NDArray[np.bool_]]] = []

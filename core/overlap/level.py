@@ -48,6 +48,7 @@ class _Level:
         self._value = np.array([values[0] for values in pool.sets], dtype=np.int64)
         self._leaves = claims.leaves
         self._bits = bits_of(self._value, self._leaves)
+        self._levels = np.ascontiguousarray(beside.level.T)  # word by word
         self._least = max(math.ceil(claims.target_base * (1 - 1e-12)), 2)
         self._can_be = np.ones(len(pool), dtype=bool)  # content in some group or other
         possible = np.bitwise_count(beside.level).sum(axis=1) >= self._alpha
@@ -90,9 +91,9 @@ class _Level:
 
     def _settle(self, deal: _Deal) -> None:
         """Take out whoever is not content, until everybody is; groups too small or without an overlap are given up."""
-        group = deal.group
+        group, pairs = deal.group, None
         while True:
-            pairs, lacking = self._lacking(deal)
+            pairs, lacking = self._lacking(deal, pairs)
             unhappy = self._beside.unit[pairs[lacking > 0]]
             if not len(unhappy):
                 break
@@ -103,12 +104,15 @@ class _Level:
         is_given_up = (sizes < self._least) | ~overlapping
         group[(group != ALONE) & is_given_up[group]] = ALONE
 
-    def _lacking(self, deal: _Deal) -> tuple[Rows, Rows]:
-        """The overlaps of everybody in a group, and how many values each lacks to be balanced."""
-        pairs = np.flatnonzero(deal.group[self._beside.unit] != ALONE)
-        shown = self._shown(deal)[deal.group[self._beside.unit[pairs]]]
-        common = np.bitwise_count(self._beside.level[pairs] & shown).sum(axis=1, dtype=np.int64)
-        return pairs, self._alpha - common
+    def _lacking(self, deal: _Deal, among: Rows | None = None) -> tuple[Rows, Rows]:
+        """The overlaps (`among` these) of everybody in a group, and how many values each lacks to be balanced."""
+        group = np.take(deal.group, self._beside.unit if among is None else self._beside.unit[among])
+        here = np.flatnonzero(group != ALONE)
+        pairs, group = here if among is None else among[here], group[here]
+        lacking = np.full(len(pairs), self._alpha, dtype=np.int64)
+        for level, shown in zip(self._levels, self._shown(deal).T, strict=True):
+            lacking -= np.bitwise_count(np.take(level, pairs) & np.take(shown, group))
+        return pairs, lacking
 
     def _shown(self, deal: _Deal) -> Bits:
         """The values of each group."""

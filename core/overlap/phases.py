@@ -108,17 +108,15 @@ def division(desk: Desk) -> tuple[list[list[int]], list[int]]:
     permanent value are, and rows that a guard or an account leaves no freedom: they are for step 6, and barred if they
     overlap. Of rows with several values or a guard only those that overlap are here: groups are made around them.
     """
-    pool, beside, claims, overlaps = desk.pool, desk.beside, desk.claims, desk.beside.overlaps
+    pool, claims = desk.pool, desk.claims
     tied = {unit for tie in pool.ties for unit in tie}
-    has_paid = np.zeros(len(pool), dtype=bool)
-    has_paid[pool.exposed] = True
+    has_paid = set(pool.exposed.tolist())
     classes: dict[frozenset[int], list[int]] = {}
     others: list[int] = []
-    for unit in range(len(pool)):
-        if unit in tied or (has_paid[unit] and claims.target(unit).starred):
+    for unit, possible in enumerate(desk.beside.possible()):
+        if unit in tied or (unit in has_paid and claims.target(unit).starred):
             continue
-        if overlaps[unit]:
-            possible = frozenset(histogram for _, histogram in beside.needs(unit))
+        if possible:
             classes.setdefault(possible, []).append(unit)
         elif desk.can_fill(unit):
             others.append(unit)
@@ -275,4 +273,8 @@ def _barred(desk: Desk) -> dict[int, Values]:
     """The overlapping values of everybody who found no group."""
     grouped = {unit for draft in desk.done for unit in draft.members}
     alone = [unit for unit in np.flatnonzero(desk.beside.overlaps).tolist() if unit not in grouped]
-    return {unit: tuple(sorted({leaf for leaf, _ in desk.beside.needs(unit)})) for unit in alone}
+    sets = desk.pool.sets
+    return {
+        unit: sets[unit] if len(sets[unit]) == 1 else tuple(sorted({leaf for leaf, _ in desk.beside.needs(unit)}))
+        for unit in alone
+    }

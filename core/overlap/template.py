@@ -82,7 +82,7 @@ class _Found(NamedTuple):
             np.where(is_better[:, None], other.counts, self.counts),
             np.where(is_better, other.groups, self.groups),
             np.where(is_better, other.score, self.score),
-            np.where(is_better[block], other.match, self.match),
+            np.where(np.take(is_better, block), other.match, self.match),
         )
 
 
@@ -100,37 +100,49 @@ class _Blocks:
         column = np.full((self._count, leaves), -1, dtype=np.int64)
         np.put_along_axis(column, self._leaf, np.arange(self._width)[None], axis=1)
         own = column[block, value]
-        overlaps = beside.starts[units + 1] - beside.starts[units]
         rows = np.flatnonzero(own >= 0)
-        rows = rows[np.argsort(-overlaps[rows], kind="stable")]
+        rows = rows[np.argsort(beside.starts[units[rows]] - beside.starts[units[rows] + 1], kind="stable")]
         self._unit, self._block, self._own = units[rows], block[rows], own[rows]
-        self._cell = self._block * self._width + self._own
-        self._layers = np.searchsorted(-overlaps[rows], -np.arange(1, int(overlaps.max()) + 1), side="right").tolist()
-        self._overlap = self._layers[0] if self._layers else 0  # so many rows do, the first ones
-        self._row = np.concatenate([np.arange(reach) for reach in self._layers])
         self._gap = self._find_gaps(beside, column)
 
     def _find_gaps(self, beside: Beside, column: Rows) -> Small:
-        """By column and overlap; permanent values are in no template."""
-        layer = np.repeat(np.arange(len(self._layers)), self._layers)
-        which, leaf, weight = beside.entries(beside.starts[self._unit[self._row]] + layer)
-        at = column[self._block[self._row[which]], leaf]
-        is_known = at >= 0
-        seen = np.zeros((self._width, len(self._row)), dtype=np.int64)
-        seen[at[is_known], which[is_known]] = weight[is_known]
-        gap = seen - seen[self._own[self._row], np.arange(len(self._row))]
-        gap[(seen == 0) | (np.abs(gap) > MOST)] = FAR
-        return np.asarray(gap, dtype=np.int8)
+        """By column and overlap; permanent values are in no template. Rows that no template balances are left out."""
+        sizes = beside.starts[self._unit + 1] - beside.starts[self._unit]
+        row = np.repeat(np.arange(len(sizes)), sizes)
+        layer = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        overlap = beside.starts[self._unit][row] + layer
+        which, leaf, weight = beside.entries(overlap)
+        at = np.take(column, np.take((self._block * column.shape[1])[row], which) + leaf)
+        apart = weight - np.take(beside.weight[overlap], which)
+        near = np.flatnonzero((at >= 0) & (np.abs(apart) <= MOST))
+        which, at, apart = which[near], at[near], apart[near]
+        has_hope = np.ones(len(sizes), dtype=bool)
+        has_hope[row[np.bincount(which, minlength=len(row)) < self._alpha]] = False
+        self._arrange(np.flatnonzero(has_hope), sizes)
+        place = (np.cumsum(self._layers) - self._layers)[layer] + (np.cumsum(has_hope) - 1)[row]
+        near = np.flatnonzero(has_hope[row[which]])
+        gap = np.full((self._width, len(self._row)), FAR, dtype=np.int8)
+        gap[at[near], place[which[near]]] = apart[near]
+        return gap
+
+    def _arrange(self, rows: Rows, sizes: Rows) -> None:
+        """Lay out the rows that stay, those with most overlaps first, and their overlaps in layers."""
+        self._unit, self._block, self._own = self._unit[rows], self._block[rows], self._own[rows]
+        self._cell = self._block * self._width + self._own
+        deep = np.arange(1, int(sizes.max(initial=1)) + 1)
+        self._layers = np.searchsorted(-sizes[rows], -deep, side="right").tolist()
+        self._overlap = self._layers[0]  # so many rows do, the first ones
+        self._row = np.concatenate([np.arange(reach) for reach in self._layers])
 
     def search(self) -> _Found:
         """A template for each block, by coordinate descent."""
-        block, own = self._block[self._row], self._own[self._row]
+        block, own, cell = self._block[self._row], self._own[self._row], self._cell[self._row]
         mine = [np.flatnonzero(own == at) for at in range(self._width)]
         best = self._start(block, own)
         for _ in range(SWEEPS):
             before = best.score
             for at in range(self._width):
-                best = self._improve(at, best, block, own, mine[at])
+                best = self._improve(at, best, block, cell, mine[at])
             if (best.score == before).all():
                 break
         return best
@@ -149,10 +161,10 @@ class _Blocks:
         is_shown = best.counts[block, own] > 0  # a value that is not shown matches nothing
         return best._replace(match=best.match * is_shown)
 
-    def _improve(self, at: int, best: _Found, block: Rows, own: Rows, mine: Rows) -> _Found:
+    def _improve(self, at: int, best: _Found, block: Rows, cell: Rows, mine: Rows) -> _Found:
         """One column shown more often, less often or not at all, where that is better."""
-        counts, now = best.counts, best.counts[:, at][block]
-        needed = counts[block, own] - self._gap[at]
+        counts, now = best.counts, np.take(best.counts[:, at], block)
+        needed = np.take(counts, cell) - self._gap[at]
         without = best.match - ((needed == now) & (now > 0))
         shown = counts.T[:, block[mine]]
         sums = np.where(shown > 0, shown + self._gap[:, mine], FAR)
