@@ -7,8 +7,8 @@ the cell that is shown, or where no more than K people are left who could be the
 - a clique in which a buddy took over is shown only while there are more;
 - in one that is as it was made, nobody takes over any more once it was shown where there were not;
 - where there are, more than K rows of the cell are published, whoever is withheld;
-- while the value is hidden, others who could be the owner are kept under the same "*" where no more than K people are
-  absent: whoever is seen beside it is known not to be the holder.
+- while the value is hidden, whoever is seen beside it where no more than K people are absent is known not to be the
+  holder: nobody takes over any more, or, once somebody has, others who could be the owner stay under the same "*".
 """
 
 from collections.abc import Iterable
@@ -69,23 +69,36 @@ class Abundance:
             self._cohorts.cliques[number] = noted
         return found
 
+    def forget_seen(self) -> None:
+        """Where somebody who could take over is seen beside a hidden value, nobody does any more.
+
+        With nobody known this is all; against K known people those in whom a buddy took over have `company`.
+        """
+        hidden = [(number, clique) for number, clique in self._hidden() if not (self._known and clique.is_handed)]
+        if not hidden:
+            return
+        exposed, leaf = self._exposed(), self._people.leaf
+        in_leaf = np.bincount(leaf[exposed], minlength=self._tree.size)
+        for number, clique in hidden:
+            forgotten = clique
+            for place, (node, cell, created) in enumerate(zip(clique.nodes, clique.cells, clique.created, strict=True)):
+                if not place or created == NEVER or cell == NOWHERE or (self._tree.is_leaf(cell) and not in_leaf[cell]):
+                    continue
+                if self._registration.buddies(exposed, node, cell, created).size:
+                    forgotten = forgotten.without_buddies(place)
+            self._cohorts.cliques[number] = forgotten
+
     def company(self, size: int) -> dict[int, list[int]]:
         """By clique, the rows of those who must be under its "*" so that enough people could still be its holder.
 
         Always the first of those who could be, in an order that never changes: each of them is absent or among the
         first of those who are there, in every release, so that K and a clique's `size` more are never excluded.
         """
-        hidden = [
-            (number, clique)
-            for number, clique in self._cohorts.living(self._value)
-            if self._known and clique.is_handed and clique.mode != WHOLE
-        ]
+        hidden = [(number, clique) for number, clique in self._hidden() if self._known and clique.is_handed]
         if not hidden:
             return {}
-        registration, people = self._registration, self._people
-        absent = np.bincount(people.leaf[registration.absent], minlength=self._tree.size)
-        exposed = np.flatnonzero(self._is_clean & registration.present & (absent[people.leaf] <= self._known))
-        exposed = exposed[np.argsort(people.tag[exposed], kind="stable")]
+        exposed, registration = self._exposed(), self._registration
+        exposed = exposed[np.argsort(self._people.tag[exposed], kind="stable")]
         found: dict[int, list[int]] = {}
         for number, clique in hidden:
             rows = set[int]()
@@ -101,6 +114,15 @@ class Abundance:
 
     def _shown(self) -> list[tuple[int, Clique]]:
         return [(number, clique) for number, clique in self._cohorts.living(self._value) if clique.mode == WHOLE]
+
+    def _hidden(self) -> list[tuple[int, Clique]]:
+        return [(number, clique) for number, clique in self._cohorts.living(self._value) if clique.mode != WHOLE]
+
+    def _exposed(self) -> Rows:
+        """Everyone clean who is seen where no more people are absent than may be known."""
+        registration, leaf = self._registration, self._people.leaf
+        absent = np.bincount(leaf[registration.absent], minlength=self._tree.size)
+        return np.flatnonzero(self._is_clean & registration.present & (absent[leaf] <= self._known))
 
     def _cells_of(self, number: int) -> tuple[int, ...]:
         """The cells that a whole clique's people stand in."""

@@ -144,19 +144,9 @@ class Roles:
         """Case A1: the decoys' instances go dormant, each with an owner who is absent."""
         for place in range(1, len(clique.owners)):
             if clique.nodes[place] != NOWHERE and not self._fits(clique, place, is_active=False):
-                before = clique
                 clique = self.buddy_takes_over(clique, place, is_present=False)
-                if clique is before and self._are_seen_beside(clique, place):
-                    clique = clique.without_buddies(place)
         is_seen = any(self._is_present(owner) for owner in clique.owners if owner)
         return clique._replace(mode=COVERED if is_seen else DORMANT)
-
-    def _are_seen_beside(self, clique: Clique, place: int) -> bool:
-        """Whether everybody sees an instance's buddies beside a holder who is away: none of them could take over again.
-
-        It must have been shown. Against K known people others stay under the "*" once somebody took over (`company`).
-        """
-        return clique.cells[place] != NOWHERE and not (self._participation and clique.is_handed)
 
     def holder_present(self, clique: Clique) -> Clique:
         """The reverse of case A1, and case A2: every instance gets an owner who is published with the holder."""

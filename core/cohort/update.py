@@ -62,6 +62,7 @@ class CohortUpdate:
                 abundance = Abundance(value, *known[:-1], roles.is_clean, participation)
                 abundance.cover_outnumbered()
                 shown_in |= abundance.note_cells()
+                abundance.forget_seen()
                 company |= abundance.company(size)
         tying = Tying(self._cohorts, before, self._people, registration, is_busy, company)
         if participation == "all":

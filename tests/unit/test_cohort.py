@@ -134,14 +134,16 @@ def test_a1_without_absent_buddies_the_decoys_stay_together_under_a_star() -> No
     assert b'"*":1' in record
 
 
-def test_a1_whoever_was_seen_while_the_holder_was_away_never_takes_over() -> None:
-    clinic = _clinic(absent=0)
+def test_a1_whoever_was_seen_where_nobody_was_absent_never_takes_over() -> None:
+    clinic = _Clinic()
+    clinic.release(
+        *(_insert(f"p{number}", age=10 if number < 4 else 80) for number in range(8)), _insert("h", "hiv", age=10)
+    )
     decoy = _decoy(clinic)
-    clinic.release(_delete("h"))
-    clinic.release(_insert("h"), _delete(decoy))
+    gone = (_delete("h"), _delete(decoy))
+    clinic.release(*gone, _register("h", age=80), _register(decoy, age=80))
+    clinic.release(_insert("h", age=80))
     assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", decoy))
-    clinic.release(_insert(decoy))
-    assert clinic.only.mode == WHOLE
 
 
 def test_a2_a_decoy_who_leaves_is_replaced_by_a_present_buddy_in_the_holders_group() -> None:
