@@ -59,15 +59,16 @@ class Abundance:
 
         Where nobody but those who are there could be, it stays so. Returns the cells that need more than K rows.
         """
-        found = set[int]()
-        for number, clique in self._shown():
-            cells = self._cells_of(number)
-            found.update(cells[1:])
+        shown = self._shown()
+        if not shown:
+            return set()
+        stand = self._people.leaf[np.array([self._cohorts.rows_of(number, self._people) for number, _ in shown])]
+        for (number, clique), cells in zip(shown, map(tuple, stand.tolist()), strict=True):
             noted = clique if cells == clique.cells else clique._replace(cells=cells)
             for place in self._outnumbered(cells):
                 noted = noted.without_buddies(place)
             self._cohorts.cliques[number] = noted
-        return found
+        return set(stand[:, 1:].ravel().tolist())
 
     def forget_seen(self) -> None:
         """Where somebody who could take over is seen beside a hidden value, nobody does any more.
