@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.guard import Guard
-from core.intake import ABSENT, GONE, PATCH, PRESENT, STATUS_AFTER, Delta, held_in
-from core.overlap.external import ExternalGroup
-from core.people import NOBODY, NOWHERE, People, Person, Qid, Values
+from shoal.core.events.guard import Guard
+from shoal.core.events.window import ABSENT, GONE, PATCH, PRESENT, STATUS_AFTER, Delta, held_in
+from shoal.core.overlap.external import ExternalGroup
+from shoal.core.people import NOBODY, NOWHERE, People, Person, Qid, Values
 
 NO_VALUES: frozenset[int] = frozenset()
 

@@ -16,12 +16,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.guard import Guard, as_guard
-from core.intake import ABSENT, PRESENT
-from core.keyed import Keyed
-from core.overlap.sampling import sampling
-from core.policy import Attribute
-from core.tree import Column, Rows, Tree
+from shoal.core.cells.tree import Column, Rows, Tree
+from shoal.core.events.guard import Guard, as_guard
+from shoal.core.events.window import ABSENT, PRESENT
+from shoal.core.overlap.sampling import sampling
+from shoal.core.policy.policy import Attribute
+from shoal.core.randomness import Keyed
 
 NOBODY = -1  # the group of someone who is not published
 NOTHING = -1  # the end of a chain of exposures

@@ -9,25 +9,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.cohort.clique import Cohorts, cohorts_of
-from core.cohort.registration import Registration
-from core.cohort.update import CohortUpdate, clique_size
-from core.errors import CoreError
-from core.fold import Folded, Window, fold
-from core.group import Formation, form_groups
-from core.ledger import GroupRecord, Ledger
-from core.loss import measure_loss
-from core.mondrian import grow
-from core.overlap.beside import Beside, Neighbours, neighbours_of
-from core.overlap.carried import overlapping_holders, unsafe_groups
-from core.overlap.generalize import Ground, generalize, refill
-from core.overlap.phases import Overlapped, merged, stand_beside
-from core.people import NOBODY, NOWHERE, People
-from core.policy import Policy
-from core.pool import NO_TIES, Pool
-from core.release import GroupWriter, Members, Release, Tail, Tally, case_ids_json, sha256, write_manifest
-from core.state import ENGINE, After, Change, LazyPeople, Meta, State
-from core.tree import Rows, Tree
+from shoal.core.cells.mondrian import grow
+from shoal.core.cells.tree import Rows, Tree
+from shoal.core.cohort.clique import Cohorts, cohorts_of
+from shoal.core.cohort.registration import Registration
+from shoal.core.cohort.update import CohortUpdate, clique_size
+from shoal.core.errors import CoreError
+from shoal.core.fold import Folded, Window, fold
+from shoal.core.groups.ledger import GroupRecord, Ledger
+from shoal.core.groups.pool import NO_TIES, Pool
+from shoal.core.groups.sweep import Formation, form_groups
+from shoal.core.measure.loss import measure_loss
+from shoal.core.overlap.carried import overlapping_holders, unsafe_groups
+from shoal.core.overlap.formation import Overlapped, merged, stand_beside
+from shoal.core.overlap.generalize import Ground, generalize, refill
+from shoal.core.overlap.overlaps import Beside, Neighbours, neighbours_of
+from shoal.core.people import NOBODY, NOWHERE, People
+from shoal.core.policy.policy import Policy
+from shoal.core.release import GroupWriter, Members, Release, Tail, Tally, case_ids_json, sha256, write_manifest
+from shoal.core.state import ENGINE, After, Change, LazyPeople, Meta, State
 
 __all__ = ["Plan", "Window", "plan"]
 

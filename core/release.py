@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from core.ledger import GroupRecord
-from core.loss import Loss
-from core.policy import Policy
+from shoal.core.groups.ledger import GroupRecord
+from shoal.core.measure.loss import Loss
+from shoal.core.policy.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """JSON Schemas (draft 2020-12) of what goes in and what comes out: the policy, the events, the releases.
 
 They say what can be said without a particular policy; labels, ranges and which attributes there are is checked by
-`core.record`. They describe everything the format has, including what this version refuses.
+`shoal.core.events.record`. They describe everything the format has, including what this version refuses.
 """
 
 from typing import Any, Final
 
-from core.document import PolicyDocument
+from shoal.core.policy.document import PolicyDocument
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

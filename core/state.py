@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.cohort.clique import Clique, Cohorts
-from core.keyed import Keyed
-from core.ledger import GroupRecord, Ledger
-from core.overlap.external import ExternalGroup, Externals
-from core.people import NOBODY, NOWHERE, People, Person
-from core.policy import Policy
-from core.release import Tail
-from core.tree import NodeRecord, Rows, Tree
+from shoal.core.cells.tree import NodeRecord, Rows, Tree
+from shoal.core.cohort.clique import Clique, Cohorts
+from shoal.core.groups.ledger import GroupRecord, Ledger
+from shoal.core.overlap.external import ExternalGroup, Externals
+from shoal.core.people import NOBODY, NOWHERE, People, Person
+from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
+from shoal.core.release import Tail
 
 ENGINE = "1.0"
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from streams.errors import InputError
+from shoal.streams.errors import InputError
 
 PREFIX = "SHOAL_"
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from streams.memory import without_cycle_search
+from shoal.streams.memory import without_cycle_search
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -7,10 +7,10 @@ It imports the policy, hierarchies and errors, and nothing else of core; import-
 `naive` and `attacks` show what would have happened otherwise.
 """
 
-from core.audit.auditor import Auditor
-from core.audit.published import Stored
-from core.audit.report import Report
-from core.audit.text import write_report
-from core.audit.truth import Asked, Truth
+from shoal.core.audit.auditor import Auditor
+from shoal.core.audit.reading.published import Stored
+from shoal.core.audit.reading.text import write_report
+from shoal.core.audit.reading.truth import Asked, Truth
+from shoal.core.audit.report.report import Report
 
 __all__ = ["Asked", "Auditor", "Report", "Stored", "Truth", "write_report"]

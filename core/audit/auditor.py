@@ -6,30 +6,30 @@ against what it can work out itself, in exact fractions.
 
 from collections.abc import Sequence
 
-from core.audit.attacks import Inference, IntersectionAttack, LocalAttack, Persistence, Unsafe, unsafe_rows
-from core.audit.bounds import Bounds
-from core.audit.carrying import CarriedGroups, ChangedPeople
-from core.audit.cases import CaseIds
-from core.audit.cells import Places, Regions
-from core.audit.chain import Chain
-from core.audit.cohorts import ScarceGroups
-from core.audit.coins import Coins
-from core.audit.composition import Composition, Exposed
-from core.audit.counts import Counts
-from core.audit.exposure import Exposures
-from core.audit.finding import Findings, Promise
-from core.audit.guards import Guards
-from core.audit.learned import list_worst
-from core.audit.linking import Linking
-from core.audit.members import Membership, place_members
-from core.audit.permanent import Permanent
-from core.audit.published import Published, ReleaseReader, Stored
-from core.audit.report import Attacks, PrivateFigures, PublicFigures, Report
-from core.audit.scarcity import describe
-from core.audit.truth import Truth
-from core.audit.values import ShownValues
-from core.audit.view import Cohorts, PrivateCriterion, PublicCriterion, Secrets
-from core.policy import Policy
+from shoal.core.audit.attack.attacks import Inference, IntersectionAttack, LocalAttack, Persistence, Unsafe, unsafe_rows
+from shoal.core.audit.criteria.bounds import Bounds
+from shoal.core.audit.criteria.carrying import CarriedGroups, ChangedPeople
+from shoal.core.audit.criteria.cases import CaseIds
+from shoal.core.audit.criteria.cells import Places, Regions
+from shoal.core.audit.criteria.coins import Coins
+from shoal.core.audit.criteria.composition import Composition, Exposed
+from shoal.core.audit.criteria.counts import Counts
+from shoal.core.audit.criteria.exposure import Exposures
+from shoal.core.audit.criteria.guards import Guards
+from shoal.core.audit.criteria.linking import Linking
+from shoal.core.audit.criteria.values import ShownValues
+from shoal.core.audit.finding import Findings, Promise
+from shoal.core.audit.permanent.cohorts import ScarceGroups
+from shoal.core.audit.permanent.learned import list_worst
+from shoal.core.audit.permanent.permanent import Permanent
+from shoal.core.audit.permanent.scarcity import describe
+from shoal.core.audit.reading.chain import Chain
+from shoal.core.audit.reading.members import Membership, place_members
+from shoal.core.audit.reading.published import Published, ReleaseReader, Stored
+from shoal.core.audit.reading.truth import Truth
+from shoal.core.audit.reading.view import Cohorts, PrivateCriterion, PublicCriterion, Secrets
+from shoal.core.audit.report.report import Attacks, PrivateFigures, PublicFigures, Report
+from shoal.core.policy.policy import Policy
 
 Members = Sequence[tuple[str, str, str]]
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from core.cohort.clique import COVERED, NEVER, NOWHERE, WHOLE, Clique, Cohorts
-from core.cohort.registration import Mask, Registration
-from core.people import People
-from core.tree import Rows, Tree
+from shoal.core.cells.tree import Rows, Tree
+from shoal.core.cohort.clique import COVERED, NEVER, NOWHERE, WHOLE, Clique, Cohorts
+from shoal.core.cohort.registration import Mask, Registration
+from shoal.core.people import People
 
 
 class Abundance:

@@ -13,7 +13,7 @@ of creation and never removed; one that went extinct stays as a record that nobo
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from core.people import People
+from shoal.core.people import People
 
 NOBODY_OWNS: Final = ""  # an instance that waits for a buddy: its decoy became a holder
 NOWHERE: Final = -1  # the container of an instance that never had an owner

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from core.cohort.registration import Mask, Registration
-from core.people import People
-from core.tree import Tree
+from shoal.core.cells.tree import Tree
+from shoal.core.cohort.registration import Mask, Registration
+from shoal.core.people import People
 
 
 class Containers:

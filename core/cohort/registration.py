@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from core.intake import ABSENT, DEREGISTERED_STATUS, PRESENT
-from core.keyed import Keyed
-from core.people import NOBODY, People
-from core.tree import Rows, Tree
+from shoal.core.cells.tree import Rows, Tree
+from shoal.core.events.window import ABSENT, DEREGISTERED_STATUS, PRESENT
+from shoal.core.people import NOBODY, People
+from shoal.core.randomness import Keyed
 
 Mask = NDArray[np.bool_]
 

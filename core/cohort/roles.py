@@ -14,11 +14,22 @@ from functools import cached_property
 
 import numpy as np
 
-from core.cohort.clique import COVERED, DORMANT, EXTINCT, NEVER, NO_ROW, NOBODY_OWNS, NOWHERE, WHOLE, Clique, Cohorts
-from core.cohort.container import Containers
-from core.cohort.registration import Line, Mask, Registration
-from core.people import NOBODY, People
-from core.tree import Rows, Tree
+from shoal.core.cells.tree import Rows, Tree
+from shoal.core.cohort.clique import (
+    COVERED,
+    DORMANT,
+    EXTINCT,
+    NEVER,
+    NO_ROW,
+    NOBODY_OWNS,
+    NOWHERE,
+    WHOLE,
+    Clique,
+    Cohorts,
+)
+from shoal.core.cohort.container import Containers
+from shoal.core.cohort.registration import Line, Mask, Registration
+from shoal.core.people import NOBODY, People
 
 
 class Roles:

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from core.cohort.clique import COVERED, NO_ROW, WHOLE, Clique, Cohorts
-from core.cohort.everyone import EveryoneKnown
-from core.cohort.registration import Mask, Registration
-from core.ledger import Ledger
-from core.people import NOBODY, People
-from core.policy import Policy
-from core.pool import Ties
+from shoal.core.cohort.clique import COVERED, NO_ROW, WHOLE, Clique, Cohorts
+from shoal.core.cohort.participation_all import EveryoneKnown
+from shoal.core.cohort.registration import Mask, Registration
+from shoal.core.groups.ledger import Ledger
+from shoal.core.groups.pool import Ties
+from shoal.core.people import NOBODY, People
+from shoal.core.policy.policy import Policy
 
 
 class Tying:

@@ -3,17 +3,17 @@
 import math
 from collections.abc import Callable, Mapping, Set
 
-from core.cohort.abundance import Abundance
-from core.cohort.clique import Cohorts
-from core.cohort.everyone import EveryoneKnown
-from core.cohort.registration import Registration
-from core.cohort.roles import Roles
-from core.cohort.ties import Tying, busy
-from core.ledger import Ledger
-from core.people import People
-from core.policy import Policy
-from core.pool import Ties
-from core.tree import Rows, Tree
+from shoal.core.cells.tree import Rows, Tree
+from shoal.core.cohort.abundance import Abundance
+from shoal.core.cohort.clique import Cohorts
+from shoal.core.cohort.participation_all import EveryoneKnown
+from shoal.core.cohort.registration import Registration
+from shoal.core.cohort.roles import Roles
+from shoal.core.cohort.ties import Tying, busy
+from shoal.core.groups.ledger import Ledger
+from shoal.core.groups.pool import Ties
+from shoal.core.people import People
+from shoal.core.policy.policy import Policy
 
 
 def clique_size(policy: Policy) -> int:

@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from core.hierarchy import Hierarchy
-from core.ledger import Ledger
-from core.overlap.beside import Neighbours, weights
-from core.people import People
-from core.policy import Policy
-from core.tree import Rows
+from shoal.core.cells.tree import Rows
+from shoal.core.groups.ledger import Ledger
+from shoal.core.overlap.overlaps import Neighbours, weights
+from shoal.core.people import People
+from shoal.core.policy.hierarchy import Hierarchy
+from shoal.core.policy.policy import Policy
 
 
 def unsafe_groups(people: People, published: Rows, ledger: Ledger, policy: Policy, neighbours: Neighbours) -> set[int]:

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.event import Reason, Reject, read_op, wrong_id, wrong_time
-from core.policy import Attribute, Policy
-from core.region import domain
+from shoal.core.cells.region import domain
+from shoal.core.events.event import Reason, Reject, read_op, wrong_id, wrong_time
+from shoal.core.policy.policy import Attribute, Policy
 
 Run = tuple[int, int] | tuple[float, float]
 Region = tuple[tuple[Run, ...], ...]

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.keyed import Keyed, Tags
-from core.ledger import Ledger
-from core.overlap.beside import Neighbours
-from core.people import NOBODY, NOWHERE, People
-from core.policy import Policy
-from core.tree import Rows, Tree
+from shoal.core.cells.tree import Rows, Tree
+from shoal.core.groups.ledger import Ledger
+from shoal.core.overlap.overlaps import Neighbours
+from shoal.core.people import NOBODY, NOWHERE, People
+from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed, Tags
 
 DEARER = 1.5  # what a coarse cell may lose (NCP), in losses of the leaf
 

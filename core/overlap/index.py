@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.overlap.external import ExternalGroup, Region, domain_run
-from core.policy import Attribute
-from core.tree import Column, Rows
+from shoal.core.cells.tree import Column, Rows
+from shoal.core.overlap.external import ExternalGroup, Region, domain_run
+from shoal.core.policy.policy import Attribute
 
 FEW = 8  # boxes in a part that is not cut any more
 DEEPEST = 40

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from core.keyed import Keyed, Tags
+from shoal.core.randomness import Keyed, Tags
 
 
 def sampling(keyed: Keyed, tags: Tags, rho: float) -> NDArray[np.bool_]:

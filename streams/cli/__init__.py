@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"streams.cli.{name}").command
+        command: click.Command = import_module(f"shoal.streams.cli.{name}").command
         command.short_help = COMMANDS[name]
         return _with_debug(command)
 
@@ -127,7 +127,7 @@ def _run(args: list[str], invocation: Invocation) -> int:
 
 def _explain(error: Exception, invocation: Invocation) -> int:
     """Prints the one sentence an error comes to, and returns its exit code."""
-    from streams.errors import StreamsError
+    from shoal.streams.errors import StreamsError
 
     if invocation.debug:
         _show_where(error)
@@ -146,8 +146,8 @@ def _show_where(error: BaseException) -> None:
 
     What others' exceptions say is left out: a KeyError quotes the key, which may be a person's id.
     """
-    from core.errors import CoreError
-    from streams.errors import StreamsError
+    from shoal.core.errors import CoreError
+    from shoal.streams.errors import StreamsError
 
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None:

@@ -1,7 +1,7 @@
-"""`python -m streams.cli` is the command `shoal`."""
+"""`python -m shoal.streams.cli` is the command `shoal`."""
 
 import sys
 
-from streams.cli import main
+from shoal.streams.cli import main
 
 sys.exit(main())

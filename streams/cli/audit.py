@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from streams.cli.terminal import Bar, bar
+from shoal.streams.cli.terminal import Bar, bar
 
 
 @click.command()
@@ -42,9 +42,9 @@ def command(
 
     Ends with exit code 0 if no promise is broken, and 1 if one is.
     """
-    from core.audit import write_report
-    from streams.audit import audit as run
-    from streams.policyfile import load_policy
+    from shoal.core.audit import write_report
+    from shoal.streams.files.audit import audit as run
+    from shoal.streams.files.policyfile import load_policy
 
     if (audit is None) != (not events):
         raise click.UsageError("--audit and --events go together")
@@ -64,7 +64,7 @@ def command(
 def _key(seed: str | None) -> bytes:
     """The seed, or SHOAL_KEY, or something new: pseudonyms then mean something in this one report only."""
     if seed is None:
-        from streams.settings import load_settings
+        from shoal.streams.settings import load_settings
 
         key = load_settings().key
         return secrets.token_bytes(32) if key is None else key.get_secret_value().encode("utf-8", "surrogateescape")

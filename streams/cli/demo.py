@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.terminal import Bar, bar, quiet_clients
+from shoal.streams.cli.terminal import Bar, bar, quiet_clients
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from streams.demo import Story
+    from shoal.streams.demo.demo import Story
 
 WIDTH = 110
 SHOWN_VALUES = 12
@@ -40,8 +40,8 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
     """
     from rich.console import Console
 
-    from streams.clinic import Clinic
-    from streams.demo import run_demo
+    from shoal.streams.demo.clinic import Clinic
+    from shoal.streams.demo.demo import run_demo
 
     quiet_clients()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing it started outlives it
@@ -138,7 +138,7 @@ def _telling(story: "Story") -> dict[str, Any]:
 
 
 def _texts(region: dict[str, Any], names: list[str]) -> list[str]:
-    from streams.folder import region_text
+    from shoal.streams.files.folder import region_text
 
     return [region_text(region[name]).replace("|", ", ") for name in names]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from streams.cli.terminal import note
+from shoal.streams.cli.terminal import note
 
 
 @click.group()
@@ -25,8 +25,8 @@ def command() -> None:
 )
 def check(policy: Path, sample: str | None, mapping: Path | None) -> None:
     """Check a policy: list every mistake in it, or say what it promises."""
-    from streams.policycheck import describe, warnings
-    from streams.policyfile import load_policy
+    from shoal.streams.files.policycheck import describe, warnings
+    from shoal.streams.files.policyfile import load_policy
 
     rules = load_policy(policy)
     for line in describe(rules):
@@ -34,7 +34,7 @@ def check(policy: Path, sample: str | None, mapping: Path | None) -> None:
     for warning in warnings(rules):
         note(f"warning: {warning}")
     if sample is not None:
-        from streams.sample import findings, read_sample
+        from shoal.streams.files.sample import findings, read_sample
 
         for finding in findings(rules, read_sample(rules, sample, mapping)):
             if finding.name is None:
@@ -47,7 +47,7 @@ def check(policy: Path, sample: str | None, mapping: Path | None) -> None:
 @click.argument("what", type=click.Choice(["policy", "event", "release"]), default="policy")
 def schema(what: str) -> None:
     """Print the JSON Schema of WHAT: policy (the default), event, or release (one record of it)."""
-    from core.schema import event_schema, policy_schema, release_schema
+    from shoal.core.schema import event_schema, policy_schema, release_schema
 
     make = {"policy": policy_schema, "event": event_schema, "release": release_schema}[what]
     click.echo(json.dumps(make(), indent=2, ensure_ascii=False))

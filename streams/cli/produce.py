@@ -10,13 +10,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.terminal import bar, note, quiet_clients
+from shoal.streams.cli.terminal import bar, note, quiet_clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from core.policy import Policy
-    from streams.mapping import Line
+    from shoal.core.policy.policy import Policy
+    from shoal.streams.files.csv_events import Line
 
 
 @click.command()
@@ -72,9 +72,9 @@ def command(
     With --external and --publisher, what somebody else has published goes to the external topic: every release from
     then on is safe to put beside it.
     """
-    from streams.policyfile import load_policy
-    from streams.produce import JSON, MSGPACK, produce
-    from streams.settings import load_settings
+    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.produce import JSON, MSGPACK, produce
+    from shoal.streams.settings import load_settings
 
     quiet_clients()
     rules = load_policy(policy)
@@ -108,10 +108,10 @@ def command(
 
 @contextmanager
 def _lines(policy: "Policy", file: str | None, options: dict[str, Any]) -> "Iterator[Iterable[Line]]":
-    from streams.lines import open_lines
-    from streams.mapping import CsvReader, load_columns
-    from streams.othertables import read_other_tables
-    from streams.produce import read_json_lines
+    from shoal.streams.files.csv_events import CsvReader, load_columns
+    from shoal.streams.files.external_files import read_other_tables
+    from shoal.streams.files.lines import open_lines
+    from shoal.streams.files.produce import read_json_lines
 
     given = _columns(options)
     if file is None:
@@ -149,7 +149,7 @@ def _columns(options: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _text(file: str) -> Iterator[IO[str]]:
-    from streams.errors import InputError
+    from shoal.streams.errors import InputError
 
     try:
         if file == "-":

@@ -14,9 +14,9 @@ def command(ctx: click.Context, policy: Path | None) -> int:
     Needed after Redis was lost or set back. It refuses under another engine version, and where the start of a topic is
     gone.
     """
-    from streams.cli import is_debugging
-    from streams.rebuild import run_rebuild
-    from streams.settings import load_settings
+    from shoal.streams.cli import is_debugging
+    from shoal.streams.settings import load_settings
+    from shoal.streams.worker.rebuild import run_rebuild
 
     settings = load_settings(required=["policy", "key"], policy=None if policy is None else str(policy))
     return run_rebuild(settings, debug=is_debugging(ctx))

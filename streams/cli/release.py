@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from streams.cli.terminal import quiet_clients
+from shoal.streams.cli.terminal import quiet_clients
 
 
 @click.command()
@@ -16,10 +16,10 @@ from streams.cli.terminal import quiet_clients
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 def command(policy: Path | None, at: str | None, wait: bool, wait_s: float, kafka: str | None) -> None:
     """Ask the running service for a release of everything produced so far."""
-    from core.event import wrong_time
-    from streams.policyfile import load_policy
-    from streams.produce import request_release
-    from streams.settings import load_settings
+    from shoal.core.events.event import wrong_time
+    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.produce import request_release
+    from shoal.streams.settings import load_settings
 
     quiet_clients()
     if at is not None and wrong_time(at):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.terminal import note, quiet_clients
+from shoal.streams.cli.terminal import note, quiet_clients
 
 if TYPE_CHECKING:
-    from core.policy import Policy
-    from streams.settings import Settings
+    from shoal.core.policy.policy import Policy
+    from shoal.streams.settings import Settings
 
 # (heading, field of the manifest, width)
 COLUMNS = (
@@ -38,8 +38,8 @@ COLUMNS = (
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 def command(policy: Path | None, follow: bool, out: Path | None, kafka: str | None) -> None:
     """Read the releases topic, and check that the chain of releases is unbroken."""
-    from streams.policyfile import load_policy
-    from streams.settings import load_settings
+    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.settings import load_settings
 
     quiet_clients()
     settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
@@ -53,8 +53,8 @@ def command(policy: Path | None, follow: bool, out: Path | None, kafka: str | No
 
 
 async def _read(settings: "Settings", policy: "Policy", follow: bool, out: Path | None) -> int:
-    from streams.consume import open_releases
-    from streams.folder import ReleaseFolder
+    from shoal.streams.files.folder import ReleaseFolder
+    from shoal.streams.kafka.release_reader import open_releases
 
     folder = ReleaseFolder(out, [attribute.name for attribute in policy.attributes]) if out else None
     count, seen = 0, []

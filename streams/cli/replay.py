@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streams.cli.terminal import Bar, bar, note
+from shoal.streams.cli.terminal import Bar, bar, note
 
 if TYPE_CHECKING:
-    from streams.replay import Outcome
+    from shoal.streams.files.replay import Outcome
 
 
 @click.command()
@@ -30,8 +30,8 @@ def command(policy: Path, events: str, out: Path, audit: Path | None, state: Pat
     With --state a later run goes on where this one stopped: EVENTS may then be the same file, grown, or hold only what
     is new. Events after the last release are not in the state and are read again.
     """
-    from streams.policyfile import load_policy
-    from streams.replay import Job, replay
+    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.replay import Job, replay
 
     job = Job(load_policy(policy), events, out, audit, state, _secret(seed))
     with bar("replaying", in_bytes=True) as shown:
@@ -52,7 +52,7 @@ def command(policy: Path, events: str, out: Path, audit: Path | None, state: Pat
 def _secret(seed: str | None) -> bytes | None:
     """The seed, or SHOAL_KEY, which is the same secret, or None."""
     if seed is None:
-        from streams.settings import load_settings
+        from shoal.streams.settings import load_settings
 
         key = load_settings().key
         return None if key is None else key.get_secret_value().encode("utf-8", "surrogateescape")

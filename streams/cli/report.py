@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from streams.cli.terminal import bar
+from shoal.streams.cli.terminal import bar
 
 
 @click.command()
@@ -32,10 +32,10 @@ def command(
     Writes one page (index.html), its plots as PNG, and all figures as report.json. With only OUT it says what anyone
     can see; --events adds the error against the true tables, --audit how much of their budget people have spent.
     """
-    from streams.errors import InputError
-    from streams.policyfile import load_policy
-    from streams.report.page import write_report
-    from streams.report.series import Request, read_series
+    from shoal.streams.errors import InputError
+    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.report.page import write_report
+    from shoal.streams.report.series import Request, read_series
 
     if not seed:
         raise click.BadParameter("must not be empty", param_hint="--seed")

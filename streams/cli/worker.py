@@ -13,9 +13,9 @@ def command(ctx: click.Context, policy: Path | None) -> int:
 
     It needs Kafka, Redis, a policy and the secret SHOAL_KEY, and stops cleanly on Ctrl-C or SIGTERM.
     """
-    from streams.app import run_worker
-    from streams.cli import is_debugging
-    from streams.settings import load_settings
+    from shoal.streams.cli import is_debugging
+    from shoal.streams.settings import load_settings
+    from shoal.streams.worker.app import run_worker
 
     settings = load_settings(required=["policy", "key"], policy=None if policy is None else str(policy))
     return run_worker(settings, debug=is_debugging(ctx))

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.policy import Policy
-from core.published import Published
+from shoal.core.measure.release_reader import Published
+from shoal.core.policy.policy import Policy
 
 
 class Spent(NamedTuple):

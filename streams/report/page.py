@@ -9,11 +9,11 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from core.policy import Policy
-from streams.policycheck import describe
-from streams.report.plot import Line, Panel, draw
-from streams.report.series import Figures, Request
-from streams.report.words import FIGURES
+from shoal.core.policy.policy import Policy
+from shoal.streams.files.policycheck import describe
+from shoal.streams.report.plot import Line, Panel, draw
+from shoal.streams.report.series import Figures, Request
+from shoal.streams.report.words import FIGURES
 
 PAGE, FIGURES_FILE = "index.html", "report.json"
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from streams.errors import InputError
+from shoal.streams.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.errors import CoreError
-from core.loss import release_loss
-from core.policy import Policy
-from core.published import Published, read_published
-from core.query import Query, QueryError, count_true, draw_queries, estimate, query_error, truth_of
-from streams.audit import read_members
-from streams.chain import Chain
-from streams.errors import InputError
-from streams.folder import read_releases, release_name
-from streams.report.breach import Accounts, Spent
-from streams.truth import Snapshot, fold_events, read_lines
+from shoal.core.errors import CoreError
+from shoal.core.measure.loss import release_loss
+from shoal.core.measure.query import Query, QueryError, count_true, draw_queries, estimate, query_error, truth_of
+from shoal.core.measure.release_reader import Published, read_published
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import InputError
+from shoal.streams.files.audit import read_members
+from shoal.streams.files.folder import read_releases, release_name
+from shoal.streams.files.truth import Snapshot, fold_events, read_lines
+from shoal.streams.kafka.chain import Chain
+from shoal.streams.report.breach import Accounts, Spent
 
 STATED = (
     "release", "published_at", "rows", "withheld", "unsampled", "groups", "formed", "carried", "suppressed",

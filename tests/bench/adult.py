@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from core.policy import Attribute, Policy, build_policy
-from streams.policyfile import load_policy
+from shoal.core.policy.policy import Attribute, Policy, build_policy
+from shoal.streams.files.policyfile import load_policy
 from tests.bench.mondrian import Numbers, Points
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "adult"

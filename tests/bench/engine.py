@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from core import plan as planning
-from core.intake import GONE, PUT
-from core.mondrian import grow
-from core.plan import Plan, Window, plan
-from core.policy import Policy, build_policy
-from core.state import State
-from core.tree import Tree
-from streams.memory import without_cycle_search
+from shoal.core import plan as planning
+from shoal.core.cells.mondrian import grow
+from shoal.core.cells.tree import Tree
+from shoal.core.events.window import GONE, PUT
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.policy import Policy, build_policy
+from shoal.core.state import State
+from shoal.streams.memory import without_cycle_search
 from tests.bench.adult import Adult, K, load_adult, load_adult_by_years, ncp_of_rows
 from tests.bench.figures import Figures, apart, median_of, say, timed
 from tests.bench.mondrian import Numbers, Points, by_level, by_recursion

@@ -9,8 +9,8 @@ from typing import Any
 import msgpack
 from confluent_kafka import Producer
 
-from streams.codec import MSGPACK
-from streams.topics import Topics
+from shoal.streams.intake.codec import MSGPACK
+from shoal.streams.kafka.topics import Topics
 
 PARTITIONS = 8
 VALUES = 400

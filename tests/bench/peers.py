@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.policy import Attribute
+from shoal.core.policy.policy import Attribute
 from tests.bench.adult import FOLDER, K, load_adult, ncp_of_rows
 from tests.bench.engine import policy_of_crowd, tree_on_adult, tree_on_uniform, uniform
 from tests.bench.figures import Figures, say

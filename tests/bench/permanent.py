@@ -9,11 +9,11 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from core.intake import Intake
-from core.plan import Window, plan
-from core.policy import Policy, build_policy
-from core.state import State
-from streams.memory import without_cycle_search
+from shoal.core.events.window import Intake
+from shoal.core.plan import Window, plan
+from shoal.core.policy.policy import Policy, build_policy
+from shoal.core.state import State
+from shoal.streams.memory import without_cycle_search
 from tests.bench.figures import Figures, timed
 
 VALUES, OPEN, LASTING = 400, 160, "lasting"

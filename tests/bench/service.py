@@ -11,7 +11,7 @@ import sys
 from statistics import median
 
 from deploy.local import Local, Unavailable, local_services
-from streams.topics import Topics, ensure_topics
+from shoal.streams.kafka.topics import Topics, ensure_topics
 from tests.bench.figures import Figures, core_seconds, memory_mib, mib, say
 from tests.bench.load import PARTITIONS, People, send_events
 from tests.bench.worker import Worker, running_worker

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.policy import build_policy
+from shoal.core.policy.policy import build_policy
 from tests.bench.__main__ import fill
 from tests.bench.adult import load_adult, load_adult_by_years, ncp_of_rows
 from tests.bench.engine import tree_losses

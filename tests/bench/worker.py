@@ -14,10 +14,10 @@ import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from deploy.local import Local
-from streams.topics import Topics
+from shoal.streams.kafka.topics import Topics
 from tests.bench.figures import Figures, core_seconds
 from tests.bench.load import PARTITIONS, write_policy
-from tests.services import environment
+from tests.support.services import environment
 
 _WITHIN_S = 900.0
 
@@ -112,7 +112,7 @@ def running_worker(local: Local, table: str) -> Iterator[Worker]:
         log = Path(folder) / "worker.log"
         with log.open("wb") as sink:
             process = subprocess.Popen(
-                [sys.executable, "-m", "streams.app"],
+                [sys.executable, "-m", "shoal.streams.worker.app"],
                 env=environment(local.kafka.address, local.redis.address, **settings),
                 stdout=sink,
                 stderr=sink,

@@ -19,19 +19,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.audit.composition import Composition, Exposed
-from core.audit.others import read_others
-from core.audit.truth import Record
-from core.hierarchy import parse_hierarchy
-from core.intake import PUT
-from core.overlap.external import External, ExternalGroup, parse_external
-from core.plan import Plan, Window, plan
-from core.policy import Policy, Strategy
-from core.published import read_published
-from core.query import Query, Range, Truth, count_true, estimate, truth_of
-from core.region import domain
-from core.state import State
-from core.tree import Rows
+from shoal.core.audit.criteria.composition import Composition, Exposed
+from shoal.core.audit.criteria.others import read_others
+from shoal.core.audit.reading.truth import Record
+from shoal.core.cells.region import domain
+from shoal.core.cells.tree import Rows
+from shoal.core.events.window import PUT
+from shoal.core.measure.query import Query, Range, Truth, count_true, estimate, truth_of
+from shoal.core.measure.release_reader import read_published
+from shoal.core.overlap.external import External, ExternalGroup, parse_external
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.hierarchy import parse_hierarchy
+from shoal.core.policy.policy import Policy, Strategy
+from shoal.core.state import State
 from tests.experiments.adult import FOLDER, SEED, load_adult
 from tests.experiments.mondrian import Points, cut
 from tests.experiments.series import Figures, Watcher

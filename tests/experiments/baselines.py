@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from core.policy import Policy
-from core.published import Published
-from core.tree import Rows
+from shoal.core.cells.tree import Rows
+from shoal.core.measure.release_reader import Published
+from shoal.core.policy.policy import Policy
 from tests.experiments.mondrian import Points, cut
 from tests.experiments.series import Table
 from tests.experiments.sheet import Sheet, boxes_of, number_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from core.policy import Policy
+from shoal.core.policy.policy import Policy
 from tests.experiments.linkage import Adversary, Clues, breached
 from tests.experiments.series import Figures, Table
 from tests.experiments.sheet import Homes, Sheet, certainly_published, clues_of_list, clues_of_members, number_of

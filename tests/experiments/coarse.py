@@ -12,16 +12,16 @@ from unittest.mock import patch
 
 import numpy as np
 
-import core.overlap.generalize
-from core.intake import GONE, PUT, Delta
-from core.overlap.beside import neighbours_of
-from core.overlap.external import External, ExternalGroup, parse_external
-from core.people import NOBODY, NOWHERE
-from core.plan import Plan, Window, plan
-from core.policy import Policy, Strategy
-from core.published import read_published
-from core.query import Query, count_true, draw_queries, estimate, query_error, truth_of
-from core.state import State
+import shoal.core.overlap.generalize
+from shoal.core.events.window import GONE, PUT, Delta
+from shoal.core.measure.query import Query, count_true, draw_queries, estimate, query_error, truth_of
+from shoal.core.measure.release_reader import read_published
+from shoal.core.overlap.external import External, ExternalGroup, parse_external
+from shoal.core.overlap.overlaps import neighbours_of
+from shoal.core.people import NOBODY, NOWHERE
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.policy import Policy, Strategy
+from shoal.core.state import State
 from tests.experiments.adult import SEED
 from tests.experiments.baig import ALONE, FOUR, OTHERS, SELECTIVITY, TEN, Five, Way, load_five
 from tests.experiments.series import Figures, Watcher
@@ -41,7 +41,7 @@ def one_release(five: Five, way: Way, u: int, others: int, queries: tuple[Query,
     ours = np.concatenate([alone[OTHERS], shared[: OTHERS * u]])
     truth = truth_of(five.policy, [(tuple(codes[:-1]), (codes[-1],)) for codes in five.points[ours].tolist()])
     for bound in BOUNDS:
-        with patch.object(core.overlap.generalize, "DEARER", bound):
+        with patch.object(shoal.core.overlap.generalize, "DEARER", bound):
             made, seconds = five.release(ours, five.policy, publications)
         published = read_published(five.policy, made.release.records)
         answers = estimate(published, queries) * len(ours) / published.rows
@@ -81,7 +81,7 @@ def series(five: Five, bound: float, releases: int) -> Figures:
         deltas: dict[str, Delta] = {f"p{at}": (PUT, tuple(c[:-1]), (c[-1],), None, None) for at, c in codes.items()}
         deltas |= {f"p{at}": (GONE, None, None, None, None) for at in gone}
         theirs = _groups(publications.pop(), policy) if number % 3 == 1 and publications else []
-        with patch.object(core.overlap.generalize, "DEARER", bound):
+        with patch.object(shoal.core.overlap.generalize, "DEARER", bound):
             made = plan(state, Window(None, {0: deltas}, theirs), policy, number)
         state.apply(made.change)
         found.append(_shares(made, policy))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.tree import Rows
+from shoal.core.cells.tree import Rows
 from tests.experiments.series import Step
 
 Points = NDArray[np.int64]  # one row per person, one column per attribute

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from core.intake import ABSENT, DEREGISTERED, GONE, PUT, REGISTER, Delta
-from core.plan import Window, plan
-from core.policy import Policy, build_policy
-from core.published import read_published
-from core.query import count_true, draw_queries, estimate, query_error, truth_of
-from core.state import State
+from shoal.core.events.window import ABSENT, DEREGISTERED, GONE, PUT, REGISTER, Delta
+from shoal.core.measure.query import count_true, draw_queries, estimate, query_error, truth_of
+from shoal.core.measure.release_reader import read_published
+from shoal.core.plan import Window, plan
+from shoal.core.policy.policy import Policy, build_policy
+from shoal.core.state import State
 from tests.experiments.baselines import LDiversity, MInvariance
 from tests.experiments.breach import Breaches
 from tests.experiments.rounds import ATTRIBUTES, Reactions

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.policy import Policy, build_policy
-from core.query import draw_queries
-from core.tree import Rows
+from shoal.core.cells.tree import Rows
+from shoal.core.measure.query import draw_queries
+from shoal.core.policy.policy import Policy, build_policy
 from tests.experiments.series import Figures, Record, Table, Watcher, column, measure, run
 
 BOUNDS = (2, 3, 5, 7)

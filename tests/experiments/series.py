@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from core.intake import GONE, PUT, Delta
-from core.loss import release_loss
-from core.plan import Plan, Window, plan
-from core.policy import Policy
-from core.published import Published, read_published
-from core.query import Numbers, Query, count_true, estimate, query_error, truth_of
-from core.state import State
+from shoal.core.events.window import GONE, PUT, Delta
+from shoal.core.measure.loss import release_loss
+from shoal.core.measure.query import Numbers, Query, count_true, estimate, query_error, truth_of
+from shoal.core.measure.release_reader import Published, read_published
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.state import State
 
 CORE = Path(__file__).resolve().parents[2] / "core"
 
@@ -58,7 +58,7 @@ def run(policy: Policy, tables: Iterable[Table], key: bytes = b"experiment") -> 
 
 
 def changes(before: Table, after: Table) -> dict[str, Delta]:
-    """The window that turns one table into another, as `core.intake` would fold it."""
+    """The window that turns one table into another, as `shoal.core.events.window` would fold it."""
     window: dict[str, Delta] = {
         person: (PUT, *record, None, None) for person, record in after.items() if before.get(person) != record
     }

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.published import Published
-from core.tree import Rows
+from shoal.core.cells.tree import Rows
+from shoal.core.measure.release_reader import Published
 from tests.experiments.linkage import Clue, Clues
 from tests.experiments.mondrian import Points
 from tests.experiments.series import Step

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from streams.report.plot import Line, Panel, draw
+from shoal.streams.report.plot import Line, Panel, draw
 from tests.experiments.series import Figures
 
 

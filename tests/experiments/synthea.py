@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from core.policy import Policy
-from core.query import draw_queries
-from streams.policyfile import load_policy
+from shoal.core.measure.query import draw_queries
+from shoal.core.policy.policy import Policy
+from shoal.streams.files.policyfile import load_policy
 from tests.experiments.mondrian import View, anonymize, unsafe_share, view_of
 from tests.experiments.series import Figures, Record, Table, Watcher, measure, run
 

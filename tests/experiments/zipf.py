@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.policy import Policy, build_policy
-from core.query import draw_queries
+from shoal.core.measure.query import draw_queries
+from shoal.core.policy.policy import Policy, build_policy
 from tests.experiments.series import Figures, Record, Table, Watcher, measure, run
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from streams.topics import ensure_topics
+from shoal.streams.kafka.topics import ensure_topics
 from tests.integration.mixture import Mixture, send
-from tests.table import POLICY, Published, Table, Worker, await_that
+from tests.support.table import POLICY, Published, Table, Worker, await_that
 
 # A table on which everything is promised at once: permanent and transient values, guards, other publishers, sampling.
 EVERYTHING: dict[str, Any] = {

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.fault.scene import PATIENCE_S, Scene, said
-from tests.table import Worker
+from tests.support.table import Worker
 
 Snapshot = dict[bytes, bytes]
 

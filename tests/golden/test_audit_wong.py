@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from core.audit.exposure import breach_of, shares_of
-from core.audit.worlds import Draw, assignments, count_linked, tokens_of
-from core.policy import Policy, build_policy
-from tests.audited import ByHand
+from shoal.core.audit.attack.worlds import Draw, assignments, count_linked, tokens_of
+from shoal.core.audit.criteria.exposure import breach_of, shares_of
+from shoal.core.policy.policy import Policy, build_policy
+from tests.support.audited import ByHand
 
 MEN, EVERYONE = ("o1", "o2"), ("o1", "o2", "o3", "o4")
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from core.intake import PUT, Delta
-from core.overlap.external import External, ExternalGroup, parse_external
-from core.plan import Plan, Window, plan
-from core.policy import Policy, build_policy
-from core.state import State
+from shoal.core.events.window import PUT, Delta
+from shoal.core.overlap.external import External, ExternalGroup, parse_external
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.policy import Policy, build_policy
+from shoal.core.state import State
 
 HOSPITAL_1 = [
     {"region": {"age": {"min": 15, "max": 25}, "sex": {"nodes": ["male"]}}, "sensitive": {"B": 2, "C": 1}},

@@ -10,10 +10,10 @@ from itertools import product
 
 import pytest
 
-from core.audit.formations import Release, count_unordered, formations, risk
-from core.audit.holders import Component, Drawn, HolderSets
-from tests.audited import ByHand
-from tests.scarcity import HIV, scarce_policy
+from shoal.core.audit.criteria.formations import Release, count_unordered, formations, risk
+from shoal.core.audit.permanent.holders import Component, Drawn, HolderSets
+from tests.support.audited import ByHand
+from tests.support.scarcity import HIV, scarce_policy
 
 SIX = ("p1", "p2", "p3", "p4", "p5", "p6")
 FIRST: Release = [(("p1", "p2", "p3"), 1), (("p4", "p5", "p6"), 1)]

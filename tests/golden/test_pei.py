@@ -9,18 +9,18 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from core.audit.attacks import Inference, unsafe_rows
-from core.audit.regions import Region
-from core.mondrian import grow
-from core.policy import Policy, build_policy
-from core.state import State
-from core.tree import Column, NodeRecord, Rows, Tree
+from shoal.core.audit.attack.attacks import Inference, unsafe_rows
+from shoal.core.audit.reading.regions import Region
+from shoal.core.cells.mondrian import grow
+from shoal.core.cells.tree import Column, NodeRecord, Rows, Tree
+from shoal.core.policy.policy import Policy, build_policy
+from shoal.core.state import State
 from tests.experiments.adult import FIRST, SEED, load_adult
 from tests.experiments.mondrian import anonymize, unsafe_share, view_of
 from tests.experiments.series import run
 from tests.golden.test_audit_pei import NEVER_MOVED, PATIENTS, SEXES, TABLE_2, TABLE_5, ZIPS, boxes
-from tests.oracle import Table
-from tests.series import run_series
+from tests.support.oracle import Table
+from tests.support.series import run_series
 
 ZIP, SEX, AGE = 0, 1, 2
 FIRST_FOUR, LAST_TWO = list(PATIENTS)[:4], list(PATIENTS)[4:]

@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from core.ledger import GroupRecord, Ledger
-from core.strategy import adaptive, constant_ratio, geometric, hard_minimum
-from tests.series import clinic_policy
+from shoal.core.groups.ledger import GroupRecord, Ledger
+from shoal.core.groups.strategy import adaptive, constant_ratio, geometric, hard_minimum
+from tests.support.series import clinic_policy
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from core.hierarchy import parse_hierarchy
-from core.loss import node_loss, value_losses
-from core.policy import Attribute
+from shoal.core.measure.loss import node_loss, value_losses
+from shoal.core.policy.hierarchy import parse_hierarchy
+from shoal.core.policy.policy import Attribute
 
 # Figure 2 of the paper has 12 leaves, three of them under respiratory-infection; the others' names do not matter here.
 _DISEASES = "".join(

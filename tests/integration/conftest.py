@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.table import Table
+from tests.support.table import Table
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import json
 
 import msgpack
 
-from streams.policyfile import load_policy
-from streams.replay import Job, replay
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.replay import Job, replay
 from tests.integration.mixture import MSGPACK
-from tests.table import KEY, Published, Record, Table
+from tests.support.table import KEY, Published, Record, Table
 
 
 class _Nobody:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from streams.clinic import Clinic, write_clinic
-from streams.folder import read_releases
-from streams.topics import Topics, ensure_topics
-from tests.judge import Judged
+from shoal.streams.demo.clinic import Clinic, write_clinic
+from shoal.streams.files.folder import read_releases
+from shoal.streams.kafka.topics import Topics, ensure_topics
+from tests.support.judge import Judged
 
 ROOT = Path(__file__).parents[2]
 SECRET = "secret-of-the-commands-test"
@@ -36,7 +36,7 @@ class Desk:
         return self.path / "clinic" / "events.jsonl"
 
     def shoal(self, *args: object, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-m", "streams.cli", *map(str, args)]
+        command = [sys.executable, "-m", "shoal.streams.cli", *map(str, args)]
         return subprocess.run(
             command, capture_output=True, text=True, env=self.environment, cwd=self.path, input=stdin, timeout=120
         )
@@ -45,7 +45,7 @@ class Desk:
     def worker(self) -> Iterator[None]:
         with (self.path / "worker.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "streams.cli", "worker"],
+                [sys.executable, "-m", "shoal.streams.cli", "worker"],
                 stdout=log,
                 stderr=log,
                 env=self.environment,

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from deploy.local.ports import free_port
-from tests.services import environment
+from tests.support.services import environment
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SERVICES: dict[str, Any] = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())["services"]
@@ -27,7 +27,7 @@ _KEY = "a key for this test only"
 def policy(tmp_path: Path, table: str) -> Path:
     """The folder that compose mounts by default, for a table of the test's own."""
     folder = shutil.copytree(
-        _ROOT / "streams" / "clinic", tmp_path / "policy", ignore=shutil.ignore_patterns("*.py", "__*")
+        _ROOT / "streams" / "demo" / "clinic", tmp_path / "policy", ignore=shutil.ignore_patterns("*.py", "__*")
     )
     path = folder / "policy.yaml"
     path.write_text(re.sub(r"^table: .*$", f"table: {table}", path.read_text(), flags=re.MULTILINE))

@@ -13,21 +13,21 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from core.plan import Window, plan
-from core.policy import Policy
-from core.state import ENGINE, State
-from streams.deadletter import DeadLetterBox, letter_offset, target_of
-from streams.letters import DeadLetters
-from streams.partition import Partition, load_partition
-from streams.policyfile import load_policy
-from streams.reader import open_reader, read_to_end
-from streams.records import Mark, pack
-from streams.redo import Redo, chunks_of, counts_after, foreign_ids, load_state
-from streams.seal import make_seal
-from streams.store import TRIGGERS, FencedError, Store
-from streams.topics import Topics, ensure_topics
-from streams.transaction import Message, Transaction
-from tests.table import KEY, POLICY, insert
+from shoal.core.plan import Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.state import ENGINE, State
+from shoal.streams.deadletter.box import DeadLetterBox, letter_offset, target_of
+from shoal.streams.deadletter.scheduler import DeadLetters
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.intake.partition import Partition, load_partition
+from shoal.streams.kafka.partition_reader import open_reader, read_to_end
+from shoal.streams.kafka.topics import Topics, ensure_topics
+from shoal.streams.kafka.transaction import Message, Transaction
+from shoal.streams.store.encryption import make_seal
+from shoal.streams.store.records import Mark, pack
+from shoal.streams.store.release_log import Redo, chunks_of, counts_after, foreign_ids, load_state
+from shoal.streams.store.store import TRIGGERS, FencedError, Store
+from tests.support.table import KEY, POLICY, insert
 
 PARTITIONS = 2
 

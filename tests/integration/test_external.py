@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError
 
-from streams.errors import GuaranteeError
-from streams.external import external_ends
-from streams.seal import make_seal
-from streams.store import Store
-from tests.table import KEY, Make, Table, insert
+from shoal.streams.errors import GuaranteeError
+from shoal.streams.store.encryption import make_seal
+from shoal.streams.store.store import Store
+from shoal.streams.worker.external import external_ends
+from tests.support.table import KEY, Make, Table, insert
 
 PRIVACY = {"k": 3, "l": 2, "overlap": 3, "strategy": {"name": "adaptive", "releases": 3}}
 DISEASES = ("flu", "asthma", "gastritis", "angina", "gout", "lupus")
@@ -96,11 +96,11 @@ async def test_a_release_is_not_frozen_while_kafka_does_not_know_what_was_taken(
         ends = await ask()
         assert sorted(ends.values()) == [0, 0, 0, 1]
         with monkeypatch.context() as broker:
-            broker.setattr("streams.external.partition_counts", _answers({}))
+            broker.setattr("shoal.streams.worker.external.partition_counts", _answers({}))
             with pytest.raises(KafkaError):
                 await ask()
         with monkeypatch.context() as topic:
-            topic.setattr("streams.external.read_ends", _answers(dict.fromkeys(range(4), 0)))
+            topic.setattr("shoal.streams.worker.external.read_ends", _answers(dict.fromkeys(range(4), 0)))
             with pytest.raises(GuaranteeError, match="ends before what was taken"):
                 await ask()
     finally:

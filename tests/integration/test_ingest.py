@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 
-from core.policy import Policy
-from core.state import ENGINE, State
-from streams.deadletter import DeadLetterBox, sent_offsets, target_of
-from streams.errors import GuaranteeError
-from streams.ingest import Ingest
-from streams.partition import read_window
-from streams.policyfile import load_policy
-from streams.reader import open_reader, read_to_end
-from streams.records import Mark, pack
-from streams.seal import make_seal
-from streams.settings import Settings
-from streams.store import FencedError, Store
-from streams.topics import Topics, ensure_topics
-from tests.table import KEY, POLICY, insert
+from shoal.core.policy.policy import Policy
+from shoal.core.state import ENGINE, State
+from shoal.streams.deadletter.box import DeadLetterBox, sent_offsets, target_of
+from shoal.streams.errors import GuaranteeError
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.intake.ingest import Ingest
+from shoal.streams.intake.partition import read_window
+from shoal.streams.kafka.partition_reader import open_reader, read_to_end
+from shoal.streams.kafka.topics import Topics, ensure_topics
+from shoal.streams.settings import Settings
+from shoal.streams.store.encryption import make_seal
+from shoal.streams.store.records import Mark, pack
+from shoal.streams.store.store import FencedError, Store
+from tests.support.table import KEY, POLICY, insert
 
 PARTITIONS = 2
 

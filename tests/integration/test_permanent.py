@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from core.event import Reason, Reject
-from core.intake import Intake
-from core.plan import Window, plan
-from core.policy import Policy
-from core.state import State
-from streams.policyfile import load_policy
-from streams.redo import load_state
-from streams.store import Store
+from shoal.core.events.event import Reason, Reject
+from shoal.core.events.window import Intake
+from shoal.core.plan import Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.state import State
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.store.release_log import load_state
+from shoal.streams.store.store import Store
 from tests.integration.test_store import PARTITIONS, hold, release, store, take
-from tests.table import KEY, POLICY, Make, insert, write_policy
+from tests.support.table import KEY, POLICY, Make, insert, write_policy
 
 __all__ = ["store"]  # a fixture, plain and encrypted
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from streams.errors import GuaranteeError
-from streams.planner import Planner
-from streams.policyfile import load_policy
-from streams.publish import Publisher
-from streams.seal import make_seal
-from streams.settings import Settings
-from streams.store import LostError, Store
-from tests.table import KEY, Make, Table, insert
+from shoal.streams.errors import GuaranteeError
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.settings import Settings
+from shoal.streams.store.encryption import make_seal
+from shoal.streams.store.store import LostError, Store
+from shoal.streams.worker.planner import Planner
+from shoal.streams.worker.publish import Publisher
+from tests.support.table import KEY, Make, Table, insert
 
 
 @pytest.mark.parametrize("asleep", ["before it reads the topic", "before it loads the state"])
@@ -27,7 +27,7 @@ async def test_a_planner_that_slept_while_another_made_releases_does_not_take_th
     if asleep == "before it reads the topic":
         monkeypatch.setattr(Publisher, "last", sleeps(Publisher.last))
     else:
-        monkeypatch.setattr("streams.planner.load_state", sleeps(_lost))
+        monkeypatch.setattr("shoal.streams.worker.planner.load_state", sleeps(_lost))
     assert await _outcome_of_a_tenure(table) == "fenced"
 
 

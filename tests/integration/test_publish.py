@@ -10,12 +10,12 @@ from aiokafka import TopicPartition
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 
-from streams.errors import GuaranteeError
-from streams.publish import Publisher, last_published, manifest_headers
-from streams.reader import open_reader, read_at, read_to_end
-from streams.store import FencedError
-from streams.topics import Topics, ensure_topics
-from streams.transaction import Message, Transaction
+from shoal.streams.errors import GuaranteeError
+from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
+from shoal.streams.kafka.topics import Topics, ensure_topics
+from shoal.streams.kafka.transaction import Message, Transaction
+from shoal.streams.store.store import FencedError
+from shoal.streams.worker.publish import Publisher, last_published, manifest_headers
 
 
 @pytest.fixture

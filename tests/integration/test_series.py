@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from streams.topics import ensure_topics
+from shoal.streams.kafka.topics import ensure_topics
 from tests.integration.mixture import GUARDS, Mixture, Sent, send
 from tests.integration.replayed import is_astray, line_of, request_line
-from tests.table import KEY, Published, Record, Table
+from tests.support.table import KEY, Published, Record, Table
 
 Place = tuple[int, int]  # partition and offset
 

@@ -7,18 +7,26 @@ from typing import Any
 
 import pytest
 
-from core.intake import PRESENT, Delta, Intake
-from core.plan import Window, plan
-from core.policy import Policy
-from core.state import ENGINE, State
-from streams.errors import InputError
-from streams.partition import MovedError, Partition, load_partition
-from streams.policyfile import load_policy
-from streams.records import Mark, mark_of, pack, unpack
-from streams.redo import Chunk, DisturbedError, Redo, chunks_of, counts_after, foreign_ids, load_state
-from streams.seal import make_seal
-from streams.store import TRIGGERS, Counts, FencedError, LostError, Store, check_identity
-from tests.table import KEY, Taken, insert, write_policy
+from shoal.core.events.window import PRESENT, Delta, Intake
+from shoal.core.plan import Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.state import ENGINE, State
+from shoal.streams.errors import InputError
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.intake.partition import MovedError, Partition, load_partition
+from shoal.streams.store.encryption import make_seal
+from shoal.streams.store.records import Mark, mark_of, pack, unpack
+from shoal.streams.store.release_log import (
+    Chunk,
+    DisturbedError,
+    Redo,
+    chunks_of,
+    counts_after,
+    foreign_ids,
+    load_state,
+)
+from shoal.streams.store.store import TRIGGERS, Counts, FencedError, LostError, Store, check_identity
+from tests.support.table import KEY, Taken, insert, write_policy
 
 PARTITIONS = 2
 IDENTITY = {"policy": "p", "engine": ENGINE, "key": "k", "seal": ""}

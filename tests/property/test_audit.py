@@ -12,25 +12,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.audit import Auditor, Stored, Truth, write_report
-from core.audit.attacks import unsafe_rows
-from core.audit.exposure import breach_of, shares_of
-from core.audit.learned import draw_of
-from core.audit.onetree import find_crossing, find_knots
-from core.audit.published import Group, ReleaseReader
-from core.audit.regions import Region
-from core.audit.values import can_be_shown_as
-from core.audit.worlds import Draw, Owners, count_worlds, linked_fraction, tokens_of
-from core.event import Reject
-from core.hierarchy import parse_hierarchy
-from core.intake import PRESENT, Intake
-from core.plan import Window, plan
-from core.policy import Policy, Sensitive, build_policy
-from core.state import State
-from tests.audited import events_between
-from tests.oracle import Table
+from shoal.core.audit import Auditor, Stored, Truth, write_report
+from shoal.core.audit.attack.attacks import unsafe_rows
+from shoal.core.audit.attack.worlds import Draw, Owners, count_worlds, linked_fraction, tokens_of
+from shoal.core.audit.criteria.exposure import breach_of, shares_of
+from shoal.core.audit.criteria.values import can_be_shown_as
+from shoal.core.audit.permanent.learned import draw_of
+from shoal.core.audit.reading.onetree import find_crossing, find_knots
+from shoal.core.audit.reading.published import Group, ReleaseReader
+from shoal.core.audit.reading.regions import Region
+from shoal.core.events.event import Reject
+from shoal.core.events.window import PRESENT, Intake
+from shoal.core.plan import Window, plan
+from shoal.core.policy.hierarchy import parse_hierarchy
+from shoal.core.policy.policy import Policy, Sensitive, build_policy
+from shoal.core.state import State
 from tests.property.test_engine import POLICIES, histories
-from tests.series import DISEASES, churn, clinic_policy, run_series
+from tests.support.audited import events_between
+from tests.support.oracle import Table
+from tests.support.series import DISEASES, churn, clinic_policy, run_series
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HIERARCHY = parse_hierarchy("a;x;*\nb;x;*\nc;y;*\nd;y;*\n")

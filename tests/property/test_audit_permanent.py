@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.audit.formations import formations, risk
-from core.audit.holders import Drawn, HolderSets
-from tests.scarcity import HIV, Draft, histories, scarce_policy
+from shoal.core.audit.criteria.formations import formations, risk
+from shoal.core.audit.permanent.holders import Drawn, HolderSets
+from tests.support.scarcity import HIV, Draft, histories, scarce_policy
 
 RELEASES = 6
 OVER = "G3: somebody is in more than 1/l of the smallest holder sets that fit everything published"

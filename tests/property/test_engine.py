@@ -8,14 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import core.plan
-from core.intake import PRESENT
-from core.ledger import Accounts
-from core.plan import plan
-from core.state import State
-from core.tree import Tree
-from tests.oracle import Judge, Table
-from tests.series import DISEASES, ZIPS, churn, clinic_policy, clinic_rules, crowd, run_series, window_between
+import shoal.core.plan
+from shoal.core.cells.tree import Tree
+from shoal.core.events.window import PRESENT
+from shoal.core.groups.ledger import Accounts
+from shoal.core.plan import plan
+from shoal.core.state import State
+from tests.support.oracle import Judge, Table
+from tests.support.series import DISEASES, ZIPS, churn, clinic_policy, clinic_rules, crowd, run_series, window_between
 
 QIDS = st.fixed_dictionaries(
     {
@@ -126,10 +126,12 @@ def test_the_judge_accepts_this_engine_on_a_crowd_that_changes() -> None:
 def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     none = np.zeros(0, dtype=np.int64)
     nothing = Accounts(none, none, np.zeros(0), none)
-    monkeypatch.setattr("core.ledger.Ledger.accounts", lambda self, exposed, exposed_to: nothing)
-    monkeypatch.setattr("core.ledger.Ledger.least_survivals", lambda self, exposed, exposed_to, people: np.ones(people))
+    monkeypatch.setattr("shoal.core.groups.ledger.Ledger.accounts", lambda self, exposed, exposed_to: nothing)
     monkeypatch.setattr(
-        "core.ledger.Ledger.standings",
+        "shoal.core.groups.ledger.Ledger.least_survivals", lambda self, exposed, exposed_to, people: np.ones(people)
+    )
+    monkeypatch.setattr(
+        "shoal.core.groups.ledger.Ledger.standings",
         lambda self, exposed, exposed_to, person, leaf: (np.ones(len(leaf)), np.zeros(len(leaf), dtype=np.int64)),
     )
     assert "breach is over 1/l" in _verdicts(
@@ -138,8 +140,8 @@ def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest
 
 
 def test_the_judge_catches_an_engine_whose_groups_are_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.claim.Claims.wrong", lambda self, members, raised: None)
-    monkeypatch.setattr("core.spread.required_ratio", lambda strategy, l, survival, exposures: 1.0)
+    monkeypatch.setattr("shoal.core.groups.affordability.Claims.wrong", lambda self, members, raised: None)
+    monkeypatch.setattr("shoal.core.groups.deal.required_ratio", lambda strategy, l, survival, exposures: 1.0)
     assert "breach is over 1/l" in _verdicts(clinic_policy(k=4, l=3), churn(100, 2))
 
 
@@ -150,7 +152,7 @@ def test_the_judge_catches_an_engine_that_carries_a_group_with_someone_changed(m
             if now.status[row] == PRESENT and int(before.group[row]) in groups:
                 now.group[row] = before.group[row]
 
-    monkeypatch.setattr(core.plan._Draft, "_break", keep)
+    monkeypatch.setattr(shoal.core.plan._Draft, "_break", keep)
     assert "although one of its people changed" in _verdicts(clinic_policy(k=4, l=3), churn(100, 2))
 
 
@@ -158,12 +160,12 @@ def test_the_judge_catches_an_engine_that_publishes_cells_under_k(monkeypatch: p
     def open_all(self: Any) -> None:
         self._is_closed = np.zeros(self._tree.size, dtype=bool)
 
-    monkeypatch.setattr(core.plan._Draft, "close_cells", open_all)
+    monkeypatch.setattr(shoal.core.plan._Draft, "close_cells", open_all)
     assert "fewer than k rows" in _verdicts(clinic_policy(k=4, l=3, headroom=0), churn(100, 4))
 
 
 def test_the_judge_catches_an_engine_that_draws_a_new_tree_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    grow = core.plan._Draft.grow_tree
+    grow = shoal.core.plan._Draft.grow_tree
 
     def regrow(self: Any, folded: Any) -> None:
         self._tree = Tree(self._policy.attributes)
@@ -172,8 +174,8 @@ def test_the_judge_catches_an_engine_that_draws_a_new_tree_each_time(monkeypatch
         self._break(set(np.unique(self._people.group).tolist()) - {-1})
         grow(self, folded)
 
-    monkeypatch.setattr(core.plan._Draft, "grow_tree", regrow)
-    monkeypatch.setattr("core.state.State.check_invariants", lambda self: None)
+    monkeypatch.setattr(shoal.core.plan._Draft, "grow_tree", regrow)
+    monkeypatch.setattr("shoal.core.state.State.check_invariants", lambda self: None)
     verdicts = _verdicts(clinic_policy(k=4, l=3, headroom=0), churn(100, 3))
     assert "a person's region is not inside an earlier one" in verdicts
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import core.overlap.generalize
-from core.audit import Auditor, Stored, Truth
-from core.overlap.generalize import Ground
-from core.people import NOWHERE, People
-from core.plan import Plan
-from core.tree import Rows, Tree
-from tests.audited import sentences
-from tests.population import Population, Series
-from tests.series import DISEASES, clinic_policy
+import shoal.core.overlap.generalize
+from shoal.core.audit import Auditor, Stored, Truth
+from shoal.core.cells.tree import Rows, Tree
+from shoal.core.overlap.generalize import Ground
+from shoal.core.people import NOWHERE, People
+from shoal.core.plan import Plan
+from tests.support.audited import sentences
+from tests.support.population import Population, Series
+from tests.support.series import DISEASES, clinic_policy
 
 RELEASES = 5
 
@@ -89,7 +89,7 @@ THOROUGH = settings(max_examples=30, deadline=None, suppress_health_check=[Healt
 @given(seed=SEEDS, dearer=BOUNDS)
 def test_the_auditor_finds_every_promise_kept(seed: int, dearer: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core.overlap.generalize, "DEARER", dearer)
+        patch.setattr(shoal.core.overlap.generalize, "DEARER", dearer)
         assert audit(_History(seed)) == set()
 
 

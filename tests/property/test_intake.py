@@ -7,9 +7,9 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from core.event import Reject
-from core.guard import EMPTY
-from core.intake import (
+from shoal.core.events.event import Reject
+from shoal.core.events.guard import EMPTY
+from shoal.core.events.window import (
     ABSENT,
     DEREGISTERED,
     DEREGISTERED_STATUS,
@@ -22,7 +22,7 @@ from core.intake import (
     Intake,
     overlay,
 )
-from core.policy import build_policy
+from shoal.core.policy.policy import build_policy
 
 POLICY = build_policy(
     {

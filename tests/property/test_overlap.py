@@ -9,18 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import core.overlap.phases
-import core.overlap.template
-import core.plan
-from core.overlap.external import External, parse_external
-from core.overlap.phases import Overlapped
-from core.plan import Plan, plan
-from core.policy import Policy
-from core.state import State
-from tests.beside import unbalanced
-from tests.oracle import Judge, Table
+import shoal.core.overlap.formation
+import shoal.core.overlap.uneven_groups
+import shoal.core.plan
+from shoal.core.overlap.external import External, parse_external
+from shoal.core.overlap.formation import Overlapped
+from shoal.core.plan import Plan, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.state import State
 from tests.property.test_engine import histories
-from tests.series import DISEASES, KINDS, ZIPS, clinic_policy, clinic_rules, window_between
+from tests.support.beside import unbalanced
+from tests.support.oracle import Judge, Table
+from tests.support.series import DISEASES, KINDS, ZIPS, clinic_policy, clinic_rules, window_between
 
 AGES = st.tuples(st.integers(0, 99), st.integers(0, 99)).map(lambda ends: {"min": min(ends), "max": max(ends)})
 WEIGHTS = st.sampled_from([{"min": 0, "below": 61.5}, {"min": 50.0, "max": 99.9}, {"min": 61.5, "max": 200}])
@@ -107,8 +107,8 @@ def test_groups_made_by_template_keep_every_promise(everything: Any) -> None:
     policy, tables, events = everything
     judge = Judge(clinic_rules(policy))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core.overlap.template, "A_FEW", 1)  # otherwise these tables are too small for it
-        patch.setattr(core.overlap.phases, "deal_level", lambda *_: [])
+        patch.setattr(shoal.core.overlap.uneven_groups, "A_FEW", 1)  # otherwise these tables are too small for it
+        patch.setattr(shoal.core.overlap.formation, "deal_level", lambda *_: [])
         for _, made, table, published in run(policy, tables, events):
             assert judge.see(made.release.records, made.release.manifest, made.release.members, table) == []
             assert wrong_in(policy, made, table, published) == []
@@ -187,7 +187,7 @@ def test_a_crowd_beside_uneven_counts_is_mostly_balanced_and_hardly_without_temp
     table, event = _uneven_crowd(1_200)
     ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) == []
-    monkeypatch.setattr(core.overlap.phases, "fit_templates", lambda *_: [])
+    monkeypatch.setattr(shoal.core.overlap.formation, "fit_templates", lambda *_: [])
     ((_, without, _, _),) = run(policy, [table], [(0, event)])
     assert _stars(made) < 0.6 * _stars(without)
 
@@ -195,7 +195,7 @@ def test_a_crowd_beside_uneven_counts_is_mostly_balanced_and_hardly_without_temp
 def test_a_template_that_takes_rows_for_content_that_are_not_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 1}, overlap=3)
     table, event = _uneven_crowd(600)
-    blocks = core.overlap.template._Blocks
+    blocks = shoal.core.overlap.uneven_groups._Blocks
     monkeypatch.setattr(blocks, "_content", lambda self, _: np.ones(len(self._unit), dtype=bool))
     ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) != []
@@ -228,7 +228,7 @@ def test_a_row_that_asks_for_more_than_a_place_is_given_a_group_around_it(values
 def test_an_engine_that_ignores_other_publishers_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 1}, overlap=3)
     table, event = _crowd(200)
-    monkeypatch.setattr(core.plan, "stand_beside", lambda *_: Overlapped([], {}, 0.0))
+    monkeypatch.setattr(shoal.core.plan, "stand_beside", lambda *_: Overlapped([], {}, 0.0))
     ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) != []
 
@@ -238,7 +238,7 @@ def test_an_engine_that_carries_what_a_later_publication_makes_unsafe_is_found_o
 ) -> None:
     policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 3}, overlap=3)
     table, event = _crowd(200)
-    monkeypatch.setattr(core.plan, "unsafe_groups", lambda *_: set())
+    monkeypatch.setattr(shoal.core.plan, "unsafe_groups", lambda *_: set())
     *_, (_, made, _, published) = run(policy, [table, table], [(1, event)])
     assert wrong_in(policy, made, table, published) != []
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.claim import Claims, Standing
-from core.cohort.clique import NEVER, Clique
-from core.plan import Plan
-from core.policy import Policy
-from tests.cohortfaults import crowd_holders, leave_decoys, renew_cliques, share_stars, tear_cliques
-from tests.cohortjudge import ScarcityJudge
-from tests.oracle import Judge
-from tests.population import Population, Series, hidden_in
-from tests.series import DISEASES, clinic_policy, clinic_rules
+from shoal.core.cohort.clique import NEVER, Clique
+from shoal.core.groups.affordability import Claims, Standing
+from shoal.core.plan import Plan
+from shoal.core.policy.policy import Policy
+from tests.support.cohortfaults import crowd_holders, leave_decoys, renew_cliques, share_stars, tear_cliques
+from tests.support.cohortjudge import ScarcityJudge
+from tests.support.oracle import Judge
+from tests.support.population import Population, Series, hidden_in
+from tests.support.series import DISEASES, clinic_policy, clinic_rules
 
 RELEASES = 7
 

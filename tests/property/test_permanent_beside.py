@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import core.claim
-import core.plan
-from core.plan import Plan
-from tests.audited import audit_plans
-from tests.population import Population, Series
-from tests.series import DISEASES, ZIPS, clinic_policy
+import shoal.core.groups.affordability
+import shoal.core.plan
+from shoal.core.plan import Plan
+from tests.support.audited import audit_plans
+from tests.support.population import Population, Series
+from tests.support.series import DISEASES, ZIPS, clinic_policy
 
 RELEASES = 6
 
@@ -93,12 +93,12 @@ def _caught(participation: Any) -> set[str]:
 def test_rows_of_cliques_that_are_shown_beside_others_are_found_out(
     participation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core.plan, "overlapping_holders", lambda *_: {})
-    monkeypatch.setattr(core.claim, "_barred", lambda claim, _: claim)
+    monkeypatch.setattr(shoal.core.plan, "overlapping_holders", lambda *_: {})
+    monkeypatch.setattr(shoal.core.groups.affordability, "_barred", lambda claim, _: claim)
     unbalanced = "G5: a group leaves more rows unbalanced beside another publication than it suppresses"
     assert unbalanced in _caught(participation)
 
 
 def test_a_whole_clique_whose_value_is_hidden_beside_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core.plan, "overlapping_holders", lambda *_: {})
+    monkeypatch.setattr(shoal.core.plan, "overlapping_holders", lambda *_: {})
     assert "G3: a group's owners of each cohort are not as many as the times it shows the value" in _caught(0)

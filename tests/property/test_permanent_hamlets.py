@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.cohort.clique import COVERED, EXTINCT, WHOLE
-from core.plan import Plan
-from tests.audited import audit_plans
-from tests.population import Population, Series
-from tests.series import DISEASES, clinic_policy
+from shoal.core.cohort.clique import COVERED, EXTINCT, WHOLE
+from shoal.core.plan import Plan
+from tests.support.audited import audit_plans
+from tests.support.population import Population, Series
+from tests.support.series import DISEASES, clinic_policy
 
 RELEASES = 10
 KINDS = "irrddddxxxxu"  # as many cease to exist as leave

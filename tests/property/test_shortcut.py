@@ -9,11 +9,11 @@ import msgpack
 import pytest
 from hypothesis import example, given, settings
 
-from core.event import Reject
-from core.intake import Intake
-from core.policy import Policy, build_policy
-from streams.codec import JSON, MSGPACK
-from streams.shortcut import QuickTaker, Taker, make_taker
+from shoal.core.events.event import Reject
+from shoal.core.events.window import Intake
+from shoal.core.policy.policy import Policy, build_policy
+from shoal.streams.intake.codec import JSON, MSGPACK
+from shoal.streams.intake.fast_decode import QuickTaker, Taker, make_taker
 
 POLICY = build_policy(
     {
@@ -160,13 +160,13 @@ def test_the_short_cut_does_what_the_strict_way_does(taken: list[tuple[bytes, st
 def test_a_short_cut_that_lets_a_key_come_twice_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = one([*INSERT[:2], ("qid", Nested([*QID, ("age", 4)])), INSERT[3]])
     for name in ("_has_once_msgpack", "_has_once_json"):
-        monkeypatch.setattr(f"streams.shortcut.{name}", lambda value, event: True)
+        monkeypatch.setattr(f"shoal.streams.intake.fast_decode.{name}", lambda value, event: True)
     assert outcome(make_taker, twice) != outcome(Taker, twice)
 
 
 @pytest.mark.parametrize("form", list(HEADERS))
 def test_ordinary_events_take_the_short_cut(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.shortcut.decode_event", None)  # the strict way is closed
+    monkeypatch.setattr("shoal.streams.intake.fast_decode.decode_event", None)  # the strict way is closed
     write = write_msgpack if form == "msgpack" else write_json
     ordinary: list[Pairs] = [
         INSERT,

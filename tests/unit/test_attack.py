@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from core.policy import Policy
-from streams.attack import Group, Row, View, learn, tables, view_of
-from streams.cli import main
-from streams.clinic import Clinic, write_clinic
-from streams.folder import read_releases
-from streams.naive import publish_naively
-from streams.policyfile import load_policy
+from shoal.core.policy.policy import Policy
+from shoal.streams.cli import main
+from shoal.streams.demo.attack import Group, Row, View, learn, tables, view_of
+from shoal.streams.demo.clinic import Clinic, write_clinic
+from shoal.streams.demo.naive import publish_naively
+from shoal.streams.files.folder import read_releases
+from shoal.streams.files.policyfile import load_policy
 
 TWO_VALUES = """
 table: people
@@ -103,7 +103,7 @@ def test_somebody_whose_groups_share_one_value_is_pinned_unless_it_changed(polic
 
 
 def test_each_naive_release_is_fine_alone() -> None:
-    policy = load_policy(Path(__file__).parents[2] / "streams" / "clinic" / "policy.yaml")
+    policy = load_policy(Path(__file__).parents[2] / "streams" / "demo" / "clinic" / "policy.yaml")
     for table in tables(policy, Clinic(people=300, nights=2).events()):
         view = publish_naively(policy, table)
         assert view.region.keys() == table.keys()

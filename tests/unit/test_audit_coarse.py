@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.policy import build_policy
-from tests.audited import ByHand
+from shoal.core.policy.policy import build_policy
+from tests.support.audited import ByHand
 
 AGES = {"ann": 10, "bob": 80, "cat": 12, "dan": 20, "eve": 30, "fay": 40, "gus": 60, "hal": 90, "ida": 55}
 CELLS = {"all": (0, 99), "left": (0, 49), "right": (50, 99), "young": (0, 24), "older": (25, 49)}

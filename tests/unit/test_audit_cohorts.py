@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from core.audit import write_report
-from tests.audited import ByHand
-from tests.scarcity import HIV, OTHERS, scarce_policy
+from shoal.core.audit import write_report
+from tests.support.audited import ByHand
+from tests.support.scarcity import HIV, OTHERS, scarce_policy
 
 TOO_FEW = "G3: fewer than l people could hold a value in a holder's place"
 UNBALANCED = "G3: a group's owners of each cohort are not as many as the times it shows the value"
@@ -271,7 +271,7 @@ def test_a_report_lists_the_cohort_checks_and_names_nobody_and_no_value() -> Non
 
 
 def test_with_only_the_releases_the_promise_stays_undecided_while_a_permanent_value_is_shown() -> None:
-    from core.audit import Auditor
+    from shoal.core.audit import Auditor
 
     policy = scarce_policy(3, "all")
     assert "no permanent value was ever shown" in "\n".join(write_report(Auditor(policy).report(b"key")))

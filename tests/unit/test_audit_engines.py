@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from core.plan import Plan, Window, plan
-from core.policy import Policy
-from core.state import Change, State
-from tests.audited import Bench, Edit, engine_that, engine_under, republish, sentences
-from tests.oracle import Table
-from tests.series import churn, clinic_policy
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.state import Change, State
+from tests.support.audited import Bench, Edit, engine_that, engine_under, republish, sentences
+from tests.support.oracle import Table
+from tests.support.series import churn, clinic_policy
 
 Engine = Callable[[State, Window, Policy, int], Plan]
 TABLES: list[Table] = churn(100, 4, "secret-")
@@ -23,7 +23,7 @@ TABLES: list[Table] = churn(100, 4, "secret-")
 def run(path: Path, policy: Policy, engine: Engine | None, monkeypatch: pytest.MonkeyPatch) -> Bench:
     path.mkdir(exist_ok=True)
     if engine is not None:
-        monkeypatch.setattr("streams.replay.plan", engine)
+        monkeypatch.setattr("shoal.streams.files.replay.plan", engine)
     return Bench(path, policy).replay(TABLES)
 
 
@@ -36,7 +36,7 @@ def forgetful(state: State, window: Window, policy: Policy, number: int, next_gr
 
 
 def person_delta(policy: Policy, table: Table, person: str) -> Any:
-    from tests.series import encode
+    from tests.support.series import encode
 
     return encode(policy, *table[person])
 
@@ -163,7 +163,7 @@ def test_an_engine_that_is_wrong_is_found_out(
 def test_an_engine_that_ties_case_ids_to_values_is_found_out_by_anyone(
     record_edit: Callable[[dict[str, Any]], None], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.replay.ReleaseFolder.stage", write_without_tables)
+    monkeypatch.setattr("shoal.streams.files.replay.ReleaseFolder.stage", write_without_tables)
     policy = clinic_policy(k=4, l=3, case_ids=True)
     bench = run(tmp_path, policy, engine_that(edit(record_edit)), monkeypatch)
     assert expected in sentences(bench.audit_publicly())
@@ -189,7 +189,7 @@ def write_without_tables(self: Any, number: int, records: Any, manifest: bytes) 
 def test_case_ids_that_follow_people_too_far_are_found_out(
     make: Callable[..., str], expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.keyed.Keyed.case_id", make)
+    monkeypatch.setattr("shoal.core.randomness.Keyed.case_id", make)
     found = sentences(run(tmp_path, clinic_policy(k=4, l=3, case_ids=True), None, monkeypatch).audit())
     assert not found if expected is None else any(expected in sentence for sentence in found)
 
@@ -197,7 +197,9 @@ def test_case_ids_that_follow_people_too_far_are_found_out(
 def test_a_plain_hash_of_an_id_is_no_case_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hashlib import sha256
 
-    monkeypatch.setattr("core.keyed.Keyed.case_id", lambda _self, p, _since: sha256(p.encode()).hexdigest()[:16])
+    monkeypatch.setattr(
+        "shoal.core.randomness.Keyed.case_id", lambda _self, p, _since: sha256(p.encode()).hexdigest()[:16]
+    )
     bench = run(tmp_path, clinic_policy(k=4, l=3, case_ids=True), None, monkeypatch)
     assert "contract: a case id is a source id, or a plain hash of one" in sentences(bench.audit())
 
@@ -216,7 +218,7 @@ def test_what_an_outsider_can_see_of_a_new_tree_each_time(tmp_path: Path, monkey
 def test_no_id_of_anyone_is_in_a_report_that_finds_everything_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.audit import write_report
+    from shoal.core.audit import write_report
 
     report = run(tmp_path, clinic_policy(k=4, l=3, headroom=0), Redrawing(next_group=1), monkeypatch).audit()
     written = "\n".join(write_report(report)) + json.dumps(report.as_json())

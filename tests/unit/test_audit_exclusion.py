@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from core.audit.holders import Component, Drawn, HolderSets
-from tests.audited import ByHand
-from tests.scarcity import HIV, OTHERS, scarce_policy
+from shoal.core.audit.permanent.holders import Component, Drawn, HolderSets
+from tests.support.audited import ByHand
+from tests.support.scarcity import HIV, OTHERS, scarce_policy
 
 EXCLUDED = "G3: somebody who knows the participation of K people can exclude all but fewer than l as a holder"
 YOUNG, OLD = ("c1", {"age": {"min": 0, "max": 49}}), ("c2", {"age": {"min": 50, "max": 99}})

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from streams.cli import main
-from streams.clinic import Clinic, write_clinic
+from shoal.streams.cli import main
+from shoal.streams.demo.clinic import Clinic, write_clinic
 
 
 @dataclass

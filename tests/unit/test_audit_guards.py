@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.policy import Policy, build_policy
-from tests.audited import ByHand
+from shoal.core.policy.policy import Policy, build_policy
+from tests.support.audited import ByHand
 
 OVER = "G4: a person's breach of what they guard is over their bound"
 GUARDED_AFTER = (

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.audited import Bench, sentences
-from tests.cohortfaults import crowd_and_share, crowd_holders, leave_decoys, tear_cliques
-from tests.population import Population
-from tests.series import DISEASES, clinic_policy
+from tests.support.audited import Bench, sentences
+from tests.support.cohortfaults import crowd_and_share, crowd_holders, leave_decoys, tear_cliques
+from tests.support.population import Population
+from tests.support.series import DISEASES, clinic_policy
 
 UNBALANCED = "G3: a group's owners of each cohort are not as many as the times it shows the value"
 TWICE = "G3: a group shows a permanent value more than once, although everyone's participation may be known"

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from core.audit import Stored, Truth
-from core.audit.exposure import Exposures, Standing, shares_of
-from core.audit.finding import Findings
-from core.audit.learned import draw_of, enumerate_worlds
-from core.audit.published import ABOVE_PERMANENT, Group, ReleaseReader
-from core.audit.worlds import linked_fraction
-from core.hierarchy import parse_hierarchy
-from core.policy import Sensitive
-from streams.audit import audit
-from streams.errors import InputError
-from tests.audited import Bench, Nobody, sentences
-from tests.scarcity import HIV, Clinic, scarce_policy
+from shoal.core.audit import Stored, Truth
+from shoal.core.audit.attack.worlds import linked_fraction
+from shoal.core.audit.criteria.exposure import Exposures, Standing, shares_of
+from shoal.core.audit.finding import Findings
+from shoal.core.audit.permanent.learned import draw_of, enumerate_worlds
+from shoal.core.audit.reading.published import ABOVE_PERMANENT, Group, ReleaseReader
+from shoal.core.policy.hierarchy import parse_hierarchy
+from shoal.core.policy.policy import Sensitive
+from shoal.streams.errors import InputError
+from shoal.streams.files.audit import audit
+from tests.support.audited import Bench, Nobody, sentences
+from tests.support.scarcity import HIV, Clinic, scarce_policy
 
 
 class Folder:
@@ -60,7 +60,7 @@ def bench(tmp_path: Path) -> Bench:
             return super().take(raw)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.audited.Truth", Told)
+        patch.setattr("tests.support.audited.Truth", Told)
         clinic = Clinic(bench.policy, 7, away=0.3, death=0.1, illness=0.15)
     clinic.desk.auditor = folder  # type: ignore[assignment]  # it is only ever shown releases
     clinic.run(5)

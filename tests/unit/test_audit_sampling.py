@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.audit.coins import SHARE, TOSSED_AGAIN, is_unlikely
-from core.keyed import Keyed, Tags
-from tests.audited import Bench, engine_that, sentences
-from tests.oracle import Table
-from tests.series import churn, clinic_policy
+from shoal.core.audit.criteria.coins import SHARE, TOSSED_AGAIN, is_unlikely
+from shoal.core.randomness import Keyed, Tags
+from tests.support.audited import Bench, engine_that, sentences
+from tests.support.oracle import Table
+from tests.support.series import churn, clinic_policy
 
 TABLES: list[Table] = churn(200, 4, "secret-")
 AWAY_AND_BACK: list[Table] = [TABLES[0], {}, TABLES[0]]
@@ -41,19 +41,19 @@ def test_an_engine_that_tosses_coins_again_is_found_out(
     tmp_path: Path, tables: list[Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     coins = TossedAgain()
-    monkeypatch.setattr("core.people.sampling", coins)
+    monkeypatch.setattr("shoal.core.people.sampling", coins)
 
     def count(number: int, _records: Any, _manifest: Any) -> None:
         coins.release = number
 
-    monkeypatch.setattr("streams.replay.plan", engine_that(count))
+    monkeypatch.setattr("shoal.streams.files.replay.plan", engine_that(count))
     assert f"G5: {TOSSED_AGAIN}" in sentences(run(tmp_path, tables).audit())
 
 
 def test_an_engine_that_keeps_out_fewer_than_the_policy_says_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.people.sampling", lambda keyed, tags, _: keyed.coin(tags, 0.9))
+    monkeypatch.setattr("shoal.core.people.sampling", lambda keyed, tags, _: keyed.coin(tags, 0.9))
     assert sentences(run(tmp_path, TABLES[:1]).audit()) == {f"G5: {SHARE}"}
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from core.audit import Asked, Truth
-from core.audit.truth import Guard
-from core.policy import Policy, build_policy
+from shoal.core.audit import Asked, Truth
+from shoal.core.audit.reading.truth import Guard
+from shoal.core.policy.policy import Policy, build_policy
 
 QID = {"age": 30, "weight": 61.5, "zip": "z11"}
 

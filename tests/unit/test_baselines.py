@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.plan import Window, plan
-from core.policy import Policy
-from core.published import read_published
-from core.state import State
+from shoal.core.measure.release_reader import read_published
+from shoal.core.plan import Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.state import State
 from tests.experiments.baselines import LDiversity, MInvariance
 from tests.experiments.breach import Breaches
 from tests.experiments.permanent import Clinic, Round

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.overlap.external import External, ExternalGroup, parse_external
-from streams.cli import main
-from streams.errors import InputError
-from streams.othertables import read_other_tables
+from shoal.core.overlap.external import External, ExternalGroup, parse_external
+from shoal.streams.cli import main
+from shoal.streams.errors import InputError
+from shoal.streams.files.external_files import read_other_tables
 from tests.golden.test_baig import HOSPITAL_1, HOSPITAL_2, hospital_policy
 
 TABLE_1B = """group,age,sex,disease

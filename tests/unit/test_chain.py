@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from streams.chain import Chain
-from streams.errors import GuaranteeError
+from shoal.streams.errors import GuaranteeError
+from shoal.streams.kafka.chain import Chain
 
 RECORDS = [b'{"group":"g1"}', b'{"group":"g2"}']
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import click
 import pytest
 
-from streams import cli
-from streams.cli import COMMANDS, main
-from streams.clinic import Clinic, write_clinic
-from streams.errors import GuaranteeError, InputError, ServiceError
+from shoal.streams import cli
+from shoal.streams.cli import COMMANDS, main
+from shoal.streams.demo.clinic import Clinic, write_clinic
+from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,8 +39,8 @@ def failing_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 
 def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
-    heavy = ["numpy", "aiokafka", "faust", "redis", "pydantic", "rich.table", "yaml", "msgpack", "core"]
-    script = "import sys; from streams.cli import main; assert main(['--help']) == 0; "
+    heavy = ["numpy", "aiokafka", "faust", "redis", "pydantic", "rich.table", "yaml", "msgpack", "shoal.core"]
+    script = "import sys; from shoal.streams.cli import main; assert main(['--help']) == 0; "
     script += f"print([name for name in {heavy} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert result.stdout.splitlines()[-1] == "[]"
@@ -125,7 +125,18 @@ def test_an_interruption_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 def test_ctrl_c_in_the_middle_of_a_replay_is_silent_and_leaves_nothing_half_done(tmp_path: Path) -> None:
     write_clinic(tmp_path / "clinic", Clinic(people=60, nights=1))
-    command = [sys.executable, "-m", "streams.cli", "replay", "clinic/policy.yaml", "-", "--out", "out", "--seed", "s"]
+    command = [
+        sys.executable,
+        "-m",
+        "shoal.streams.cli",
+        "replay",
+        "clinic/policy.yaml",
+        "-",
+        "--out",
+        "out",
+        "--seed",
+        "s",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=tmp_path
@@ -143,7 +154,7 @@ def test_ctrl_c_in_the_middle_of_a_replay_is_silent_and_leaves_nothing_half_done
 
 
 def test_a_reader_that_goes_away_is_no_error_message(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m streams.cli policy schema event | true; echo ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m shoal.streams.cli policy schema event | true; echo ${{PIPESTATUS[0]}}"
     result = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
@@ -219,7 +230,7 @@ def test_schemas_are_json_schemas(what: str, capsys: pytest.CaptureFixture[str])
 def test_released_records_and_demo_events_fit_the_schemas(tmp_path: Path) -> None:
     from jsonschema import Draft202012Validator
 
-    from core.schema import event_schema, release_schema
+    from shoal.core.schema import event_schema, release_schema
 
     write_clinic(tmp_path / "clinic", Clinic(people=60, nights=2))
     assert main(["replay", "clinic/policy.yaml", "clinic/events.jsonl", "--out", "out"]) == 0

@@ -6,16 +6,16 @@ from collections import Counter
 from importlib import resources
 from pathlib import Path
 
-from core.intake import Intake
-from core.policy import Policy
-from streams.clinic import BAD_PER_DAY, Clinic, write_clinic
-from streams.policyfile import load_policy
+from shoal.core.events.window import Intake
+from shoal.core.policy.policy import Policy
+from shoal.streams.demo.clinic import BAD_PER_DAY, Clinic, write_clinic
+from shoal.streams.files.policyfile import load_policy
 
 ROOT = Path(__file__).parents[2]
 
 
 def clinic_policy() -> Policy:
-    return load_policy(ROOT / "streams" / "clinic" / "policy.yaml")
+    return load_policy(ROOT / "streams" / "demo" / "clinic" / "policy.yaml")
 
 
 def test_the_same_seed_gives_the_same_clinic_every_time_it_is_asked() -> None:
@@ -58,7 +58,7 @@ def test_people_are_as_frequent_as_the_tables_say() -> None:
 
 def test_every_condition_and_zip_of_the_tables_is_in_its_hierarchy() -> None:
     policy = clinic_policy()
-    folder = resources.files("streams.clinic")
+    folder = resources.files("shoal.streams.demo.clinic")
 
     def first_column(name: str) -> list[str]:
         return [line.split(",")[0] for line in (folder / name).read_text().splitlines()[1:]]
@@ -72,7 +72,7 @@ def test_every_condition_and_zip_of_the_tables_is_in_its_hierarchy() -> None:
 
 
 def test_the_folder_it_writes_can_be_replayed(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "streams.clinic", str(tmp_path), "--people", "30", "--nights", "2"]
+    command = [sys.executable, "-m", "shoal.streams.demo.clinic", str(tmp_path), "--people", "30", "--nights", "2"]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
     assert write_clinic(tmp_path / "again", Clinic(people=30, nights=2)) == len(
         (tmp_path / "events.jsonl").read_text().splitlines()

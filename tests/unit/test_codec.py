@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.event import Reason, Reject, parse_json
-from core.intake import Intake
-from streams.codec import decode_event, parse_msgpack
-from tests.series import clinic_policy
+from shoal.core.events.event import Reason, Reject, parse_json
+from shoal.core.events.window import Intake
+from shoal.streams.intake.codec import decode_event, parse_msgpack
+from tests.support.series import clinic_policy
 
 INSERT: dict[str, Any] = {
     "op": "insert",

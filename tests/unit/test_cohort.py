@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.cohort.clique import COVERED, DORMANT, EXTINCT, NEVER, WHOLE, Clique, Cohorts, cohorts_of
-from core.cohort.registration import Registration
-from core.plan import Plan
-from tests.population import Series
-from tests.series import clinic_policy
+from shoal.core.cohort.clique import COVERED, DORMANT, EXTINCT, NEVER, WHOLE, Clique, Cohorts, cohorts_of
+from shoal.core.cohort.registration import Registration
+from shoal.core.plan import Plan
+from tests.support.population import Series
+from tests.support.series import clinic_policy
 
 
 @dataclass

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from core.cohort.abundance import Abundance
-from core.cohort.clique import COVERED, DORMANT
-from core.cohort.ties import Tying
-from core.plan import Plan
-from tests.audited import audit_plans
-from tests.population import Series
-from tests.series import DISEASES, clinic_policy
+from shoal.core.cohort.abundance import Abundance
+from shoal.core.cohort.clique import COVERED, DORMANT
+from shoal.core.cohort.ties import Tying
+from shoal.core.plan import Plan
+from tests.support.audited import audit_plans
+from tests.support.population import Series
+from tests.support.series import DISEASES, clinic_policy
 
 EXCLUDED = "G3: somebody who knows the participation of K people can exclude all but fewer than l as a holder"
 OTHERS = [value for value in DISEASES if value != "hiv"]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.cron import parse_cron
-from core.errors import CronError
+from shoal.core.errors import CronError
+from shoal.core.policy.cron import parse_cron
 
 BERLIN = ZoneInfo("Europe/Berlin")
 LORD_HOWE = ZoneInfo("Australia/Lord_Howe")  # its clocks change by half an hour

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from streams.chain import Chain
-from streams.demo import MARK, claim
-from streams.errors import InputError
-from streams.folder import read_releases
+from shoal.streams.demo.demo import MARK, claim
+from shoal.streams.errors import InputError
+from shoal.streams.files.folder import read_releases
+from shoal.streams.kafka.chain import Chain
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def start(tmp_path: Path, *args: str) -> "subprocess.Popen[str]":
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
     return subprocess.Popen(
-        [sys.executable, "-m", "streams.cli", "demo", "--people", "150", "--nights", "3", *args],
+        [sys.executable, "-m", "shoal.streams.cli", "demo", "--people", "150", "--nights", "3", *args],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.event import Reason, Reject, ReleaseRequest, parse_json, parse_release, wrong_id, wrong_time
+from shoal.core.events.event import Reason, Reject, ReleaseRequest, parse_json, parse_release, wrong_id, wrong_time
 
 BAD_JSON = Reject(Reason.BAD_JSON)
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.event import Reason, Reject
-from core.overlap.beside import Neighbours
-from core.overlap.external import External, ExternalGroup, Externals, as_external, parse_external
-from core.overlap.index import RegionIndex
-from tests.series import DISEASES, ZIPS, clinic_policy
+from shoal.core.events.event import Reason, Reject
+from shoal.core.overlap.external import External, ExternalGroup, Externals, as_external, parse_external
+from shoal.core.overlap.index import RegionIndex
+from shoal.core.overlap.overlaps import Neighbours
+from tests.support.series import DISEASES, ZIPS, clinic_policy
 
 POLICY = clinic_policy()
 GROUP: dict[str, Any] = {

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 PROGRAM = """
-from streams.faults import crash_point
+from shoal.streams.faults import crash_point
 for name in ["a.1", "a.2", "a.1", "a.1"]:
     crash_point(name)
     print(name, flush=True)

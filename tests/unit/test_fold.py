@@ -1,11 +1,11 @@
 """What a window comes to: net effects only, from everybody's home partition only."""
 
-from core.fold import Window, fold
-from core.intake import ABSENT, DEREGISTERED, DEREGISTERED_STATUS, GONE, PATCH, PRESENT, PUT, REGISTER
-from core.people import NOBODY, People, Person
-from core.plan import plan
-from core.state import State
-from tests.series import clinic_policy
+from shoal.core.events.window import ABSENT, DEREGISTERED, DEREGISTERED_STATUS, GONE, PATCH, PRESENT, PUT, REGISTER
+from shoal.core.fold import Window, fold
+from shoal.core.people import NOBODY, People, Person
+from shoal.core.plan import plan
+from shoal.core.state import State
+from tests.support.series import clinic_policy
 
 HERE, THERE = (30, 61.5, 0, 1), (31, 61.5, 0, 1)
 

@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-import core.overlap.generalize
-from core.intake import GONE, PUT, Delta
-from core.keyed import Keyed
-from core.ledger import Ledger
-from core.mondrian import grow
-from core.overlap.beside import Neighbours
-from core.overlap.external import External, ExternalGroup, Externals, parse_external
-from core.overlap.generalize import DEARER, Ground, generalize
-from core.people import NOWHERE, People
-from core.plan import Plan, Window, plan
-from core.policy import Policy, build_policy
-from core.state import State
-from core.tree import Rows, Tree
-from streams.records import pack, person_of
-from tests.series import clinic_policy, crowd, encode
+import shoal.core.overlap.generalize
+from shoal.core.cells.mondrian import grow
+from shoal.core.cells.tree import Rows, Tree
+from shoal.core.events.window import GONE, PUT, Delta
+from shoal.core.groups.ledger import Ledger
+from shoal.core.overlap.external import External, ExternalGroup, Externals, parse_external
+from shoal.core.overlap.generalize import DEARER, Ground, generalize
+from shoal.core.overlap.overlaps import Neighbours
+from shoal.core.people import NOWHERE, People
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.policy import Policy, build_policy
+from shoal.core.randomness import Keyed
+from shoal.core.state import State
+from shoal.streams.store.records import pack, person_of
+from tests.support.series import clinic_policy, crowd, encode
 
 VALUES = "ABCDEFGHI"
 
@@ -108,7 +108,7 @@ def test_no_coarse_cell_loses_more_than_the_bound_allows(monkeypatch: pytest.Mon
     losses = crowd.tree.losses(crowd.people.leaf) / crowd.tree.losses(crowd.leaf)
     assert 1.2 < losses.max() <= DEARER
     assert Newcomers({}).generalize() == []
-    monkeypatch.setattr(core.overlap.generalize, "DEARER", 9.0)
+    monkeypatch.setattr(shoal.core.overlap.generalize, "DEARER", 9.0)
     assert Newcomers({}).generalize() == [0]
 
 
@@ -141,7 +141,7 @@ class Village:
     """Two people of 20 and two of 30, 70 and 80 years; then others publish 20 to 30, and four more come of each."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **sensitive: Any) -> None:
-        monkeypatch.setattr(core.overlap.generalize, "DEARER", 4.0)
+        monkeypatch.setattr(shoal.core.overlap.generalize, "DEARER", 4.0)
         document = {
             "table": "village",
             "attributes": {"age": {"type": "int", "min": 0, "max": 99}},

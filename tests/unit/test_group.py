@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.group import Formation, form_groups
-from core.guard import EMPTY, Guard
-from core.intake import PRESENT
-from core.keyed import Keyed
-from core.ledger import GroupRecord, Ledger
-from core.people import NOBODY, People, Person
-from core.policy import Policy
-from core.pool import Pool
-from core.spread import _Check
-from core.strategy import Floats, required_ratio
-from core.tree import Rows
+from shoal.core.cells.tree import Rows
+from shoal.core.events.guard import EMPTY, Guard
+from shoal.core.events.window import PRESENT
+from shoal.core.groups.deal import _Check
+from shoal.core.groups.ledger import GroupRecord, Ledger
+from shoal.core.groups.pool import Pool
+from shoal.core.groups.strategy import Floats, required_ratio
+from shoal.core.groups.sweep import Formation, form_groups
+from shoal.core.people import NOBODY, People, Person
+from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
 from tests.experiments.series import run
 from tests.experiments.zipf import Crowd
-from tests.series import DISEASES, clinic_policy, crowd, run_series
+from tests.support.series import DISEASES, clinic_policy, crowd, run_series
 
 FLU, COLD, ASTHMA, GASTRITIS, HIV, ULCER, GOUT, LUPUS = range(8)  # codes of the flat list
 ONCE = {"name": "adaptive", "releases": 1}  # the ratio is l itself
@@ -190,9 +190,9 @@ def _manifests(releases: int = 12) -> list[bytes]:
 def test_accounts_looked_up_as_they_are_asked_for_and_all_at_once_give_the_same_releases(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("core.claim.AT_ONCE", 1)
+    monkeypatch.setattr("shoal.core.groups.affordability.AT_ONCE", 1)
     one_by_one = _manifests()
-    monkeypatch.setattr("core.claim.AT_ONCE", 10**9)
+    monkeypatch.setattr("shoal.core.groups.affordability.AT_ONCE", 10**9)
     assert _manifests() == one_by_one
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import HierarchyError
-from core.hierarchy import Hierarchy, flat_hierarchy, parse_hierarchy
+from shoal.core.errors import HierarchyError
+from shoal.core.policy.hierarchy import Hierarchy, flat_hierarchy, parse_hierarchy
 
 ZIP = "20433;2043*;2*;*\n31000;3*;3*;*\n20437;2043*;2*;*\n20500;205*;2*;*\n"
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from core.event import Reason, Reject
-from core.fold import Window, fold
-from core.intake import ABSENT, DEREGISTERED, GONE, PRESENT, PUT, REGISTER, Intake
-from core.keyed import Keyed
-from core.people import People, Person
-from tests.series import clinic_policy
+from shoal.core.events.event import Reason, Reject
+from shoal.core.events.window import ABSENT, DEREGISTERED, GONE, PRESENT, PUT, REGISTER, Intake
+from shoal.core.fold import Window, fold
+from shoal.core.people import People, Person
+from shoal.core.randomness import Keyed
+from tests.support.series import clinic_policy
 
 POLICY = clinic_policy(permanent=["hiv", "lupus"])
 CODES = POLICY.sensitive.hierarchy.leaf_code

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from core.event import Reason, Reject
-from core.guard import EMPTY
-from core.intake import (
+from shoal.core.events.event import Reason, Reject
+from shoal.core.events.guard import EMPTY
+from shoal.core.events.window import (
     ABSENT,
     DEREGISTERED_STATUS,
     PATCH,
@@ -17,7 +17,7 @@ from core.intake import (
     Delta,
     Intake,
 )
-from core.policy import Policy, build_policy
+from shoal.core.policy.policy import Policy, build_policy
 
 
 def _policy() -> Policy:

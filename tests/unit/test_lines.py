@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams import lines as module
-from streams.errors import InputError
-from streams.lines import EventLines, open_lines
+from shoal.streams.errors import InputError
+from shoal.streams.files import lines as module
+from shoal.streams.files.lines import EventLines, open_lines
 
 
 def read(source: EventLines) -> list[bytes]:

@@ -7,7 +7,7 @@ import logging
 import pytest
 import structlog
 
-from streams.log import FIELDS, configure_log, get_log, keep_allowed
+from shoal.streams.log import FIELDS, configure_log, get_log, keep_allowed
 
 
 @pytest.fixture

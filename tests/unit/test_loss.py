@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from core.errors import CoreError
-from core.loss import release_loss
-from core.published import read_published
-from tests.oracle import Table
-from tests.series import DISEASES, ZIPS, clinic_policy, run_series
+from shoal.core.errors import CoreError
+from shoal.core.measure.loss import release_loss
+from shoal.core.measure.release_reader import read_published
+from tests.support.oracle import Table
+from tests.support.series import DISEASES, ZIPS, clinic_policy, run_series
 
 _POLICY = clinic_policy()
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from streams.memory import without_cycle_search
+from shoal.streams.memory import without_cycle_search
 
 
 def test_it_is_off_inside_and_on_again_behind_the_last_of_two_blocks_that_overlap() -> None:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from core.intake import Delta, Intake, overlay
-from core.policy import Policy
-from streams.partition import _MOST_LOGGED, Partition
-from streams.policyfile import load_policy
-from streams.records import unpack
-from streams.seal import PlainSeal
-from tests.table import Taken, insert, write_policy
+from shoal.core.events.window import Delta, Intake, overlay
+from shoal.core.policy.policy import Policy
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.intake.partition import _MOST_LOGGED, Partition
+from shoal.streams.store.encryption import PlainSeal
+from shoal.streams.store.records import unpack
+from tests.support.table import Taken, insert, write_policy
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from streams.planner import Planner
-from streams.settings import Settings
-from streams.store import Store
-from tests.series import clinic_policy
+from shoal.streams.settings import Settings
+from shoal.streams.store.store import Store
+from shoal.streams.worker.planner import Planner
+from tests.support.series import clinic_policy
 
 
 async def test_a_worker_told_twice_that_triggers_are_its_own_looks_at_the_topic_again(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.policy import Policy, Strategy, Triggers, build_policy, hierarchy_paths
+from shoal.core.policy.policy import Policy, Strategy, Triggers, build_policy, hierarchy_paths
 
 FILES: dict[str, bytes | None] = {
     "zip.csv": b"20433;2043*;*\n20437;2043*;*\n31000;3*;*\n",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import PolicyError
-from core.policy import Policy
+from shoal.core.errors import PolicyError
+from shoal.core.policy.policy import Policy
 from tests.unit.test_policy import FILES, FULL, REMOVE, SMALL, build, changed
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.policy import Policy
-from streams.errors import InputError
-from streams.policyfile import PolicyFileError, load_policy
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import InputError
+from shoal.streams.files.policyfile import PolicyFileError, load_policy
 
 GOOD = """\
 table: patients

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from core.policy import Policy
-from streams.errors import InputError
-from streams.lines import open_lines
-from streams.mapping import Columns, CsvReader, load_columns
-from streams.policyfile import load_policy
-from streams.produce import read_json_lines, refusal
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import InputError
+from shoal.streams.files.csv_events import Columns, CsvReader, load_columns
+from shoal.streams.files.lines import open_lines
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.produce import read_json_lines, refusal
 
 CANARY = "canary-7f3a"
 POLICY = """

@@ -6,11 +6,11 @@ from hashlib import sha256
 
 import pytest
 
-from core.state import Meta
-from streams.errors import GuaranteeError
-from streams.publish import check_sealed, check_story
-from streams.reader import Manifest
-from streams.store import Counts, TableMeta
+from shoal.core.state import Meta
+from shoal.streams.errors import GuaranteeError
+from shoal.streams.kafka.partition_reader import Manifest
+from shoal.streams.store.store import Counts, TableMeta
+from shoal.streams.worker.publish import check_sealed, check_story
 
 
 def manifest(number: int, extra: str = "") -> Manifest:

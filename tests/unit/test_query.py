@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.published import read_published
-from core.query import (
+from shoal.core.measure.query import (
     Query,
     Range,
     count_true,
@@ -16,7 +15,8 @@ from core.query import (
     query_error,
     truth_of,
 )
-from tests.series import DISEASES, clinic_policy, crowd, encode, run_series
+from shoal.core.measure.release_reader import read_published
+from tests.support.series import DISEASES, clinic_policy, crowd, encode, run_series
 from tests.unit.test_loss import _EVERYWHERE, _REGION, record
 
 _POLICY = clinic_policy()

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.policy import Attribute
-from core.region import attribute_losses, attributes_json, decimal_text, roundest_between
-from tests.series import clinic_policy
+from shoal.core.cells.region import attribute_losses, attributes_json, decimal_text, roundest_between
+from shoal.core.policy.policy import Attribute
+from tests.support.series import clinic_policy
 
 
 @pytest.mark.parametrize(

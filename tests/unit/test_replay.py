@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from streams import lines
-from streams.chain import Chain
-from streams.cli import main
-from streams.clinic import Clinic, write_clinic
-from streams.folder import read_releases
+from shoal.streams.cli import main
+from shoal.streams.demo.clinic import Clinic, write_clinic
+from shoal.streams.files import lines
+from shoal.streams.files.folder import read_releases
+from shoal.streams.kafka.chain import Chain
 
 CANARY = "canary-7f3a"
 
@@ -46,7 +46,7 @@ class Desk:
     def process(
         self, *args: object, out: str = "out", env: dict[str, str] | None = None, **options: object
     ) -> "Finished":
-        command = [sys.executable, "-m", "streams.cli", "replay", str(self.policy)]
+        command = [sys.executable, "-m", "shoal.streams.cli", "replay", str(self.policy)]
         arguments = [*map(str, args), "--out", str(self.path / out), "--seed", "s"]
         return subprocess.run([*command, *arguments], capture_output=True, env={**os.environ, **(env or {})}, **options)  # type: ignore[call-overload,no-any-return]
 
@@ -324,7 +324,7 @@ def test_a_state_that_cannot_be_written_leaves_the_old_one(desk: Desk) -> None:
     desk.write("growing.jsonl", [*before, *after])
     limit = len(saved) // 2  # no file may grow beyond this: half a state fits, a release's files do too
     script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); import runpy, sys; "
-    script += "sys.argv = sys.argv[1:]; runpy.run_module('streams.cli', run_name='__main__')"
+    script += "sys.argv = sys.argv[1:]; runpy.run_module('shoal.streams.cli', run_name='__main__')"
     command = [sys.executable, "-c", script, "shoal", "replay", desk.policy, growing, "--out", desk.path / "out"]
     result = subprocess.run([*map(str, command), "--seed", "s", "--state", str(state)], capture_output=True)
     assert result.returncode == 2

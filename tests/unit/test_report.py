@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from core.published import read_published
-from streams.audit import read_members
-from streams.cli import main
-from streams.clinic import Clinic, write_clinic
-from streams.folder import read_releases
-from streams.policyfile import load_policy
-from streams.report.breach import Accounts
-from streams.report.plot import Line, Panel, draw
+from shoal.core.measure.release_reader import read_published
+from shoal.streams.cli import main
+from shoal.streams.demo.clinic import Clinic, write_clinic
+from shoal.streams.files.audit import read_members
+from shoal.streams.files.folder import read_releases
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.report.breach import Accounts
+from shoal.streams.report.plot import Line, Panel, draw
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.policy import Policy, build_policy
-from core.strategy import constant_ratio
-from streams.cli import main
-from streams.sample import exposures_affordable, findings, read_sample
+from shoal.core.groups.strategy import constant_ratio
+from shoal.core.policy.policy import Policy, build_policy
+from shoal.streams.cli import main
+from shoal.streams.files.sample import exposures_affordable, findings, read_sample
 
 LABELS = [f"d{number}" for number in range(30)]
 STREETS = [f"street {number}" for number in range(40)]

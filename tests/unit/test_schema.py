@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from core.errors import PolicyError
-from core.intake import Intake
-from core.plan import plan
-from core.policy import build_policy
-from core.schema import event_schema, policy_schema, release_schema
-from core.state import State
-from tests.series import clinic_policy, window_between
+from shoal.core.errors import PolicyError
+from shoal.core.events.window import Intake
+from shoal.core.plan import plan
+from shoal.core.policy.policy import build_policy
+from shoal.core.schema import event_schema, policy_schema, release_schema
+from shoal.core.state import State
+from tests.support.series import clinic_policy, window_between
 
 POLICY: dict[str, Any] = {
     "table": "patients",

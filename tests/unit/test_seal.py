@@ -2,8 +2,8 @@
 
 import pytest
 
-from streams.errors import InputError
-from streams.seal import KeyedSeal, PlainSeal, fingerprint, make_seal
+from shoal.streams.errors import InputError
+from shoal.streams.store.encryption import KeyedSeal, PlainSeal, fingerprint, make_seal
 
 SEAL = KeyedSeal(b"a state key")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.settings import SettingsError, load_settings
+from shoal.streams.settings import SettingsError, load_settings
 
 NOWHERE = Path("/nonexistent/.env")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from core.policy import Policy
-from core.state import GroupRecord, Meta, NodeRecord, Person, State
-from streams.errors import InputError
-from streams.policyfile import load_policy
-from streams.statefile import DIGEST_BYTES, MAGIC, Position, StateFile
+from shoal.core.policy.policy import Policy
+from shoal.core.state import GroupRecord, Meta, NodeRecord, Person, State
+from shoal.streams.errors import InputError
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.statefile import DIGEST_BYTES, MAGIC, Position, StateFile
 
 POLICY = """
 table: t

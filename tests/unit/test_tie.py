@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.population import Series
-from tests.series import clinic_policy
+from tests.support.population import Series
+from tests.support.series import clinic_policy
 
 
 def _insert(person: str, *values: str, age: int = 30) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Topics: their names are a contract with other programs."""
 
-from streams.topics import Topics
+from shoal.streams.kafka.topics import Topics
 
 
 def test_every_name_is_the_contracts() -> None:

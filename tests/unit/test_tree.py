@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import mondrian
-from core.mondrian import NEARLY, grow
-from core.policy import build_policy
-from core.region import roundest_between
-from core.tree import Column, NodeRecord, Rows, Tree
-from tests.series import clinic_policy
+from shoal.core.cells import mondrian
+from shoal.core.cells.mondrian import NEARLY, grow
+from shoal.core.cells.region import roundest_between
+from shoal.core.cells.tree import Column, NodeRecord, Rows, Tree
+from shoal.core.policy.policy import build_policy
+from tests.support.series import clinic_policy
 
 ATTRIBUTES = clinic_policy().attributes
 

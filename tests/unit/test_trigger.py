@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from core.event import Reason, Reject, ReleaseRequest
-from core.policy import Policy
-from streams.policyfile import load_policy
-from streams.trigger import Clock, Trigger, due, has_timers, read_trigger, request
-from tests.table import POLICY
+from shoal.core.events.event import Reason, Reject, ReleaseRequest
+from shoal.core.policy.policy import Policy
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.worker.trigger import Clock, Trigger, due, has_timers, read_trigger, request
+from tests.support.table import POLICY
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from core.event import Reason, Reject
-from core.intake import (
+from shoal.core.events.event import Reason, Reject
+from shoal.core.events.window import (
     ABSENT,
     DEREGISTERED,
     DEREGISTERED_STATUS,

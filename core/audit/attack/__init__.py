@@ -1,0 +1,1 @@
+"""Attacks played on published releases: possible worlds, linking, and what a naive publisher would give away."""

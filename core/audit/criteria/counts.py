@@ -1,0 +1,77 @@
+"""The numbers a manifest states, counted again from the group records: rows, groups, values and losses."""
+
+import math
+from fractions import Fraction
+from typing import Final
+
+from shoal.core.audit.finding import Findings, Promise
+from shoal.core.audit.reading.published import Published
+from shoal.core.audit.reading.regions import Region, penalty
+from shoal.core.policy.policy import Policy
+
+MISCOUNTED: Final = {
+    name: f"{name} in a manifest is not what its records add up to"
+    for name in ("rows", "groups", "formed", "carried", "suppressed", "generalized", "counterfeits", "unsampled")
+}
+LOSS: Final = {
+    name: f"{name} in a manifest is not what its records come to"
+    for name in ("ncp", "discernibility", "average_group", "loss")
+}
+BOUND: Final = "the bound in a manifest is not the policy's 1/l"
+PUBLISHED_AT: Final = "published_at is not the time of the request"
+
+CLOSE = 1e-9  # losses are stated as floats
+
+
+class Counts:
+    """Counts every release again."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._penalties: dict[Region, Fraction] = {}
+
+    def see(self, release: Published, findings: Findings) -> None:
+        manifest = release.manifest
+        if manifest is None:
+            return
+        groups, hierarchy = release.groups.values(), self._policy.sensitive.hierarchy
+        formed = sum(group.formed == release.number for group in groups)
+        shown = [(node, count) for group in groups for node, count in group.shown.items()]
+        counted = {
+            "rows": sum(release.rows.values()),
+            "groups": len(groups),
+            "formed": formed,
+            "carried": len(groups) - formed,
+            "suppressed": sum(count for node, count in shown if node == 0),
+            "generalized": sum(count for node, count in shown if node and hierarchy.children(node)),
+            "counterfeits": sum(group.counterfeits for group in groups),
+        }
+        if self._policy.sampling >= 1:
+            counted["unsampled"] = 0  # else it takes the coins to count them
+        for name, count in counted.items():
+            findings.say(Promise.CONTRACT, MISCOUNTED[name], release.number, times=int(manifest[name] != count))
+        is_bound = math.isclose(manifest["bound"], 1 / self._policy.l, rel_tol=CLOSE)
+        findings.say(Promise.G2, BOUND, release.number, times=int(not is_bound))
+        self._losses(release, counted["rows"], findings)
+
+    def _losses(self, release: Published, rows: int, findings: Findings) -> None:
+        assert release.manifest is not None
+        stated = release.manifest["loss"]
+        if (stated is None) != (rows == 0):
+            findings.say(Promise.CONTRACT, LOSS["loss"], release.number)
+        if stated is None or not rows:
+            return
+        total = Fraction(0)
+        for cell, count in release.rows.items():
+            region = release.regions[cell]
+            if region not in self._penalties:
+                self._penalties[region] = penalty(self._policy.attributes, region)
+            total += self._penalties[region] * count
+        counted = {
+            "ncp": total / rows,
+            "discernibility": Fraction(sum(count * count for count in release.rows.values())),
+            "average_group": Fraction(rows, len(release.groups)),
+        }
+        for name, exact in counted.items():
+            is_close = math.isclose(stated[name], exact, rel_tol=CLOSE, abs_tol=CLOSE)
+            findings.say(Promise.CONTRACT, LOSS[name], release.number, times=int(not is_close))

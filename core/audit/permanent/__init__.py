@@ -1,0 +1,1 @@
+"""The promise about permanent values, checked with exact counts (Bu)."""

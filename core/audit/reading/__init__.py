@@ -1,0 +1,1 @@
+"""What the auditor reads: published bytes, private files and events, each by its own interpreter."""

@@ -1,0 +1,56 @@
+"""The membership files against what was published and against the true table (CONTRACT, Private files)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from shoal.core.audit.criteria.counts import PUBLISHED_AT
+from shoal.core.audit.finding import Findings, Promise
+from shoal.core.audit.reading.published import Published
+from shoal.core.audit.reading.view import Secrets
+
+TWICE = "a person is published twice in a release"
+NOT_PRESENT = "somebody is published who is not present"
+NO_SUCH_PLACE = "the membership names a group or cell that is not published"
+ROWS = "a group's rows are not the people in it"
+WITHHELD = "rows, withheld and unsampled do not add up to everyone present"
+
+Places = Mapping[str, tuple[str, str]]
+People = Mapping[str, Sequence[str]]
+
+
+def place_members(
+    release: Published, members: Sequence[tuple[str, str, str]], table: Mapping[str, object]
+) -> tuple[Places, People]:
+    """Who is where, by id and by group, leaving out whoever is not present, twice, or nowhere."""
+    cells = {name: {cell.name for cell in group.cells} for name, group in release.groups.items()}
+    places: dict[str, tuple[str, str]] = {}
+    people: dict[str, list[str]] = defaultdict(list)
+    for person, group, cell in members:
+        if person in table and person not in places and cell in cells.get(group, ()):
+            places[person] = group, cell
+            people[group].append(person)
+    return places, people
+
+
+class Membership:
+    """Whether everyone published is there, once, in the row that was published for them."""
+
+    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+        number = release.number
+        seen: set[str] = set()
+        cells = {name: {cell.name for cell in group.cells} for name, group in release.groups.items()}
+        for person, group, cell in secrets.members:
+            findings.say(Promise.CONTRACT, TWICE, number, times=int(person in seen))
+            findings.say(Promise.CONTRACT, NOT_PRESENT, number, times=int(person not in secrets.table))
+            findings.say(Promise.CONTRACT, NO_SUCH_PLACE, number, times=int(cell not in cells.get(group, ())))
+            seen.add(person)
+        rows = Counter((group, cell) for _, group, cell in secrets.members)
+        for name, published in release.groups.items():
+            wrong = any(rows[name, cell.name] != cell.rows for cell in published.cells)
+            findings.say(Promise.CONTRACT, ROWS, number, name, int(wrong))
+        manifest = release.manifest
+        if manifest is not None:
+            everyone = manifest["rows"] + manifest["withheld"] + manifest["unsampled"]
+            findings.say(Promise.CONTRACT, WITHHELD, number, times=int(everyone != len(secrets.table)))
+            is_asked = manifest["published_at"] == secrets.at
+            findings.say(Promise.CONTRACT, PUBLISHED_AT, number, times=int(not is_asked))

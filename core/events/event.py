@@ -1,0 +1,194 @@
+"""Events as they arrive: what is wrong with one in a word, and reading JSON without believing any of it.
+
+A reject names a reason, the op if it is a known one, and a field of the fixed format or of the policy. It never holds
+anything the sender wrote: an unknown field's own name is content, so only its parent is named.
+"""
+
+import json
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, final
+
+from shoal.core.errors import CoreError
+
+
+class Reason(StrEnum):
+    """Why an event has no effect. Fixed words: they stand in dead letters and `rejects.jsonl`."""
+
+    BAD_JSON = "bad-json"
+    BAD_MSGPACK = "bad-msgpack"
+    UNKNOWN_CONTENT_TYPE = "unknown-content-type"
+    NOT_AN_OBJECT = "not-an-object"
+    DUPLICATE_KEY = "duplicate-key"
+    UNKNOWN_OP = "unknown-op"
+    UNKNOWN_FIELD = "unknown-field"
+    MISSING_FIELD = "missing-field"
+    WRONG_TYPE = "wrong-type"
+    BAD_TEXT = "bad-text"  # half a surrogate pair: no such text can be stored or sent on
+    BAD_TIME = "bad-time"
+    EMPTY = "empty"
+    MISSING_ATTRIBUTE = "missing-attribute"
+    UNKNOWN_ATTRIBUTE = "unknown-attribute"
+    OUT_OF_DOMAIN = "out-of-domain"
+    UNKNOWN_NODE = "unknown-node"
+    NOT_A_LEAF = "not-a-leaf"
+    UNKNOWN_ID = "unknown-id"
+    NOT_PRESENT = "not-present"
+    ALREADY_PRESENT = "already-present"
+    NOT_ABSENT = "not-absent"
+    DEREGISTERED = "deregistered"
+    PERMANENT = "permanent"  # an update that takes a permanent value away
+    WRONG_TOPIC = "wrong-topic"
+    WRONG_PARTITION = "wrong-partition"
+
+
+@final
+class Reject(NamedTuple):
+    """An event that has no effect, and why; what is not known of it is None."""
+
+    reason: Reason
+    op: str | None = None
+    field: str | None = None
+
+
+class ReleaseRequest(NamedTuple):
+    """A request for a release. `number` is set by Shoal's own timers: such a request is stale once that one is made."""
+
+    at: str | None
+    number: int | None = None
+
+
+PERSON_OPS: Final = frozenset(("insert", "update", "delete", "register", "deregister"))
+OPS: Final = PERSON_OPS | {"external", "release"}
+
+_ISO_CHARACTERS = re.compile(r"[0-9TtWwZz:.,+\- ]+", re.ASCII)
+
+
+class DuplicateKeyError(CoreError):
+    """Raised through a decoder by `unique_pairs`; it never leaves the function that decodes."""
+
+
+class _NotFiniteError(CoreError):
+    """NaN or Infinity, which are not JSON."""
+
+
+def unique_pairs(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A dict of pairs, for decoders that would otherwise let the last of two equal keys win.
+
+    Raises DuplicateKeyError.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise DuplicateKeyError
+    return found
+
+
+def _refuse_constant(_: str) -> float:
+    raise _NotFiniteError
+
+
+_decode = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=_refuse_constant).decode
+
+
+def parse_json(raw: bytes) -> object | Reject:
+    """Read one JSON text, strictly; never raises. A number too large for a float comes back as infinity."""
+    try:
+        found: object = _decode(raw.decode())
+        if b"\\u" in raw:
+            # Only an escape can smuggle in half a surrogate pair; UTF-8 itself has none.
+            json.dumps(found, ensure_ascii=False).encode()
+    except DuplicateKeyError:
+        return Reject(Reason.DUPLICATE_KEY)
+    except (ValueError, RecursionError, _NotFiniteError):  # ValueError: not UTF-8, not JSON, thousands of digits
+        return Reject(Reason.BAD_JSON)
+    return found
+
+
+def read_op(event: object) -> tuple[str, dict[Any, Any]] | Reject:
+    """The op of an event, if it is one there is, and the event as the dict it must be."""
+    if type(event) is not dict:
+        return Reject(Reason.NOT_AN_OBJECT)
+    op = event.get("op")
+    if type(op) is not str:
+        return Reject(Reason.WRONG_TYPE if "op" in event else Reason.MISSING_FIELD, None, "op")
+    return (op, event) if op in OPS else Reject(Reason.UNKNOWN_OP, None, "op")
+
+
+def wrong_time(at: object) -> Reason | None:
+    """What is wrong with an `at`, which must be ISO 8601."""
+    if type(at) is not str:
+        return Reason.WRONG_TYPE
+    # Python would take any character at all between date and time.
+    if not _ISO_CHARACTERS.fullmatch(at):
+        return Reason.BAD_TIME
+    try:
+        datetime.fromisoformat(at)
+    except ValueError:
+        return Reason.BAD_TIME
+    return None
+
+
+def parse_release(event: object, *, numbered: bool = False) -> ReleaseRequest | Reject:
+    """Read a `release` event; other ops are rejected as `wrong-topic`.
+
+    With `numbered` it may name the release it asks for, as the timers' own requests do.
+    """
+    read = read_op(event)
+    if isinstance(read, Reject):
+        return read
+    op, fields = read
+    if op != "release":
+        return Reject(Reason.WRONG_TOPIC, op, "op")
+    if not fields.keys() <= ({"op", "at", "release"} if numbered else {"op", "at"}):
+        return Reject(Reason.UNKNOWN_FIELD, op)
+    at, number = fields.get("at"), fields.get("release")
+    if "at" in fields and (wrong := wrong_time(at)):
+        return Reject(wrong, op, "at")
+    if "release" in fields:
+        if type(number) is not int:
+            return Reject(Reason.WRONG_TYPE, op, "release")
+        if number < 1:
+            return Reject(Reason.OUT_OF_DOMAIN, op, "release")
+    return ReleaseRequest(at, number)
+
+
+# The fields of an event about a person, besides `op`: those it must have, and those it may have.
+_REQUIRED: Final[dict[str, tuple[str, ...]]] = {
+    "insert": ("id", "qid", "sensitive"),
+    "update": ("id",),
+    "delete": ("id",),
+    "register": ("id", "qid"),
+    "deregister": ("id",),
+}
+_OPTIONAL: Final[dict[str, tuple[str, ...]]] = {
+    "insert": ("at", "guard"),
+    "update": ("at", "guard", "qid", "sensitive"),
+    "delete": ("at",),
+    "register": ("at",),
+    "deregister": ("at",),
+}
+_KNOWN: Final = {op: frozenset(("op", *_REQUIRED[op], *_OPTIONAL[op])) for op in PERSON_OPS}
+
+
+def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:
+    """What is wrong with an event about a person, but for the content of its `id`, `qid`, `sensitive` and `guard`."""
+    if not event.keys() <= _KNOWN[op]:
+        return Reject(Reason.UNKNOWN_FIELD, op)
+    for field in _REQUIRED[op]:
+        if field not in event:
+            return Reject(Reason.MISSING_FIELD, op, field)
+    if "at" in event and (wrong := wrong_time(event["at"])):
+        return Reject(wrong, op, "at")
+    return None
+
+
+def wrong_id(person: object) -> Reason | None:
+    """What is wrong with an id, which must be text that can be written down."""
+    if type(person) is not str:
+        return Reason.WRONG_TYPE
+    if not person:
+        return Reason.EMPTY
+    if not person.isascii() and any("\ud800" <= character <= "\udfff" for character in person):
+        return Reason.BAD_TEXT
+    return None

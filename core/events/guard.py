@@ -1,0 +1,59 @@
+"""Guards: what one person asks for beyond, or instead of, the table's promise (Xiao-Tao, section 3; DESIGN, G4).
+
+A guard names a node of the sensitive hierarchy: the person must not be linked to *any* of the leaves under it, taken
+together, with more than their bound. It takes the place of the promise for single values. The empty guard names
+nothing: publish mine as it is.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from shoal.core.events.event import Reason, Reject
+from shoal.core.policy.policy import Policy
+
+EMPTY: Final = -1
+
+Wish = tuple[()] | tuple[int, float | None]  # no guard any more, or a guard as a plain pair
+
+
+class Guard(NamedTuple):
+    """A node of the sensitive hierarchy, or EMPTY; and a bound of one's own, or None for the table's."""
+
+    node: int
+    bound: float | None = None
+
+
+def as_guard(stored: tuple[int, float | None] | None) -> Guard | None:
+    """A guard as it came back from storage, where it is a plain pair."""
+    return None if stored is None else Guard(*stored)
+
+
+def read_guard(raw: object, policy: Policy) -> Wish | Reject | None:
+    """What an event's `guard` asks for: None is nothing, () takes a guard back. A Reject lacks only the op.
+
+    A node by its label, "" for the empty guard, or an object with the node and a bound in (0, 1/l].
+    """
+    if raw is None:
+        return None
+    if raw == "" and type(raw) is str:
+        return (EMPTY, None)
+    if type(raw) is not dict:
+        return _read_node(raw, policy, None)
+    if not raw.keys() <= {"node", "bound"} or "node" not in raw:
+        return Reject(Reason.UNKNOWN_FIELD if "node" in raw else Reason.MISSING_FIELD, None, "guard")
+    if raw["node"] is None:
+        return Reject(Reason.UNKNOWN_FIELD, None, "guard.bound") if "bound" in raw else ()
+    if "bound" not in raw:
+        return _read_node(raw["node"], policy, None)
+    bound = raw["bound"]
+    if type(bound) not in (int, float):
+        return Reject(Reason.WRONG_TYPE, None, "guard.bound")
+    if not 0 < bound <= 1 / policy.l:
+        return Reject(Reason.OUT_OF_DOMAIN, None, "guard.bound")
+    return _read_node(raw["node"], policy, float(bound))
+
+
+def _read_node(raw: Any, policy: Policy, bound: float | None) -> Wish | Reject:
+    if type(raw) not in (str, int):
+        return Reject(Reason.WRONG_TYPE, None, "guard")
+    node = policy.sensitive.hierarchy.node_of.get(str(raw))
+    return Reject(Reason.UNKNOWN_NODE, None, "guard") if node is None else (node, bound)

@@ -1,0 +1,126 @@
+"""The pool: the people who need a group in this release, in the order of the sweep, as columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.cells.tree import Rows
+from shoal.core.events.guard import Guard
+from shoal.core.groups.ledger import open_leaves
+from shoal.core.people import People, Values
+from shoal.core.policy.policy import Policy
+
+
+class Ties(NamedTuple):
+    """People of the pool who must be published together, by row; and values that must be "*" for it (DESIGN, G3).
+
+    `shunned` are, by the place of a tie, those who must not be in its group, `least` by cell how many
+    rows must have it, whoever is withheld, and if they `are_apart`, no two ties are in one group.
+    """
+
+    members: list[list[int]]
+    covers: dict[int, set[int]]
+    shunned: Mapping[int, NDArray[np.bool_]] = MappingProxyType({})
+    least: Mapping[int, int] = MappingProxyType({})
+    are_apart: bool = False
+
+
+NO_TIES = Ties([], {})
+
+
+def _protected_share(people: People, policy: Policy) -> float:
+    charged_to_nobody = policy.sensitive.open | policy.sensitive.permanent
+    shows = np.array([not charged_to_nobody.issuperset(values) for values in people.sets.items], dtype=bool)
+    is_sampled = people.is_sampled()
+    present = int(np.count_nonzero(is_sampled))
+    return int(np.count_nonzero(shows[people.set] & is_sampled)) / present if present else 1.0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Unit i of the pool is person `rows[i]`; `owner[j]` shows value `leaf[j]`, for all their values."""
+
+    rows: Rows
+    cells: Rows
+    set_of: NDArray[np.int32]  # codes of sets of values, and of guards
+    guard_of: NDArray[np.int32]
+    known_sets: list[Values] = field(repr=False)  # by code
+    known_guards: list[Guard | None] = field(repr=False)
+    owner: Rows
+    leaf: Rows
+    is_protected: NDArray[np.bool_]  # of each (owner, leaf)
+    exposed: Rows  # units in order, and the groups they were in, newest first, one exposure each
+    exposed_to: Rows
+    protected_share: float  # of everybody who may be published, who shows a protected value
+    ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
+    covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: shown as "*"
+    shunned: dict[int, NDArray[np.bool_]] = field(default_factory=dict, repr=False)  # tie -> units not to be with it
+    are_ties_apart: bool = False  # no two in one group
+    barred: Mapping[int, Values] = field(default_factory=dict)  # by unit: values that can only be shown as "*" (G5)
+
+    @classmethod
+    def of(
+        cls,
+        people: People,
+        rows: Rows,
+        policy: Policy,
+        ties: Ties = NO_TIES,
+        barred: Mapping[int, Values] = MappingProxyType({}),
+    ) -> "Pool":
+        codes = people.set[rows]
+        sizes = np.array([len(values) for values in people.sets.items], dtype=np.int64)
+        flat = np.array([leaf for values in people.sets.items for leaf in values], dtype=np.int64)
+        begins = (np.cumsum(sizes) - sizes)[codes]
+        owner = np.repeat(np.arange(len(rows)), sizes[codes])
+        ends = np.cumsum(sizes[codes])
+        at = np.arange(len(owner)) + np.repeat(begins - (ends - sizes[codes]), sizes[codes])
+        leaf = flat[at]
+        unit_of = {row: unit for unit, row in enumerate(rows.tolist())} if ties.members else {}
+        exposed, exposed_to = people.exposures(rows)
+        by_unit = np.argsort(exposed, kind="stable")
+        return cls(
+            rows,
+            people.leaf[rows],
+            codes,
+            people.guard[rows],
+            people.sets.items,
+            people.guards.items,
+            owner,
+            leaf,
+            ~open_leaves(policy)[leaf],
+            exposed[by_unit],
+            exposed_to[by_unit],
+            _protected_share(people, policy),
+            [sorted(unit_of[row] for row in tie) for tie in ties.members],
+            {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
+            {tie: is_shunned[rows] for tie, is_shunned in ties.shunned.items()},
+            ties.are_apart,
+            barred,
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def sets(self) -> list[Values]:
+        """Everybody's values, for the few that are looked at one by one."""
+        return [self.known_sets[code] for code in self.set_of.tolist()]
+
+    @cached_property
+    def guards(self) -> list[Guard | None]:
+        return [self.known_guards[code] for code in self.guard_of.tolist()]
+
+    def exposures(self, unit: int) -> list[int]:
+        """The groups a unit was in, for the few that are looked at one by one."""
+        found: list[int] = self.exposed_to[self.exposure_bounds[unit] : self.exposure_bounds[unit + 1]].tolist()
+        return found
+
+    @cached_property
+    def exposure_bounds(self) -> Rows:
+        """Where each unit's exposures begin, and the end of the last."""
+        return np.searchsorted(self.exposed, np.arange(len(self) + 1))

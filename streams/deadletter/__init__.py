@@ -1,0 +1,1 @@
+"""Rejected records, sent once each to the dead-letter topic."""

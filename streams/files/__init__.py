@@ -1,0 +1,1 @@
+"""Commands on files: replay, audit, produce, policy check, and the formats they read and write."""

@@ -1,0 +1,254 @@
+"""`shoal audit`: reads a folder of releases and, if given, the private files, and hands both to the auditor.
+
+Files are read here in plain ways of their own: the auditor takes nothing on trust, not even from `shoal replay`. One
+release is held at a time. What cannot be read at all is wrong input; what can be read but is not as promised is a
+finding.
+"""
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from shoal.core.audit import Auditor, Report, Stored, Truth
+from shoal.core.audit.finding import Promise
+from shoal.core.audit.reading.strictjson import parse
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import InputError
+from shoal.streams.files.external_files import read_other_tables
+
+PRIVATE_FILE = "a private file lies in the folder that is published"
+OTHER_TABLES = "rows.csv or values.csv do not say what the records say"
+MISSING = "the events make a release that is not published"
+
+_RELEASE = re.compile(r"release-([0-9]+)", re.ASCII)
+_PRIVATE = ("*members.jsonl", "*cohorts.json")
+
+Table = Counter[tuple[str, ...]]  # the lines of a spreadsheet, in any order
+
+
+class Watcher(Protocol):
+    """Whoever shows progress."""
+
+    def begin(self, releases: int) -> None: ...
+
+    def audited(self, number: int) -> None: ...
+
+
+def audit(
+    policy: Policy,
+    out: Path,
+    private: Path | None,
+    events: Sequence[Path],
+    key: bytes,
+    watcher: Watcher,
+    external: Sequence[Path] = (),
+) -> Report:
+    """Audits a folder of releases. Raises `InputError` for what cannot be read."""
+    folders = list_releases(out)
+    auditor = Auditor(policy)
+    watcher.begin(len(folders))
+    for found in (entry for pattern in _PRIVATE for entry in out.rglob(pattern)):
+        auditor.findings.say(Promise.CONTRACT, PRIVATE_FILE, folders[0][0], found.name)
+    shelf = _Shelf(policy, auditor)
+    if private is None:
+        for number, folder in folders:
+            auditor.see(shelf.take(number, folder))
+            watcher.audited(number)
+    else:
+        truth = _audit_privately(policy, shelf, folders, private, events, watcher, external)
+        if len(events) == 1 and (out / "rejects.jsonl").exists():
+            _compare_rejects(auditor, out / "rejects.jsonl", set(truth.rejected))
+    return auditor.report(key)
+
+
+def _other_lines(policy: Policy, path: Path) -> Iterator[bytes]:
+    """External events in lines, or those of a folder of releases or a CSV of generalized rows."""
+    if path.is_dir() or path.suffix.lower() == ".csv":
+        return (json.dumps(line.event).encode() for line in read_other_tables(policy, path, path.name))
+    return _lines([path])
+
+
+def list_releases(out: Path) -> list[tuple[int, Path]]:
+    """The folders of releases by number; two with one number are both listed. Raises `InputError`."""
+    if not out.is_dir():
+        raise InputError(f"{out} is not a folder of releases.")
+    found = [(int(m[1]), entry) for entry in out.iterdir() if entry.is_dir() and (m := _RELEASE.fullmatch(entry.name))]
+    if not found:
+        raise InputError(f"{out} has no releases in it.")
+    return sorted(found)
+
+
+def _audit_privately(
+    policy: Policy,
+    shelf: "_Shelf",
+    folders: list[tuple[int, Path]],
+    private: Path,
+    events: Sequence[Path],
+    watcher: Watcher,
+    external: Sequence[Path],
+) -> Truth:
+    """Folds the events; at each release they make, the next folder is checked against the table as it is then.
+
+    What is in `external` counts as published by others before the first release.
+    """
+    truth, made = Truth(policy), 0
+    for path in external:
+        for number, line in enumerate(_other_lines(policy, path), start=1):
+            if line.strip() and not truth.take_other(line):
+                raise InputError(f"{path}, line {number}, is not an external event under this policy.")
+    remaining = iter(folders)
+    following = next(remaining, None)
+    for line in _lines(events):
+        asked = truth.take(line)
+        if asked is None:
+            continue
+        made += 1
+        truth.cut(made)
+        if following is None:
+            shelf.auditor.findings.say(Promise.G6, MISSING, made)
+            continue
+        if following[0] > made:
+            continue  # a gap, which the chain shows
+        members = read_members(private / f"release-{made:04}.members.jsonl")
+        cohorts = read_cohorts(private / f"release-{made:04}.cohorts.json", bool(policy.sensitive.permanent))
+        while following is not None and following[0] <= made:
+            shelf.auditor.see(shelf.take(*following), members, truth, asked.at, cohorts)
+            watcher.audited(made)
+            following = next(remaining, None)
+    if following is not None:
+        raise InputError(
+            f"the events make {made} releases, but there is a release {following[0]}; give all events that led to it."
+        )
+    return truth
+
+
+class _Shelf:
+    """Takes releases out of their folders, and checks that each folder holds one content only."""
+
+    def __init__(self, policy: Policy, auditor: Auditor) -> None:
+        self.auditor = auditor
+        self._header = ("group", "cell", *(attribute.name for attribute in policy.attributes))
+
+    def take(self, number: int, folder: Path) -> Stored:
+        stored = Stored(number, _read(folder / "groups.jsonl"), _read(folder / "manifest.json"))
+        for name, make in (("rows.csv", self._rows), ("values.csv", self._values)):
+            path = folder / name
+            if path.exists() and not _is_same_table(path, make, stored):
+                self.auditor.findings.say(Promise.G6, OTHER_TABLES, number, name)
+        return stored
+
+    def _rows(self, stored: Stored) -> Table:
+        found: Table = Counter({self._header: 1})
+        for record in _records(stored):
+            for cell in record["cells"]:
+                region = (_region_text(part) for part in cell["region"].values())
+                found[record["group"], cell["cell"], *region] += cell["rows"]
+        return found
+
+    def _values(self, stored: Stored) -> Table:
+        found: Table = Counter({("group", "value", "count"): 1})
+        for record in _records(stored):
+            for label, count in record["sensitive"].items():
+                found[record["group"], label, str(count)] += 1
+        return found
+
+
+def _is_same_table(path: Path, make: Callable[[Stored], Table], stored: Stored) -> bool:
+    try:
+        shown = Counter(tuple(row) for row in csv.reader(io.StringIO(_read(path).decode(), newline="")))
+        return shown == make(stored)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error):
+        return False  # records that cannot be read have no table; what is wrong with them is said elsewhere
+
+
+def _records(stored: Stored) -> Iterator[Any]:
+    return map(parse, stored.groups.split(b"\n")[:-1])
+
+
+def _region_text(part: dict[str, Any]) -> str:
+    if "nodes" in part:
+        return "|".join(part["nodes"])
+    low, end = part["min"], part.get("max", part.get("below"))
+    if isinstance(low, int):
+        return f"{low}-{end}"
+    first, last = (repr(number).removesuffix(".0") for number in (low, end))
+    return f"[{first},{last}{']' if 'max' in part else ')'}"
+
+
+def read_members(path: Path) -> list[tuple[str, str, str]]:
+    """The lines of a membership file, as (id, group, cell). Raises `InputError`, which names the line only."""
+    found = []
+    for number, line in enumerate(_read(path).split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            member: Any = parse(line)
+            texts = (member["id"], member["group"], member["cell"])
+        except (ValueError, RecursionError, TypeError, KeyError):
+            texts = (None,) * 3
+        if not all(isinstance(text, str) for text in texts):
+            raise InputError(f"{path}, line {number}, is not a member: it must have id, group and cell.")
+        found.append(texts)
+    return found
+
+
+def read_cohorts(path: Path, is_needed: bool) -> dict[str, list[list[str]]]:
+    """The cohorts of a release: by permanent value, lists of owners. Raises `InputError`, which names the file only.
+
+    Where there are no permanent values the file may be missing.
+    """
+    if not is_needed and not path.exists():
+        return {}
+    try:
+        found: Any = parse(_read(path))
+        is_right = isinstance(found, dict) and all(
+            isinstance(cohorts, list)
+            and all(isinstance(cohort, list) and all(isinstance(p, str) for p in cohort) for cohort in cohorts)
+            for cohorts in found.values()
+        )
+    except (ValueError, RecursionError):
+        is_right = False
+    if not is_right:
+        raise InputError(f"{path} does not list cohorts: it must have, for each permanent value, lists of owners.")
+    return dict(found)
+
+
+def _compare_rejects(auditor: Auditor, path: Path, rejected: set[int]) -> None:
+    """Says if replay rejected other events than the auditor would: then the two disagree about what is true."""
+    lines: list[int] = []
+    for raw in _read(path).split(b"\n")[:-1]:
+        try:
+            reject: Any = parse(raw)
+            lines.append(int(reject["line"]))
+        except (ValueError, RecursionError, TypeError, KeyError):
+            return
+    if lines != sorted(set(lines)):
+        return  # several runs, each of which counted lines from 1
+    for sentence, other in (
+        ("were rejected that count by the contract", set(lines) - rejected),
+        ("were taken that do not count by the contract", rejected - set(lines)),
+    ):
+        if other:
+            auditor.note(f"{len(other):,} events {sentence}, the first of them on line {min(other):,}.")
+
+
+def _lines(files: Sequence[Path]) -> Iterator[bytes]:
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    yield line.removesuffix(b"\n")
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or 'unknown reason'}.") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or 'unknown reason'}.") from None

@@ -1,0 +1,66 @@
+"""What a policy promises, in words, and what its author should think about before anything is published."""
+
+from collections.abc import Iterator
+
+from shoal.core.events.event import Reject, parse_json
+from shoal.core.events.window import PUT, Intake
+from shoal.core.groups.strategy import required_ratio
+from shoal.core.policy.policy import Policy
+from shoal.streams.files.lines import open_lines
+
+
+def describe(policy: Policy) -> Iterator[str]:
+    """A few lines for the author to compare with what was meant."""
+    sensitive, strategy, release = policy.sensitive, policy.strategy, policy.release
+    values = len(sensitive.hierarchy.leaves)
+    how = f"{strategy.releases} exposures foreseen" if strategy.releases else f"alpha {strategy.alpha:g}"
+    triggers = [
+        f"every {release.every_events:,} accepted events" if release.every_events else "",
+        f"every {release.every_seconds:g} seconds" if release.every_seconds else "",
+        f"at {release.at} ({release.timezone})" if release.at else "",
+        "on request",
+    ]
+    yield f"table       {policy.table}"
+    yield f"attributes  {', '.join(f'{attribute.name} ({attribute.kind})' for attribute in policy.attributes)}"
+    yield f"sensitive   {sensitive.name}: {values:,} values, {len(sensitive.open):,} of them open"
+    if sensitive.permanent:
+        known = "everyone is there" if policy.participation == "all" else f"{policy.participation:,} people are there"
+        labels = ", ".join(sensitive.hierarchy.leaves[leaf] for leaf in sorted(sensitive.permanent))
+        yield f"permanent   {labels}: each holder among {policy.l:g} people or more, to those who know whether {known}"
+    yield f"rows        every region is shared by at least {policy.k:,} rows"
+    yield f"values      over all releases together nobody is linked to a value with more than {1 / policy.l:.4g}"
+    yield f"strategy    {strategy.name}, {how}: at first {first_ratio(policy):.2f} people for each showing of a value"
+    yield f"releases    {', '.join(trigger for trigger in triggers if trigger)}"
+    yield f"digest      {policy.digest}"
+
+
+def first_ratio(policy: Policy) -> float:
+    """How many people a group must have for each showing of a value, for people who have not been published before."""
+    return required_ratio(policy.strategy, policy.l, 1.0, 0)
+
+
+def warnings(policy: Policy) -> Iterator[str]:
+    """What can be said without looking at data."""
+    release = policy.release
+    if not (release.every_events or release.every_seconds or release.at):
+        yield "the policy names no trigger, so a release is made only on request."
+    if len(policy.sensitive.open) == len(policy.sensitive.hierarchy.leaves):
+        yield "every sensitive value is open, so none is protected."
+    if policy.k == 1:
+        yield "with k = 1 a row may be recognised by its region alone."
+
+
+def table_after(policy: Policy, source: str) -> tuple[list[tuple[int, ...]], int]:
+    """Everyone's values after all events of a file, and how many events were rejected; release lines do not count."""
+    intake = Intake(policy, {})
+    rejected = 0
+    with open_lines(source) as lines:
+        for block in lines.blocks():
+            for raw in block:
+                event = parse_json(raw)
+                if isinstance(event, dict) and event.get("op") == "release":
+                    continue
+                if raw.strip() and (isinstance(event, Reject) or intake.take(event) is not None):
+                    rejected += 1
+    # Nobody was known at the start, so whoever is present was put there whole.
+    return [values for kind, _, values, _, _ in intake.window.values() if kind == PUT and values], rejected

@@ -1,0 +1,216 @@
+"""`shoal produce`: events from a file to the topic, keyed by the person's id, in an order a release can rely on.
+
+Events of one person always go to one partition (the key's murmur2 hash, Kafka's own default), so they stay in order. A
+`release` line goes to the triggers topic, and only after Kafka has acknowledged everything before it: a requested
+release includes every event produced before it.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar
+
+import msgpack
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+
+from shoal.core.events.event import Reject, parse_json, parse_release
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import ServiceError
+from shoal.streams.files.csv_events import Line
+from shoal.streams.files.lines import EventLines
+from shoal.streams.kafka.release_reader import PublishedRelease, open_releases, wait_for_release
+from shoal.streams.kafka.topics import Topics, ensure_topics, retry_until, unreachable
+from shoal.streams.settings import Settings
+
+JSON, MSGPACK = "application/json", "application/msgpack"
+IN_FLIGHT = 20_000
+SHOWN_REFUSALS = 10
+DELIVERY_S = 45.0  # long enough for a broker to be restarted
+STOP_S = 5.0
+GONE = "Kafka went away before everything was sent; what it has, it keeps."
+
+T = TypeVar("T")
+
+
+class Watcher(Protocol):
+    """Whoever shows progress."""
+
+    def advance(self, amount: int) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+
+@dataclass
+class Sent:
+    """What was sent and what was not: `refused` counts, and `examples` are the first few with their line numbers."""
+
+    events: int = 0
+    releases: int = 0
+    refused: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def refuse(self, line: int, why: str) -> None:
+        self.refused += 1
+        if len(self.examples) < SHOWN_REFUSALS:
+            self.examples.append(f"line {line:,} was not sent: {why}.")
+
+
+def read_json_lines(lines: EventLines) -> Iterator[Line]:
+    """Lines of JSON. What is no JSON object is refused here: it could not be keyed."""
+    for block in lines.blocks():
+        first = lines.number + 1
+        for index, raw in enumerate(block):
+            event = parse_json(raw)
+            if isinstance(event, dict):
+                yield Line(first + index, event, raw=raw)
+            elif raw.strip():
+                why = str(event.reason) if isinstance(event, Reject) else "not-an-object"
+                yield Line(first + index, None, f"it is {why}")
+        lines.done(block)
+
+
+def refusal(event: dict[str, Any]) -> str | None:
+    """Why an event cannot be sent at all; whether it is right is for the worker to say."""
+    if event.get("op") == "release":
+        request = parse_release(event)
+        return f"it is {request.reason}" if isinstance(request, Reject) else None
+    name = "publisher" if event.get("op") == "external" else "id"
+    key = event.get(name)
+    return None if isinstance(key, str) and key else f"it has no {name} that is text"
+
+
+class Sender:
+    """A producer for one table's events and triggers."""
+
+    def __init__(self, producer: AIOKafkaProducer, topics: Topics, content_type: str) -> None:
+        self._producer, self._topics, self._type = producer, topics, content_type
+        self._headers = [("content-type", content_type.encode())]
+        self._pending: list[asyncio.Future[Any]] = []
+
+    async def send(self, event: dict[str, Any], raw: bytes | None) -> None:
+        """Queues one event. Raises ValueError if it cannot be written in this format or is too large."""
+        is_external = event.get("op") == "external"
+        topic = self._topics.external if is_external else self._topics.events
+        key, value = event["publisher" if is_external else "id"].encode(), self._encode(event, raw)
+        try:
+            sending = await self._producer.send(topic, value, key=key, headers=self._headers)
+        except MessageSizeTooLargeError:
+            raise ValueError("it is too large") from None
+        self._pending.append(sending)
+        if len(self._pending) >= IN_FLIGHT:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Waits until Kafka has everything that was sent. Raises `ServiceError` if it does not take it."""
+        pending, self._pending = self._pending, []
+        # The client itself would try for ever: an idempotent producer must not give up a batch it may have delivered.
+        await _within(DELIVERY_S, asyncio.gather(*pending))
+
+    async def request_release(self, at: str | None) -> int:
+        """Asks for a release of everything sent so far; returns the request's offset."""
+        await self.flush()
+        request = {"op": "release"} if at is None else {"op": "release", "at": at}
+        sending = self._producer.send_and_wait(self._topics.triggers, json.dumps(request).encode(), partition=0)
+        return int((await _within(DELIVERY_S, sending)).offset)
+
+    def _encode(self, event: dict[str, Any], raw: bytes | None) -> bytes:
+        if self._type == JSON:
+            return json.dumps(event).encode() if raw is None else raw.strip()
+        try:
+            packed: bytes = msgpack.packb(event)
+        except (OverflowError, ValueError):
+            raise ValueError("it has a number too large to send") from None
+        return packed
+
+
+@asynccontextmanager
+async def open_sender(settings: Settings, policy: Policy, content_type: str = MSGPACK) -> AsyncIterator[Sender]:
+    """Connects to Kafka, making the table's topics if they are missing. Raises `ServiceError` if it cannot."""
+    servers = settings.kafka_servers
+    await ensure_topics(
+        servers,
+        policy.table,
+        settings.partitions,
+        settings.replication,
+        within_s=settings.connect_s,
+        embedded=settings.embedded,
+    )
+    producer = AIOKafkaProducer(
+        bootstrap_servers=servers, enable_idempotence=True, linger_ms=5, max_batch_size=256 * 1024
+    )
+    try:
+        await retry_until(producer.start, settings.connect_s)
+    except KafkaError as error:
+        await producer.stop()
+        raise unreachable(servers) from error
+    try:
+        yield Sender(producer, Topics(policy.table), content_type)
+    except KafkaError as error:
+        raise ServiceError(GONE) from error
+    finally:
+        with suppress(TimeoutError):  # it would wait for a broker that is gone to take what is left
+            await asyncio.wait_for(producer.stop(), STOP_S)
+
+
+async def _within(limit_s: float, waiting: Awaitable[T]) -> T:
+    try:
+        return await asyncio.wait_for(waiting, limit_s)
+    except TimeoutError:
+        raise ServiceError(GONE) from None
+
+
+async def produce(
+    settings: Settings,
+    policy: Policy,
+    lines: Iterable[Line],
+    watcher: Watcher,
+    *,
+    content_type: str = MSGPACK,
+    wait_s: float | None = None,
+) -> Sent:
+    """Sends every line; with `wait_s` each release is waited for before what follows it is sent, as in `replay`."""
+    sent = Sent()
+    async with AsyncExitStack() as stack:
+        sender = await stack.enter_async_context(open_sender(settings, policy, content_type))
+        reader = None
+        if wait_s is not None:
+            reader = await stack.enter_async_context(
+                open_releases(settings.kafka_servers, policy.table, settings.connect_s)
+            )
+        for line in lines:
+            why = line.refusal or (refusal(line.event) if line.event else None)
+            watcher.advance(1)
+            if why is not None or line.event is None:
+                sent.refuse(line.number, why or "it is empty")
+                continue
+            if line.event.get("op") == "release":
+                offset = await sender.request_release(line.event.get("at"))
+                if reader is not None and wait_s is not None:
+                    await wait_for_release(reader, offset, wait_s)
+                sent.releases += 1
+                watcher.say(f"{sent.releases} releases asked for")
+                continue
+            try:
+                await sender.send(line.event, line.raw)
+                sent.events += 1
+            except ValueError as error:
+                sent.refuse(line.number, str(error))
+        await sender.flush()
+    return sent
+
+
+async def request_release(
+    settings: Settings, policy: Policy, at: str | None, wait_s: float | None
+) -> PublishedRelease | None:
+    """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
+    at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    async with open_sender(settings, policy) as sender:
+        offset = await sender.request_release(at)
+    if wait_s is None:
+        return None
+    async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:
+        return await wait_for_release(reader, offset, wait_s)

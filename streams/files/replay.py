@@ -1,0 +1,297 @@
+"""`shoal replay`: events from a file through the same core into a folder, without any broker.
+
+What is promised of a release holds here too: the ledger is charged before a release can be seen, and a number is only
+ever used for one content. Each release goes through numbered steps, and a crash or a full disk between any two of them
+leaves something that the next run with the same `--state` finishes or starts again:
+
+1. plan it;
+2. stage its folder, unseen, and sync it to the disk;
+3. write the private files for the audit;
+4. save the state: the ledger, the line to resume from, the size of `rejects.jsonl`. From here on the release exists;
+5. show the folder under its name.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from shoal.core.events.event import Reject, parse_json
+from shoal.core.events.window import Intake, ReleaseRequest, parse_release
+from shoal.core.overlap.external import ExternalGroup, parse_external
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.state import State
+from shoal.streams.errors import InputError
+from shoal.streams.faults import crash_point
+from shoal.streams.files.folder import ReleaseFolder, release_name, write_synced
+from shoal.streams.files.lines import EventLines, open_lines
+from shoal.streams.files.statefile import Position, SavedState, StateFile
+from shoal.streams.memory import without_cycle_search
+
+REJECTS = "rejects.jsonl"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One replay: what to read, and where to write. `secret` is the seed, or None to keep the state's or draw one."""
+
+    policy: Policy
+    events: str
+    out: Path
+    audit: Path | None = None
+    state: Path | None = None
+    secret: bytes | None = None
+
+
+@dataclass
+class Outcome:
+    """What a replay did. `waiting` accepted events came after the last release; `resume_line` is where they begin."""
+
+    releases: int = 0
+    last_release: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    waiting: int = 0
+    resume_line: int = 1
+    manifest: Mapping[str, Any] | None = None
+
+
+class Watcher(Protocol):
+    """Whoever shows a run's progress."""
+
+    def note(self, sentence: str) -> None: ...
+
+    def begin(self, size_bytes: int | None) -> None: ...
+
+    def read(self, size_bytes: int) -> None: ...
+
+    def released(self, number: int) -> None: ...
+
+
+def replay(job: Job, watcher: Watcher) -> Outcome:
+    """Runs a job to the end of its events. Raises `StreamsError`; what was released and saved until then stays."""
+    refuse_misplaced(job)
+    outcome = Outcome()
+    with _explained(job, outcome), ExitStack() as stack:
+        lines = stack.enter_context(open_lines(job.events))
+        file = stack.enter_context(StateFile(job.state).locked()) if job.state else None
+        saved = file.load(job.policy, job.secret) if file else None
+        refuse_occupied(job.out, saved)
+        secret = job.secret or (saved.secret if saved else secrets.token_urlsafe(32).encode())
+        run = _Run(job, lines, file, secret, saved, outcome, watcher)
+        run.prepare(stack)
+        run.go()
+    return outcome
+
+
+def refuse_misplaced(job: Job) -> None:
+    """Private files must not be written into the folder that is published. Raises `InputError`."""
+    out = job.out.resolve()
+    for option, path in (("--audit", job.audit), ("--state", job.state)):
+        if path is not None and (path.resolve() == out or out in path.resolve().parents):
+            raise InputError(f"{option} is private and must not be inside --out, which is published.")
+    for folder in (job.out, job.audit):
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is not a folder.")
+
+
+def refuse_occupied(out: Path, saved: SavedState | None) -> None:
+    """Without the state of the series in OUT nothing may be added to it. Raises `InputError`."""
+    if saved is None and out.exists() and any(out.iterdir()):
+        raise InputError(f"{out} is not empty; choose another --out, or give the --state that goes with what is in it.")
+
+
+class _Run:
+    """A replay under way."""
+
+    def __init__(
+        self,
+        job: Job,
+        lines: EventLines,
+        file: StateFile | None,
+        secret: bytes,
+        saved: SavedState | None,
+        outcome: Outcome,
+        watcher: Watcher,
+    ) -> None:
+        self._job, self._lines, self._file, self._secret, self._watcher = job, lines, file, secret, watcher
+        self._position = saved.position if saved else Position.start()
+        self._is_new = saved is None
+        self._state = saved.state if saved else State.empty(job.policy, secret)
+        self._folder = ReleaseFolder(job.out, [attribute.name for attribute in job.policy.attributes])
+        self._intake = Intake(job.policy, self._state.people.roster(), held=self._state.people.holdings())
+        self._externals: list[ExternalGroup] = []  # of the open window
+        self._rejects: IO[bytes]
+        self._outcome = outcome
+        self._outcome.last_release = self._state.meta.release
+
+    def prepare(self, stack: ExitStack) -> None:
+        """Brings OUT to where the state is: finishes or clears what a crash left, and cuts the rejects."""
+        if self._file and self._is_new:
+            # Saved before anything is written to OUT, so that whatever happens next can be resumed.
+            self._file.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file.save(self._secret, self._position, self._state)
+        self._job.out.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(_locked(self._job.out))
+        self._folder.finish(self._state.meta.release, self._state.meta.manifest)
+        if self._job.audit:
+            self._job.audit.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not for the public: whoever knows the order of events would read in it who holds a permanent value.
+        (self._job.out / REJECTS).touch(mode=0o600)
+        self._rejects = stack.enter_context((self._job.out / REJECTS).open("ab"))
+        self._rejects.truncate(min(self._position.rejects_bytes, self._rejects.tell()))
+        self._rejects.seek(0, os.SEEK_END)
+
+    def go(self) -> None:
+        """Reads to the end of the events."""
+        done = self._position.line
+        if self._lines.skip(done, self._position.digest):
+            if done:
+                self._watcher.note(f"goes on after line {done:,}, where release {self._state.meta.release} was made.")
+        elif done:
+            self._watcher.note(
+                f"{self._job.events} does not begin with the {done:,} lines done before, so all of it is taken as new."
+            )
+        self._outcome.resume_line = self._lines.number + 1
+        self._watcher.begin(self._lines.size_bytes)
+        for block in self._lines.blocks():
+            self._take(block)
+        self._outcome.waiting = self._intake.accepted
+        self._outcome.accepted += self._intake.accepted
+        self._rejects.flush()
+
+    def _take(self, block: list[bytes]) -> None:
+        """One block of lines; the only loop that runs once per event."""
+        take, intake, every = self._intake.take, self._intake, self._job.policy.release.every_events or 0
+        first, done = self._lines.number + 1, 0
+        rejected: Reject | None
+        for index, raw in enumerate(block):
+            event = parse_json(raw)
+            if isinstance(event, dict) and event.get("op") == "release":
+                request = parse_release(event)
+                if isinstance(request, ReleaseRequest):
+                    done = self._done(block, done, index + 1)
+                    self._release(request.at)
+                    continue
+                rejected = request
+            elif isinstance(event, Reject):
+                if not raw.strip():
+                    continue  # a blank line
+                rejected = event
+            elif isinstance(event, dict) and event.get("op") == "external":
+                rejected = self._take_external(event)
+            else:
+                rejected = take(event)
+            if rejected is not None:
+                self._reject(first + index, rejected)
+            elif every and intake.accepted >= every:
+                done = self._done(block, done, index + 1)
+                self._release(None)
+        self._done(block, done, len(block))
+
+    def _take_external(self, event: dict[str, Any]) -> Reject | None:
+        """What somebody else has published; it counts as an event like any other."""
+        read = parse_external(event, self._job.policy)
+        if isinstance(read, Reject):
+            return read
+        self._externals += read.groups
+        self._intake.accepted += 1
+        return None
+
+    def _done(self, block: list[bytes], start: int, end: int) -> int:
+        """Counts lines of a block as done, and returns where the next one is."""
+        lines = block[start:end]
+        self._lines.done(lines)
+        self._watcher.read(sum(map(len, lines)) + len(lines))
+        return end
+
+    def _reject(self, line: int, reject: Reject) -> None:
+        known = {"line": line, "op": reject.op, "reason": str(reject.reason), "field": reject.field}
+        known = {name: value for name, value in known.items() if value is not None}
+        self._rejects.write(json.dumps(known).encode() + b"\n")
+        self._outcome.rejected += 1
+
+    def _release(self, at: str | None) -> None:
+        number = self._state.meta.release + 1
+        self._outcome.accepted += self._intake.accepted
+        window = Window(at, {0: self._intake.cut()}, self._externals)
+        self._externals = []
+        with without_cycle_search():
+            planned = plan(self._state, window, self._job.policy, number)  # 1
+        release = planned.release
+        crash_point("replay.1")
+        try:
+            self._folder.stage(number, release.records, release.manifest)  # 2
+            crash_point("replay.2")
+            self._write_audit(planned)  # 3
+            crash_point("replay.3")
+        except BaseException:
+            self._folder.discard(number)  # nobody was charged for it, and a full disk needs the room
+            raise
+        self._state.apply(planned.change)
+        self._save()  # 4
+        crash_point("replay.4")
+        self._folder.show(number)  # 5
+        crash_point("replay.5")
+        self._outcome.releases += 1
+        self._outcome.last_release = number
+        self._outcome.resume_line = self._lines.number + 1
+        self._outcome.manifest = json.loads(release.manifest)
+        self._watcher.released(number)
+
+    def _write_audit(self, planned: Plan) -> None:
+        if self._job.audit is None:
+            return
+        name, dumps = release_name(planned.release.number), json.dumps
+        members = (
+            f'{{"id": {dumps(person, ensure_ascii=False)}, "group": "{group}", "cell": "{cell}"}}\n'
+            for person, group, cell in planned.release.members
+        )
+        write_synced(self._job.audit / f"{name}.members.jsonl", "".join(members).encode(), 0o600)
+        cohorts = dumps(planned.release.cohorts, ensure_ascii=False) + "\n"
+        write_synced(self._job.audit / f"{name}.cohorts.json", cohorts.encode(), 0o600)
+
+    def _save(self) -> None:
+        if self._file is None:
+            return
+        self._rejects.flush()
+        os.fsync(self._rejects.fileno())
+        position = Position(self._lines.number, self._lines.digest.digest(), self._rejects.tell())
+        self._file.save(self._secret, position, self._state)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keeps two runs from writing to one folder at once."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{folder} is in use by another run of `shoal replay`.") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _explained(job: Job, outcome: Outcome) -> Iterator[None]:
+    """Turns a failed write into a sentence that says what is left and what to do."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever watched has gone; nothing is wrong with the files
+    except OSError as error:
+        reason = "there is no space left on the disk" if error.errno == errno.ENOSPC else os.strerror(error.errno or 0)
+        number = outcome.last_release
+        intact = f"every release up to {number} is whole" if number else "no release was made"
+        then = "run the same command again" if job.state else "run it again with an empty --out"
+        place = error.filename or job.out
+        raise InputError(f"{place} could not be written: {reason}; {intact}; put that right and {then}.") from error

@@ -1,0 +1,1 @@
+"""From a record on the events topic to the window in Redis."""

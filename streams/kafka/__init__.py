@@ -1,0 +1,1 @@
+"""Kafka: topics, transactions, and reading what was committed."""

@@ -1,0 +1,131 @@
+"""Reading the releases topic as any consumer would: committed records only, checked release by release."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from shoal.streams.errors import GuaranteeError, InputError, ServiceError
+from shoal.streams.kafka.chain import Chain
+from shoal.streams.kafka.topics import Topics, partition_counts, retry_until, unreachable
+
+POLL_MS = 200
+SILENCE_S = 45.0  # there is more to read, and nothing comes: long enough for a broker to be restarted
+GONE = "Kafka went away while the releases were being read."
+TRIGGER_HEADER = "trigger"  # of a manifest record: the offset of the request that made it
+
+
+@dataclass(frozen=True)
+class PublishedRelease:
+    """A whole release as it was read: the exact bytes, and its manifest's meaning."""
+
+    records: tuple[bytes, ...]
+    manifest: bytes
+    meaning: Mapping[str, Any]
+    headers: Mapping[str, bytes]
+
+    @property
+    def number(self) -> int:
+        return int(self.meaning["release"])
+
+
+class ReleaseReader:
+    """The releases of one table from the first on."""
+
+    def __init__(self, consumer: AIOKafkaConsumer, partition: TopicPartition, table: str) -> None:
+        self._consumer, self._partition = consumer, partition
+        self._chain = Chain(table)
+        self._records: list[bytes] = []
+        self._fetched: deque[Any] = deque()
+
+    async def releases(self, *, follow: bool = False) -> AsyncIterator[PublishedRelease]:
+        """Yields every release that is committed now; with `follow` also every later one, for ever.
+
+        Raises `GuaranteeError` where the chain is broken and `ServiceError` when Kafka is gone.
+        """
+        loop = asyncio.get_running_loop()
+        heard = loop.time()
+        try:
+            end = (await self._consumer.end_offsets([self._partition]))[self._partition]
+            while True:
+                while self._fetched:
+                    message = self._fetched.popleft()
+                    release = self._add(message.value or b"", dict(message.headers))
+                    if release is not None:
+                        yield release
+                if not follow and await self._consumer.position(self._partition) >= end:
+                    return
+                fetched = await self._consumer.getmany(self._partition, timeout_ms=POLL_MS)
+                self._fetched.extend(fetched.get(self._partition, ()))
+                if self._fetched or follow:
+                    heard = loop.time()
+                elif loop.time() - heard > SILENCE_S:
+                    raise ServiceError(GONE)
+        except KafkaError as error:
+            raise ServiceError(GONE) from error
+
+    def _add(self, value: bytes, headers: Mapping[str, bytes]) -> PublishedRelease | None:
+        """Takes the next record; returns a release when this was its manifest, the last of it."""
+        if _is_group(value):
+            self._records.append(value)
+            return None
+        records, self._records = tuple(self._records), []
+        return PublishedRelease(records, value, self._chain.add(records, value), headers)
+
+
+@asynccontextmanager
+async def open_releases(servers: list[str], table: str, within_s: float) -> AsyncIterator[ReleaseReader]:
+    """Connects to a table's releases. Raises `ServiceError` without Kafka, `InputError` without the topic."""
+    topic = Topics(table).releases
+    if topic not in await partition_counts(servers, within_s):
+        raise InputError(f"there is no topic {topic} yet; a worker for this table makes it when it first starts.")
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=servers,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        max_partition_fetch_bytes=16 * 1024 * 1024,
+    )
+    try:
+        await retry_until(consumer.start, within_s)
+        partition = TopicPartition(topic, 0)
+        consumer.assign([partition])
+        await consumer.seek_to_beginning(partition)
+        if (await consumer.beginning_offsets([partition]))[partition] > 0:
+            raise GuaranteeError(f"the start of topic {topic} is gone, so the chain of releases cannot be checked.")
+        yield ReleaseReader(consumer, partition, table)
+    except KafkaError as error:
+        raise unreachable(servers) from error
+    finally:
+        await consumer.stop()
+
+
+async def wait_for_release(reader: ReleaseReader, trigger_offset: int, within_s: float) -> PublishedRelease:
+    """Waits for the first release made by that trigger or a later one. Raises `ServiceError` when time is up."""
+
+    async def wait() -> PublishedRelease:
+        async for release in reader.releases(follow=True):
+            if int(release.headers.get(TRIGGER_HEADER, b"-1")) >= trigger_offset:
+                return release
+        raise AssertionError("following never ends")
+
+    try:
+        return await asyncio.wait_for(wait(), within_s)
+    except TimeoutError:
+        raise ServiceError(
+            f"no release came within {within_s:g} seconds; the request stays in the queue: is a worker running?"
+        ) from None
+
+
+def _is_group(value: bytes) -> bool:
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and "group" in found

@@ -1,0 +1,177 @@
+"""The topics of one table: their names, how they are made, and what a worker needs to know of them before it starts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+
+from shoal.streams.errors import InputError, ServiceError
+
+# Everything is kept: a rebuild replays the events, and an attacker who kept an old release has it for ever anyway.
+_KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+# A dead letter is the original record and some headers, so it must be allowed to be longer than any original.
+LONGEST_DEAD_LETTER = 16 * 1024 * 1024
+_NO_ERROR, _UNKNOWN_TOPIC = 0, 3
+# A broker that has just come back may not know its topics yet. Whoever joins a group then is assigned nothing, and
+# stays so until it asks again; the libraries ask every five minutes.
+METADATA_MAX_AGE_MS = 5_000
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The names of a table's topics."""
+
+    table: str
+
+    @property
+    def events(self) -> str:
+        return f"shoal.{self.table}.events"
+
+    @property
+    def external(self) -> str:
+        return f"shoal.{self.table}.external"
+
+    @property
+    def triggers(self) -> str:
+        return f"shoal.{self.table}.triggers"
+
+    @property
+    def releases(self) -> str:
+        return f"shoal.{self.table}.releases"
+
+    @property
+    def dead_letter(self) -> str:
+        return f"shoal.{self.table}.dead-letter"
+
+    @property
+    def ingest_group(self) -> str:
+        return f"shoal.{self.table}.ingest"
+
+    @property
+    def trigger_group(self) -> str:
+        return f"shoal.{self.table}.triggers"
+
+    @property
+    def publisher(self) -> str:
+        """The transactional id under which releases are published."""
+        return f"shoal.{self.table}.publisher"
+
+    def dead_letter_producer(self, label: str) -> str:
+        """The transactional id of the dead letters of one source: an events partition's number, `external:` and that of
+        an external one, or `triggers`.
+        """
+        return f"shoal.{self.table}.dead-letter.{label}"
+
+
+async def ensure_topics(
+    servers: list[str],
+    table: str,
+    partitions: int = 8,
+    replication: int = 1,
+    *,
+    within_s: float = 15.0,
+    embedded: bool = False,
+) -> int:
+    """Create what is missing and return the number of partitions of the events topic, whoever created it.
+
+    The embedded broker makes topics by itself, as many partitions as it likes. Raises ServiceError if Kafka cannot be
+    reached within `within_s`, InputError if a topic that must have one partition has more.
+    """
+    topics = Topics(table)
+    wanted = {
+        topics.events: (partitions, _KEEP),
+        topics.external: (partitions, _KEEP),
+        topics.triggers: (1, _KEEP),
+        topics.releases: (1, _KEEP),
+        topics.dead_letter: (1, {**_KEEP, "max.message.bytes": str(LONGEST_DEAD_LETTER)}),
+    }
+    async with admin_client(servers, within_s) as admin:
+        if embedded:
+            return (await _await_topics(admin, list(wanted), within_s))[topics.events]
+        existing = await _partitions(admin)
+        missing = [
+            NewTopic(name, count, replication, topic_configs=config)
+            for name, (count, config) in wanted.items()
+            if name not in existing
+        ]
+        if missing:
+            await _create(admin, missing)
+            existing = await _await_topics(admin, list(wanted), within_s)
+    for name in (topics.triggers, topics.releases):
+        if existing[name] != 1:
+            raise InputError(
+                f"topic {name} has {existing[name]} partitions and must have one: its order is that of the releases"
+            )
+    return existing[topics.events]
+
+
+async def partition_counts(servers: list[str], within_s: float = 15.0) -> Mapping[str, int]:
+    """The number of partitions of every topic there is."""
+    async with admin_client(servers, within_s) as admin:
+        return await _partitions(admin)
+
+
+@asynccontextmanager
+async def admin_client(servers: list[str], within_s: float) -> AsyncIterator[AIOKafkaAdminClient]:
+    """An admin client that is connected. Raises ServiceError if it cannot be within `within_s`."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=int(1000 * max(1.0, within_s)))
+    try:
+        await retry_until(admin.start, within_s)
+        yield admin
+    except KafkaError as error:
+        raise unreachable(servers) from error
+    finally:
+        await admin.close()
+
+
+async def retry_until(connect: Any, within_s: float) -> None:
+    """Call `connect` until it does not raise a KafkaError; the last one is raised when the time is over."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within_s
+    while True:
+        try:
+            await connect()
+        except KafkaError:
+            if loop.time() >= deadline:
+                raise
+            await asyncio.sleep(0.3)
+        else:
+            return
+
+
+def unreachable(servers: list[str]) -> ServiceError:
+    return ServiceError(f"Kafka cannot be reached at {', '.join(servers)}: start it, or set SHOAL_KAFKA")
+
+
+async def _partitions(admin: AIOKafkaAdminClient, names: list[str] | None = None) -> dict[str, int]:
+    described = await admin.describe_topics(names)
+    return {
+        topic["topic"]: len(topic["partitions"])
+        for topic in described
+        if topic["error_code"] == _NO_ERROR and topic["partitions"]
+    }
+
+
+async def _await_topics(admin: AIOKafkaAdminClient, names: list[str], within_s: float) -> dict[str, int]:
+    """Metadata follows a creation a little later."""
+    deadline = asyncio.get_running_loop().time() + within_s
+    while True:
+        found = await _partitions(admin, names)
+        if len(found) == len(names):
+            return found
+        if asyncio.get_running_loop().time() > deadline:
+            raise ServiceError(f"Kafka did not create the topics {', '.join(sorted(set(names) - set(found)))}")
+        await asyncio.sleep(0.1)
+
+
+async def _create(admin: AIOKafkaAdminClient, missing: list[NewTopic]) -> None:
+    response = await admin.create_topics(missing, timeout_ms=15_000)
+    for topic, code, *rest in response.topic_errors:
+        error = for_code(code)
+        if code != _NO_ERROR and error is not TopicAlreadyExistsError:  # another worker may have been quicker
+            said = rest[0] if rest and isinstance(rest[0], str) else error.__name__
+            raise InputError(f"Kafka does not create topic {topic}: {said}")

@@ -1,0 +1,95 @@
+"""Sending records to one partition in one Kafka transaction: all of them, or, to whoever reads committed records,
+none.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
+
+from shoal.streams.faults import crash_point
+from shoal.streams.kafka.topics import LONGEST_DEAD_LETTER
+from shoal.streams.store.store import FencedError
+
+_BATCH = 256 * 1024
+_STOP_S = 5.0
+
+
+class Message(NamedTuple):
+    """A record to send. Both key and value may be None: a dead letter is whatever its original was."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]] = ()
+
+
+class Transaction:
+    """A transactional producer. Starting it ends whatever an earlier holder of the id left open, and refuses that
+    holder.
+
+    After any error the outcome of the transaction is unknown until the topic is read again: stop it and start a new
+    one.
+    """
+
+    def __init__(self, servers: list[str], transactional_id: str, timeout_s: float = 60.0) -> None:
+        self._timeout_s = timeout_s
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=servers,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=int(1000 * timeout_s),
+            max_batch_size=_BATCH,
+            max_request_size=2 * LONGEST_DEAD_LETTER,
+            request_timeout_ms=30_000,
+        )
+
+    async def start(self) -> None:
+        """Raises KafkaError."""
+        try:
+            await self._producer.start()
+        except AssertionError as error:
+            # aiokafka's: a broker that has just come back may name no broker at all, and then there is nobody to ask.
+            raise KafkaError("Kafka names no broker") from error
+
+    async def send(self, topic: str, partition: int, messages: Iterable[Message], crash: str = "") -> int:
+        """Send everything and commit; returns the offset after the last record. Raises FencedError or KafkaError.
+
+        `crash` names the crash point between the two.
+        """
+        try:
+            async with asyncio.timeout(2 * self._timeout_s):  # the broker gave up long ago; nobody must wait for ever
+                await self._producer.begin_transaction()
+                end = await self._send_all(topic, partition, messages)
+                crash_point(crash)
+                await self._producer.commit_transaction()
+        except TimeoutError as error:
+            raise KafkaError("the transaction took too long") from error
+        except ProducerFenced:
+            raise FencedError from None
+        except (IllegalOperation, AssertionError) as error:
+            # aiokafka's state machine after an error it met in the background; the producer is of no more use.
+            raise KafkaError("the transaction failed") from error
+        return end
+
+    async def _send_all(self, topic: str, partition: int, messages: Iterable[Message]) -> int:
+        sent: list[tuple[int, asyncio.Future[Any]]] = []
+        batch = self._producer.create_batch()
+        for message in messages:
+            while (
+                batch.append(timestamp=None, key=message.key, value=message.value, headers=list(message.headers))
+                is None
+            ):
+                sent.append((batch.record_count(), await self._producer.send_batch(batch, topic, partition=partition)))
+                batch = self._producer.create_batch()
+        if batch.record_count():
+            sent.append((batch.record_count(), await self._producer.send_batch(batch, topic, partition=partition)))
+        # commit_transaction commits whatever arrived: a batch that failed must stop it here.
+        answers = await asyncio.gather(*(future for _, future in sent))
+        return max((answer.offset + count for (count, _), answer in zip(sent, answers, strict=True)), default=0)
+
+    async def stop(self) -> None:
+        """Let go of the id. An open transaction is left for its next holder, or the broker's timeout, to abort."""
+        with contextlib.suppress(KafkaError, TimeoutError, asyncio.TimeoutError):
+            await asyncio.wait_for(self._producer.stop(), _STOP_S)

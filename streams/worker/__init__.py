@@ -1,0 +1,1 @@
+"""The service: one process that ingests, plans, publishes and answers over HTTP."""

@@ -1,0 +1,294 @@
+"""The worker: one Faust app that supervises ingest, the planner and the web views, and receives the triggers.
+
+It starts by asking whether it may: settings, services, topics, and whether Redis and the releases topic tell the same
+story. Only then does anything run. Whatever a service cannot go on after ends the process, with one sentence and an
+exit code; there is no half-working worker.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import faust
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+from redis.exceptions import RedisError
+
+from shoal.core.policy.policy import Policy
+from shoal.core.state import State
+from shoal.streams.errors import GuaranteeError, ServiceError, StreamsError
+from shoal.streams.files.policyfile import load_policy
+from shoal.streams.intake.ingest import Ingest
+from shoal.streams.kafka.topics import METADATA_MAX_AGE_MS, Topics, ensure_topics, unreachable
+from shoal.streams.log import configure_log, get_log
+from shoal.streams.settings import Settings
+from shoal.streams.store.connection import is_passing, without_secret
+from shoal.streams.store.encryption import make_seal
+from shoal.streams.store.identity import identity_of
+from shoal.streams.store.store import LostError, Store, TableMeta, check_identity
+from shoal.streams.worker.planner import Planner
+from shoal.streams.worker.publish import check_story, last_published
+from shoal.streams.worker.trigger import Trigger
+from shoal.streams.worker.web import add_views
+
+_STOP_S = 15.0
+_LOOKS = 3
+_PATIENCE = 150
+
+
+def run_worker(settings: Settings, *, debug: bool = False) -> int:
+    """Run until a signal ends it, and return 0. Raises StreamsError, with its exit code, for whatever else ends it."""
+    configure_log(settings.log_format, settings.log_level, debug=debug)
+    # A release is planned in a thread; the event loop, and with it every heartbeat, gets its turn ten times as often.
+    sys.setswitchinterval(0.0005)
+    # Ingest makes and drops a dozen objects an event, none in a cycle; looking for cycles every 700 of them is in vain.
+    gc.set_threshold(200_000, 20, 100)
+    policy = load_policy(settings.policy_path)
+    return asyncio.run(_run(settings, policy))
+
+
+async def _run(settings: Settings, policy: Policy) -> int:
+    log = get_log(table=policy.table)
+    store = Store(settings.redis, policy.table, make_seal(settings.state_key_bytes))
+    outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def end(error: BaseException | None) -> None:
+        if not outcome.done():
+            outcome.set_result(error)
+
+    with _signals(end):
+        try:
+            preparing: asyncio.Future[Any] = asyncio.ensure_future(prepare(settings, policy, store))
+            await asyncio.wait({preparing, outcome}, return_when=asyncio.FIRST_COMPLETED)
+            if not preparing.done():
+                preparing.cancel()
+                return 0
+            partitions = preparing.result()
+            log.info("worker.start", partitions=partitions, redis=without_secret(settings.redis), pid=os.getpid())
+            async with _services(settings, policy, store, partitions, end):
+                error = await outcome
+            if error is not None:
+                raise await _explain(error, settings, policy, store)
+            log.info("worker.stop")
+        finally:
+            await store.close()
+    return 0
+
+
+async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
+    """Everything that must be true before the first event is read; returns the number of events partitions.
+
+    Raises ServiceError (Kafka or Redis out of reach), InputError (the table was begun otherwise), GuaranteeError (lost
+    state). Begins the table if neither Redis nor the releases topic has heard of it.
+    """
+    table, servers = policy.table, settings.kafka_servers
+    await store.connect(settings.connect_s)
+    for name in [] if settings.embedded else await store.check_server():
+        get_log(table=table).warning("redis.forgetful", setting=name)
+    partitions = await ensure_topics(
+        servers,
+        table,
+        settings.partitions,
+        settings.replication,
+        within_s=settings.connect_s,
+        embedded=settings.embedded,
+    )
+    identity = identity_of(settings, policy, store)
+    try:
+        meta: TableMeta | None = None
+        for look in range(_LOOKS):
+            meta = await store.meta()
+            if meta is not None:
+                check_identity(meta, identity, partitions, table)
+            try:
+                check_story(table, meta, await last_published(servers, table))
+                if meta is not None and not await store.is_whole(meta):
+                    raise _part_lost(table)
+            except GuaranteeError:
+                # Another worker may have published between two looks; then the next one agrees.
+                if look == _LOOKS - 1:
+                    raise
+                await asyncio.sleep(1.0)
+            else:
+                break
+        if meta is None:
+            await _begin(store, policy, settings, identity, partitions)
+    except RedisError as error:
+        raise _redis_gone(error, settings) from error
+    return partitions
+
+
+async def _begin(
+    store: Store, policy: Policy, settings: Settings, identity: Mapping[str, str], partitions: int
+) -> None:
+    """The first start of a table, or the first after a loss that nobody has seen anything of."""
+    is_first = await store.redis.set(store.key("beginning"), "1", nx=True, ex=60)
+    if is_first:
+        await store.wipe(keep="beginning")  # what an interrupted rebuild may have left
+        await store.create(identity, partitions, time.time(), State.empty(policy, settings.key_bytes).meta)
+    for _ in range(_PATIENCE):
+        meta = await store.meta()
+        if meta is not None:
+            check_identity(meta, identity, partitions, policy.table)
+            return
+        await asyncio.sleep(0.2)  # another worker is at it
+    raise ServiceError(f"another worker did not finish beginning table {policy.table} in Redis; try again in a minute")
+
+
+@asynccontextmanager
+async def _services(settings: Settings, policy: Policy, store: Store, partitions: int, end: Any) -> AsyncIterator[None]:
+    ingest = Ingest(settings, policy, store, partitions, end)
+    planner = Planner(settings, policy, store, partitions, end)
+    app = make_app(settings, policy, planner)
+    add_views(app, store, ingest, planner)
+    # Faust starts what depends on the app in this order, and stops it in the reverse one.
+    app.add_dependency(ingest)
+    app.add_dependency(planner)
+    running = asyncio.ensure_future(_start(app, end))
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        try:
+            await asyncio.wait_for(app.stop(), _STOP_S)
+        except TimeoutError:
+            get_log(table=policy.table).warning("worker.stop", reason="some connections did not close in time")
+
+
+async def _start(app: faust.App, end: Any) -> None:
+    """Start the app and watch it: Faust notes a crash of one of its own services and does nothing more about it."""
+    try:
+        await app.start()
+        await app.wait_until_stopped()
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - it ends the worker, which says so
+        end(error)
+    else:
+        end(app.crash_reason or RuntimeError("the app stopped"))
+
+
+class _App(faust.App):
+    """Without folders: nothing is kept on this machine."""
+
+    def _create_directories(self) -> None:
+        pass
+
+
+def make_app(settings: Settings, policy: Policy, planner: Planner) -> faust.App:
+    """The Faust app: its consumer group decides which worker plans, and its agent receives the triggers."""
+    topics = Topics(policy.table)
+    session_s = settings.session_s
+    app = _App(
+        topics.trigger_group,
+        env={},  # Faust would let variables like BROKER_URL or WEB_PORT override what is said here
+        broker=[f"kafka://{server}" for server in settings.kafka_servers],
+        broker_session_timeout=session_s,
+        broker_heartbeat_interval=session_s / 4,
+        broker_rebalance_timeout=max(session_s, 10.0),
+        broker_request_timeout=max(30.0, session_s + 5.0),
+        broker_max_poll_interval=86_400.0,  # a release takes as long as it takes, and its trigger is not done before
+        broker_commit_livelock_soft_timeout=86_400.0,
+        stream_processing_timeout=86_400.0,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        consumer_auto_offset_reset="earliest",
+        consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
+        stream_wait_empty=False,
+        stream_ack_cancelled_tasks=False,
+        stream_ack_exceptions=False,
+        key_serializer="raw",
+        value_serializer="raw",
+        store="memory://",
+        web_enabled=settings.web_port != 0,
+        web_bind=settings.web_bind,
+        web_port=settings.web_port or 6066,
+        web_stats_enabled=False,
+        web_graph_enabled=False,
+        web_router_enabled=False,
+        web_tables_enabled=False,
+        web_metrics_enabled=False,
+    )
+    requests = app.topic(topics.triggers, key_type=bytes, value_type=bytes)
+    ours = TopicPartition(topics.triggers, 0)
+
+    @app.agent(requests, name="triggers")
+    async def receive(stream: Any) -> None:
+        async for event in stream.events():
+            message = event.message
+            if message.partition == ours.partition:
+                await planner.take(Trigger(message.offset, message.value, message.headers or ()))
+
+    @app.on_partitions_assigned.connect
+    async def on_assigned(_app: Any, assigned: Any, **_: Any) -> None:
+        planner.own(is_owner=any((tp.topic, tp.partition) == (ours.topic, ours.partition) for tp in assigned))
+
+    # Signals hold what is connected to them weakly.
+    app.shoal_handlers = (receive, on_assigned)
+    return app
+
+
+class _signals:  # noqa: N801 - a context manager, used like a function
+    """Ctrl-C and SIGTERM end the worker in good order."""
+
+    def __init__(self, end: Any) -> None:
+        self._end = end
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._loop.add_signal_handler(number, self._end, None)
+
+    def __exit__(self, *_: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._loop.remove_signal_handler(number)
+
+
+async def _explain(error: BaseException, settings: Settings, policy: Policy, store: Store) -> BaseException:
+    """What to tell the operator about what ended the worker."""
+    if isinstance(error, KafkaError):  # ours wait for Kafka to come back; Faust does not while it starts
+        return unreachable(settings.kafka_servers)
+    if isinstance(error, StreamsError) or not isinstance(error, LostError):
+        return error
+    try:
+        meta: TableMeta | None = await store.meta()
+        check_story(policy.table, meta, await last_published(settings.kafka_servers, policy.table))
+    except StreamsError as found:
+        return found
+    except RedisError as found:
+        return _redis_gone(found, settings)
+    if meta is not None:
+        return _part_lost(policy.table)
+    return GuaranteeError(
+        f"Redis lost the state of table {policy.table} while the worker ran; nothing of it was published yet, so start "
+        "the worker again and it begins from the first event"
+    )
+
+
+def _part_lost(table: str) -> GuaranteeError:
+    return GuaranteeError(
+        f"Redis lost a part of the state of table {table}: nothing is published until `shoal rebuild` has brought it "
+        "back"
+    )
+
+
+def _redis_gone(error: RedisError, settings: Settings) -> StreamsError:
+    if is_passing(error):
+        return ServiceError(f"Redis went away at {without_secret(settings.redis)} while the worker was starting")
+    return ServiceError(
+        f"Redis at {without_secret(settings.redis)} does not do what it is asked ({type(error).__name__})"
+    )
+
+
+if __name__ == "__main__":
+    from shoal.streams.cli import main
+
+    sys.exit(main(["worker", *sys.argv[1:]]))

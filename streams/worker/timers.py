@@ -1,0 +1,69 @@
+"""The planner's clocks: they ask for a release when the policy wants one, the same way as everyone else."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+from aiokafka import AIOKafkaProducer
+
+from shoal.core.policy.policy import Policy
+from shoal.streams.kafka.partition_reader import open_reader, stop_client
+from shoal.streams.kafka.topics import Topics
+from shoal.streams.log import get_log
+from shoal.streams.settings import Settings
+from shoal.streams.store.store import LostError, Store
+from shoal.streams.worker.external import Gathered, read_reached
+from shoal.streams.worker.trigger import Clock, due, has_timers, request
+
+_TICK_S = 0.25
+_ASK_AGAIN_S = 30.0
+
+
+class Progress(Protocol):
+    """What the clocks need to know of the planner."""
+
+    release: int
+    is_planning: bool
+
+
+async def keep_time(settings: Settings, policy: Policy, store: Store, progress: Progress) -> None:
+    """Run until cancelled; returns at once if the policy has no clock. Raises KafkaError, RedisError, LostError.
+
+    A request names the release it wants. Should it be sent twice, the second is stale.
+    """
+    if not has_timers(policy):
+        return
+    log, servers, topics = get_log(table=policy.table), settings.kafka_servers, Topics(policy.table)
+    producer = AIOKafkaProducer(bootstrap_servers=servers, acks="all", enable_idempotence=True)
+    await producer.start()
+    asked, asked_at = 0, 0.0
+    try:
+        async with open_reader(servers) as consumer:
+            gathered = Gathered(consumer, servers, topics, policy)
+            while True:
+                await asyncio.sleep(_TICK_S)
+                wanted = progress.release + 1
+                if progress.is_planning or (asked == wanted and time.monotonic() - asked_at < _ASK_AGAIN_S):
+                    continue
+                clock = await read_clock(store, wanted)
+                if policy.release.every_events is not None:
+                    others = await gathered.count(await read_reached(store))
+                    clock = clock._replace(accepted=clock.accepted + others)
+                cause = due(policy, clock)
+                if cause is not None:
+                    log.info("trigger.due", release=wanted, cause=cause)
+                    await producer.send_and_wait(topics.triggers, request(clock.now, wanted), partition=0)
+                    asked, asked_at = wanted, time.monotonic()
+    finally:
+        await stop_client(producer)
+
+
+async def read_clock(store: Store, release: int) -> Clock:
+    """The time, when a release was last asked for, and what the events topic has brought for `release`."""
+    fired, accepted = await store.redis.hmget(store.key("ingest"), ["fired", f"accepted:{release}"])
+    created = await store.redis.hget(store.key("meta"), "created")
+    if created is None:
+        raise LostError
+    last = datetime.fromtimestamp(float(fired or created), UTC)
+    return Clock(datetime.now(UTC), last, int(accepted or 0))

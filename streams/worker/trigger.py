@@ -1,0 +1,65 @@
+"""Triggers: requests for a release on the triggers topic, and the clocks that make such requests themselves."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from shoal.core.events.event import Reject, ReleaseRequest, parse_release
+from shoal.core.policy.policy import Policy
+from shoal.streams.intake.codec import content_type, decode_event
+
+
+class Trigger(NamedTuple):
+    """A record of the triggers topic."""
+
+    offset: int
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]]
+
+
+class Clock(NamedTuple):
+    """What decides whether a release is due."""
+
+    now: datetime
+    last: datetime
+    """When the last release was asked for, or the table was begun."""
+    accepted: int
+    """Events in the open window."""
+
+
+def read_trigger(trigger: Trigger) -> ReleaseRequest | Reject:
+    """What a record asks for."""
+    event = decode_event(trigger.value, content_type(trigger.headers))
+    return event if isinstance(event, Reject) else parse_release(event, numbered=True)
+
+
+def due(policy: Policy, clock: Clock) -> str | None:
+    """Why the policy wants a release now: events, seconds or at; None if it does not.
+
+    A moment of `at` that passed while no worker ran is due as soon as one does, and however many passed, once.
+    """
+    wanted = policy.release
+    if wanted.every_events is not None and clock.accepted >= wanted.every_events:
+        return "events"
+    if wanted.every_seconds is not None and (clock.now - clock.last).total_seconds() >= wanted.every_seconds:
+        return "seconds"
+    moment = wanted.next_at(clock.last)
+    return "at" if moment is not None and moment <= clock.now else None
+
+
+def has_timers(policy: Policy) -> bool:
+    wanted = policy.release
+    return (wanted.every_events, wanted.every_seconds, wanted.at) != (None, None, None)
+
+
+def request(now: datetime, number: int | None = None) -> bytes:
+    """A request for a release. With a number it is stale once that release is under way."""
+    event: dict[str, object] = {"op": "release", "at": timestamp(now)}
+    if number is not None:
+        event["release"] = number
+    return json.dumps(event).encode()
+
+
+def timestamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

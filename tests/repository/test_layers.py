@@ -1,0 +1,122 @@
+"""core is pure: it is decided by what is handed to it, so the same inputs give the same bytes on every machine."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[2]
+_MODULES = sorted((_ROOT / "core").rglob("*.py"))
+
+# All that core may import besides itself. Whoever adds a name here says that it reads no clock, file, network,
+# environment or random source. (zoneinfo reads the time zone rules, which are data, not the time.)
+_ALLOWED = frozenset(
+    {
+        "__future__", "abc", "array", "base64", "bisect", "collections", "csv", "dataclasses", "datetime", "decimal",
+        "difflib", "enum", "fractions", "functools", "hashlib", "heapq", "hmac", "io", "itertools", "json", "keyword",
+        "math", "numbers", "operator", "re", "string", "struct", "types", "typing", "typing_extensions", "unicodedata",
+        "zlib", "zoneinfo", "numpy", "pydantic", "pydantic_core", "annotated_types",
+    }
+)  # fmt: skip
+_FORBIDDEN_CALLS = frozenset(
+    {"open", "print", "input", "eval", "exec", "compile", "__import__", "breakpoint", "id", "hash"}
+)
+_FORBIDDEN_METHODS = frozenset({"now", "utcnow", "today", "read_text", "read_bytes", "write_text", "write_bytes"})
+
+
+def _is_allowed(module: str) -> bool:
+    return module.split(".", maxsplit=1)[0] in _ALLOWED or f"{module}.".startswith("shoal.core.")
+
+
+def impurities(source: str) -> list[str]:
+    """Everything in a module's source by which the outside could get in, as `line: what`."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                found += [f"{node.lineno}: import {n.name}" for n in names if not _is_allowed(n.name)]
+            case ast.ImportFrom(module=str(module), level=0) if not _is_allowed(module):
+                found.append(f"{node.lineno}: import {module}")
+            case ast.ImportFrom(module="numpy", names=names) if any(n.name == "random" for n in names):
+                found.append(f"{node.lineno}: numpy.random")
+            case ast.Attribute(value=ast.Name(id="np" | "numpy"), attr="random"):
+                found.append(f"{node.lineno}: numpy.random")
+            case ast.Call(func=ast.Name(id=name)) if name in _FORBIDDEN_CALLS:
+                found.append(f"{node.lineno}: {name}()")
+            case ast.Call(func=ast.Attribute(attr=name)) if name in _FORBIDDEN_METHODS:
+                found.append(f"{node.lineno}: .{name}()")
+            case ast.AsyncFunctionDef() | ast.AsyncFor() | ast.AsyncWith() | ast.Await():
+                found.append(f"{node.lineno}: async")
+            case ast.Global():
+                found.append(f"{node.lineno}: global")
+            case _:
+                pass
+    return found
+
+
+@pytest.mark.parametrize("module", _MODULES, ids=lambda path: path.relative_to(_ROOT).as_posix())
+def test_a_module_of_core_takes_nothing_from_outside(module: Path) -> None:
+    assert impurities(module.read_text()) == []
+
+
+def test_there_is_a_core_to_look_at() -> None:
+    assert {"plan.py", "policy.py"} <= {module.name for module in _MODULES}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time",
+        "import os.path",
+        "from random import choice",
+        "from shoal.streams import log",
+        "from core import plan",  # the package is shoal.core: two modules of one file would be two worlds
+        "import asyncio",
+        "import logging",
+        "import secrets",
+        "import numpy as np\nx = np.random.default_rng()",
+        "from numpy import random",
+        "from datetime import datetime\nx = datetime.now()",
+        "def f():\n    import redis",
+        "x = open('a')",
+        "print(1)",
+        "async def f(): ...",
+        "x = hash('a')",  # differs from process to process
+        "def f():\n    global x\n    x = 1",
+    ],
+)
+def test_the_check_finds_what_is_not_pure(source: str) -> None:
+    assert impurities(source)
+
+
+def test_the_check_lets_honest_code_pass() -> None:
+    source = "import hashlib\nimport numpy as np\nfrom shoal.core.policy.policy import Policy\nx = np.zeros(3)"
+    assert impurities(source) == []
+
+
+def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--config", "pyproject.toml"]
+    environ = os.environ | {"PYTHONPATH": str(root)}
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environ)
+
+
+def test_import_linter_agrees() -> None:
+    done = lint_imports(_ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("bad", ["import shoal.streams.errors", "import asyncio", "import redis"])
+def test_import_linter_would_notice(bad: str, tmp_path: Path) -> None:
+    for name in ("core", "streams", "shoal"):
+        without = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(_ROOT / name, tmp_path / name, ignore=without, symlinks=True)
+    shutil.copy(_ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / "core" / "errors.py").open("a") as module:
+        module.write(f"\n{bad}\n")
+    done = lint_imports(tmp_path)
+    assert done.returncode != 0
+    assert "BROKEN" in done.stdout

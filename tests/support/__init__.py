@@ -1,0 +1,1 @@
+"""What several tests share: judges, engines, histories and services."""
