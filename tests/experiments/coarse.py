@@ -15,7 +15,7 @@ import numpy as np
 import shoal.core.overlap.generalize
 from shoal.core.events.window import GONE, PUT, Delta
 from shoal.core.measure.query import Query, count_true, draw_queries, estimate, query_error, truth_of
-from shoal.core.measure.release_reader import read_published
+from shoal.core.measure.release_reader import read_columns
 from shoal.core.overlap.external import External, ExternalGroup, parse_external
 from shoal.core.overlap.overlaps import index_of
 from shoal.core.people import NOBODY, NOWHERE
@@ -43,7 +43,7 @@ def one_release(five: Five, way: Way, u: int, others: int, queries: tuple[Query,
     for bound in BOUNDS:
         with patch.object(shoal.core.overlap.generalize, "COARSE_LOSS", bound):
             made, seconds = five.release(ours, five.policy, publications)
-        published = read_published(five.policy, made.release.records)
+        published = read_columns(five.policy, made.release.records)
         answers = estimate(published, queries) * len(ours) / published.rows
         error = query_error(answers, count_true(truth, queries), len(truth.leaves)).median
         setting = {"others": others, "different": way.different, "u": u, "bound": _written(bound)}
