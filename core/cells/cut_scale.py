@@ -17,9 +17,8 @@ from shoal.core.cells.region import domain, roundest_between
 from shoal.core.policy.policy import Attribute
 
 Codes = NDArray[np.int64]
-SMALL_SPAN = (
-    1 << 16
-)  # integer domains up to this size are coded by subtraction, larger ones by rank: a table has a row per code
+# Integer domains up to this size are coded by subtraction. A table has an item per code: larger ones are coded by rank.
+SMALL_SPAN = 1 << 16
 
 
 class Scale:
@@ -39,7 +38,7 @@ class Scale:
             self.codes = values - self._low
             self.span = int(high - low)
             self.places = np.arange(self.span + 1) / max(1, self.span - (attribute.kind == "int"))
-        # When one leaf of a category is left, a row gains this much beyond the part cut off: its NCP is 0, not one leaf.
+        # Where one leaf of a category is left, a row gains this beyond the part cut off: its NCP is 0, not one leaf.
         self.alone = 1 / self.span if attribute.kind == "category" else 0.0
 
     def edges(self, bounds: NDArray[Any]) -> Codes:

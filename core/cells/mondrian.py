@@ -30,7 +30,7 @@ from shoal.core.cells.tree import Column, Rows, Tree
 
 NO_CUT = -1
 NEARLY = 0.9  # of the best cut's worth: a cut that good may win by being more even
-SINGLE_STEPS = 4  # steps per row up to which steps are counted one by one: shifting would cost more
+SINGLE_STEPS = 4  # steps per row up to which steps are counted one by one, which needs no shifting
 FEWEST_BINS, MOST_BINS = 32, 128  # of an attribute in a segment: fewer miss good cuts, more cost time and find little
 
 
