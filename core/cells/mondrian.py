@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.cut_scale import Codes, Scale, Steps
 from shoal.core.cells.tree import Column, Rows, Tree
+from shoal.core.runs import each_between
 
 NO_CUT = -1
 NEARLY = 0.9  # of the best cut's worth: a cut that good may win by being more even
@@ -98,7 +99,7 @@ class _Level:
 
     def _places_of(self, segments: Rows) -> Rows:
         """The places of the rows of these segments."""
-        return _ranges((np.cumsum(self._sizes) - self._sizes)[segments], self._sizes[segments])
+        return each_between((np.cumsum(self._sizes) - self._sizes)[segments], self._sizes[segments])
 
     def split(self, leaf: Rows) -> Rows:
         """Cut every leaf that can be cut and go on to the children; returns the leaves cut."""
@@ -285,10 +286,3 @@ def _least(uneven: Rows, owner: Rows, is_good: NDArray[np.bool_]) -> Rows:
 
 def _bit_length(numbers: Rows) -> Rows:
     return np.frexp(numbers)[1].astype(np.int64)
-
-
-def _ranges(begins: Rows, sizes: Rows) -> Rows:
-    """The positions of all these ranges, one after the other."""
-    offsets = np.cumsum(sizes) - sizes
-    positions: Rows = np.arange(int(sizes.sum())) + np.repeat(begins - offsets, sizes)
-    return positions

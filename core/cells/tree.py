@@ -175,11 +175,6 @@ class Tree:
             texts[node] = f'{{"cell":"c{node}","region":{{{",".join(regions)}}},"rows":'
         return texts
 
-    def region_json(self, node: int) -> str:
-        """The region of one node."""
-        text = self.cells_json(np.array([node]))[node]
-        return text[text.index('"region":') + len('"region":') : -len(',"rows":')]
-
     def losses(self, nodes: Rows) -> NDArray[np.float64]:
         """NCP of each cell: the mean over the attributes of the share of the domain it spans."""
         total = np.zeros(len(nodes))
