@@ -173,8 +173,8 @@ class _Level:
 
     def _descend_hierarchies(self, parted: Rows) -> None:
         """Where a leaf has one step left of the category it was just cut in, go on among the children of that step."""
-        everyone = np.arange(len(parted))
-        table, first, last = (line[parted, everyone] for line in (self._table, self._first, self._last))
+        segments = np.arange(len(parted))
+        table, first, last = (line[parted, segments] for line in (self._table, self._first, self._last))
         low, high = self._tables.codes[table + first], self._tables.codes[table + last + 1]
         is_one_step = (first == last) & (high - low > 1)
         for position in np.unique(parted[is_one_step]).tolist():

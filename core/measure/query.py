@@ -83,7 +83,7 @@ def draw_queries(
 
 
 def truth_of(policy: Policy, records: Iterable[tuple[Sequence[int | float], Sequence[int]]]) -> Truth:
-    """A true table from everyone's quasi-identifiers and values, in codes."""
+    """A true table from the quasi-identifiers and values of all people, in codes."""
     pairs = list(records)
     dtypes = [np.float64 if attribute.kind == "float" else np.int64 for attribute in policy.attributes]
     columns = [np.array([qid[position] for qid, _ in pairs], dtype=dtype) for position, dtype in enumerate(dtypes)]

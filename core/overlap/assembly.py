@@ -1,5 +1,6 @@
 """Where groups beside other publishers are put together: the units still free, and what each group shows so far."""
 
+import math
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from shoal.core.overlap.overlaps import Overlaps
 from shoal.core.overlap.tuning import COUNTERFEIT_SHARE, FEWEST_COUNTERFEITS
 from shoal.core.policy.policy import Policy
 
+ROUNDING = 1e-12  # relative: the error that a float may have; every group is checked exactly afterwards
 CANNOT_FILL = -1  # in place of a value: the units that cannot be called into a group for theirs
 
 
@@ -126,6 +128,11 @@ class Assembly:
     def accept(self, draft: Draft) -> None:
         self.accepted.append(draft)
         self.counterfeits_left -= draft.counterfeit_count
+
+
+def fewest_people(claims: Claims) -> int:
+    """The fewest people of a group in which every value stands once."""
+    return math.ceil(claims.target_base * (1 - ROUNDING))
 
 
 def _normalised(columns: Sequence[Column], pool: Pool, policy: Policy) -> NDArray[np.float64]:

@@ -10,7 +10,6 @@ that several rows of a group lack is counterfeited first.
 A set of values is the bits of some words, so that all groups of a round are checked at once.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from shoal.core.cells.tree import Rows
 from shoal.core.groups.affordability import Claims
 from shoal.core.groups.deal import ALONE
 from shoal.core.groups.pool import Pool
-from shoal.core.overlap.assembly import Draft
+from shoal.core.overlap.assembly import Draft, fewest_people
 from shoal.core.overlap.overlaps import Bits, Overlaps, bits_of
 from shoal.core.overlap.tuning import (
     COUNTERFEITING_ROUNDS,
@@ -46,13 +45,15 @@ def deal_even_groups(pool: Pool, overlaps: Overlaps, claims: Claims, is_left: ND
 
 
 class _EvenGroups:
+    """The rounds in which the units of a pool are dealt."""
+
     def __init__(self, pool: Pool, overlaps: Overlaps, claims: Claims) -> None:
         self._overlaps, self._claims, self._alpha = overlaps, claims, overlaps.alpha
         self._value = np.array([values[0] for values in pool.sets], dtype=np.int64)
         self._leaves = claims.leaves
         self._bits = bits_of(self._value, self._leaves)
         self._equals = np.ascontiguousarray(overlaps.equals.T)  # word by word
-        self._least = max(math.ceil(claims.target_base * (1 - 1e-12)), 2)
+        self._least = max(fewest_people(claims), 2)
         self._can_be_balanced = np.ones(len(pool), dtype=bool)  # in some even group
         possible = np.bitwise_count(overlaps.equals).sum(axis=1) >= self._alpha
         self._can_be_balanced[overlaps.unit[~possible]] = False

@@ -12,7 +12,6 @@ overlaps alpha - 1 other values, each as often as makes the sums equal. A row th
 a value that no free row has is counterfeited.
 """
 
-import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from shoal.core.groups.deal import ALONE
 from shoal.core.groups.ledger import Ledger
 from shoal.core.groups.pool import Pool
 from shoal.core.groups.sweep import Formation
-from shoal.core.overlap.assembly import Assembly, Draft
+from shoal.core.overlap.assembly import Assembly, Draft, fewest_people
 from shoal.core.overlap.even_groups import deal_even_groups
 from shoal.core.overlap.generalize import generalize
 from shoal.core.overlap.overlaps import Overlaps
@@ -243,7 +242,7 @@ def _join_rest(assembly: Assembly) -> None:
     """
     is_overlapping, left = assembly.overlaps.is_overlapping, assembly.free_units()
     others = Counter(assembly.value(unit) for unit in left if not is_overlapping[unit])
-    least = math.ceil(assembly.claims.target_base * (1 - 1e-12))
+    least = fewest_people(assembly.claims)
     crowded = {value for value, count in others.items() if count * least > others.total()}
     left = [unit for unit in left if is_overlapping[unit] or assembly.value(unit) in crowded]
     firsts = sorted((draft.members[0], at) for at, draft in enumerate(assembly.accepted))

@@ -12,7 +12,7 @@ them, and every row is in every box anyway.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class RegionIndex:
             self._low.append(np.array([run[0][0] for run in runs], dtype=dtype))
             self._high.append(np.array([run[-1][1] for run in runs], dtype=dtype))
             self._odd.append(_gaps(runs, attribute))
-        self._parts = _Parts(self._low, self._high, len(boxes))
+        self._parts = _Parts(_Bounds(self._low, self._high), len(boxes))
 
     def find(self, columns: Sequence[Column], rows: Rows) -> tuple[Rows, Rows]:
         """Positions in `rows` and the groups they lie in, each pair once, in no particular order."""
@@ -111,6 +111,21 @@ def _gaps(runs: list[Any], attribute: Attribute) -> tuple[Rows, NDArray[np.bool_
     return odd, members
 
 
+class _Bounds(NamedTuple):
+    """By attribute, the lower and upper ends of all boxes."""
+
+    low: list[Column]
+    high: list[Column]
+
+
+class _Placed(NamedTuple):
+    """Box `box[j]` lies in part `part[j]`, one of `parts`."""
+
+    part: Rows
+    box: Rows
+    parts: int
+
+
 @dataclass
 class _Level:
     """One level of cuts: which parts are cut, on which attribute, where, and into which two parts."""
@@ -123,22 +138,21 @@ class _Level:
 class _Parts:
     """The cuts over boxes; `boxes[starts[p]:starts[p + 1]]` are the boxes of part p."""
 
-    def __init__(self, low: list[Column], high: list[Column], count: int) -> None:
+    def __init__(self, bounds: _Bounds, count: int) -> None:
         self._levels: list[_Level] = []
-        part, box, parts = np.zeros(count, dtype=np.int64), np.arange(count), 1
+        placed = _Placed(np.zeros(count, dtype=np.int64), np.arange(count), 1)
         is_open = np.ones(1, dtype=bool)
         for _ in range(DEEPEST_CUT):
-            attribute, cuts = _choose(low, high, part, box, parts, is_open)
-            if (attribute < 0).all():
+            level = _choose(bounds, placed, is_open)
+            if (level.attribute < 0).all():
                 break
-            left = np.where(attribute < 0, np.arange(parts), parts + 2 * np.cumsum(attribute >= 0) - 2)
-            part, box = _divide(low, high, part, box, attribute, cuts, left)
-            self._levels.append(_Level(attribute, cuts, left))
-            parts += 2 * int((attribute >= 0).sum())
-            is_open = np.concatenate([np.zeros(len(is_open), dtype=bool), np.ones(parts - len(is_open), dtype=bool)])
-        order = np.argsort(part, kind="stable")
-        self.boxes = box[order]
-        self.starts = np.searchsorted(part[order], np.arange(parts + 1))
+            self._levels.append(level)
+            placed = _divide(bounds, placed, level)
+            is_new = np.ones(placed.parts - len(is_open), dtype=bool)
+            is_open = np.concatenate([np.zeros(len(is_open), dtype=bool), is_new])
+        order = np.argsort(placed.part, kind="stable")
+        self.boxes = placed.box[order]
+        self.starts = np.searchsorted(placed.part[order], np.arange(placed.parts + 1))
 
     def route(self, points: list[Column], count: int) -> Rows:
         """The part of each point."""
@@ -154,16 +168,15 @@ class _Parts:
         return part
 
 
-def _choose(
-    low: list[Column], high: list[Column], part: Rows, box: Rows, parts: int, is_open: NDArray[np.bool_]
-) -> tuple[Rows, list[Column]]:
-    """For each part the attribute to cut it on, -1 for none, and the cut: the median of its boxes' borders."""
+def _choose(bounds: _Bounds, placed: _Placed, is_open: NDArray[np.bool_]) -> _Level:
+    """For each part the attribute to cut it on, and the cut: the median of its boxes' borders."""
+    part, box, parts = placed
     sizes = np.bincount(part, minlength=parts)
     best = np.where(is_open & (sizes > FEW_BOXES), WORTHWHILE_CUT * sizes, -1.0)
     attribute = np.full(parts, -1, dtype=np.int64)
-    cuts = []
-    for position in range(len(low)):
-        lows, highs = low[position][box], high[position][box]
+    cuts: list[Column] = []
+    for low, high in zip(*bounds, strict=True):
+        position, lows, highs = len(cuts), low[box], high[box]
         least = np.full(parts, np.inf)
         np.minimum.at(least, part, lows.astype(np.float64))
         inner = np.flatnonzero(lows > least[part])  # a border at the part's edge cuts nothing off
@@ -180,19 +193,19 @@ def _choose(
         is_better = has_inner & (larger < best)
         best, attribute = np.where(is_better, larger, best), np.where(is_better, position, attribute)
         cuts.append(cut)
-    return attribute, cuts
+    left = np.where(attribute < 0, np.arange(parts), parts + 2 * np.cumsum(attribute >= 0) - 2)
+    return _Level(attribute, cuts, left)
 
 
-def _divide(
-    low: list[Column], high: list[Column], part: Rows, box: Rows, attribute: Rows, cuts: list[Column], left: Rows
-) -> tuple[Rows, Rows]:
+def _divide(bounds: _Bounds, placed: _Placed, level: _Level) -> _Placed:
     """The boxes of each part after its cut; a box that lies across the cut goes to both sides."""
-    on = attribute[part]
+    part, box, count = placed
+    on = level.attribute[part]
     parts, boxes = [part[on < 0]], [box[on < 0]]
-    for position, (lows, highs) in enumerate(zip(low, high, strict=True)):
+    for position, (lows, highs) in enumerate(zip(*bounds, strict=True)):
         here = np.flatnonzero(on == position)
-        cut = cuts[position][part[here]]
+        cut = level.cut[position][part[here]]
         for side, goes in ((0, lows[box[here]] < cut), (1, highs[box[here]] > cut)):
-            parts.append(left[part[here[goes]]] + side)
+            parts.append(level.left[part[here[goes]]] + side)
             boxes.append(box[here[goes]])
-    return np.concatenate(parts), np.concatenate(boxes)
+    return _Placed(np.concatenate(parts), np.concatenate(boxes), count + 2 * int((level.attribute >= 0).sum()))

@@ -99,9 +99,9 @@ class _Blocks:
         block = np.arange(len(units)) // size
         self._count = int(block[-1]) + 1
         self._width = min(leaves, max(COLUMNS, 2 * math.ceil(self._base)))
-        held = np.bincount(block * leaves + value, minlength=self._count * leaves).reshape(self._count, leaves)
-        held[:, sorted(claims.permanent)] = -1
-        self._leaf = np.argsort(-held, axis=1, kind="stable")[:, : self._width]
+        supply = np.bincount(block * leaves + value, minlength=self._count * leaves).reshape(self._count, leaves)
+        supply[:, sorted(claims.permanent)] = -1
+        self._leaf = np.argsort(-supply, axis=1, kind="stable")[:, : self._width]
         column = np.full((self._count, leaves), -1, dtype=np.int64)
         np.put_along_axis(column, self._leaf, np.arange(self._width)[None], axis=1)
         own = column[block, value]
