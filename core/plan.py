@@ -301,7 +301,7 @@ class _Draft:
         ends = np.append(starts, len(order))[1:]
         texts = self._tree.cells_json(leaves[starts])
         sizes = zip(leaves[starts].tolist(), (ends - starts).tolist(), strict=True)
-        if self._policy.release.case_ids:
+        if self._policy.case_ids:
             runs = zip(starts.tolist(), ends.tolist(), strict=True)
             cases = [case_ids_json(self._case_ids(order[start:end])) for start, end in runs]
             cells = [f"{texts[leaf]}{rows}{case}}}" for (leaf, rows), case in zip(sizes, cases, strict=True)]

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.core.audit.reading.truth import Record
-from shoal.core.groups.strategy import required_ratio
 from shoal.core.policy.policy import Attribute, Policy
+from shoal.core.policy.strategy import required_ratio
 from shoal.streams.errors import InputError
 from shoal.streams.files.csv_events import CsvReader, load_columns
 from shoal.streams.files.policycheck import first_ratio

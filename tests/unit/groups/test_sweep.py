@@ -13,10 +13,10 @@ from shoal.core.events.window import PRESENT
 from shoal.core.groups.deal import _Check
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.groups.pool import Pool
-from shoal.core.groups.strategy import Floats, required_ratio
 from shoal.core.groups.sweep import Formation, form_groups
 from shoal.core.people import NOBODY, People, Person
 from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import Floats, required_ratio
 from shoal.core.randomness import Keyed
 from tests.experiments.series import run
 from tests.experiments.zipf import Crowd

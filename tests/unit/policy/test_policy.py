@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from shoal.core.policy.policy import Policy, Strategy, Triggers, build_policy, hierarchy_paths
+from shoal.core.policy.policy import Policy, Triggers, build_policy, hierarchy_paths
+from shoal.core.policy.strategy import Adaptive, Geometric
 
 FILES: dict[str, bytes | None] = {
     "zip.csv": b"20433;2043*;*\n20437;2043*;*\n31000;3*;*\n",
@@ -86,22 +87,22 @@ def test_a_full_policy_says_what_the_file_says() -> None:
     assert policy.sensitive.permanent == frozenset()
     assert (policy.k, policy.l, policy.headroom, policy.participation) == (5, 2.0, 0, "all")
     assert (policy.sampling, policy.overlap, policy.search) == (1.0, 3, 8)
-    assert policy.strategy == Strategy("geometric", None, 3.0)
-    assert policy.release == Triggers(10000, 0.5, "0 3 * * *", "Europe/Vienna", case_ids=True)
+    assert policy.strategy == Geometric(alpha=3.0)
+    assert (policy.triggers, policy.case_ids) == (Triggers(10000, 0.5, "0 3 * * *", "Europe/Vienna"), True)
 
 
 def test_defaults_are_those_of_the_contract() -> None:
     policy = build(SMALL)
-    assert policy.strategy == Strategy("adaptive", 10, None)
+    assert policy.strategy == Adaptive(releases=10)
     assert policy.headroom == 3  # k = 5, halved and rounded up
     assert (policy.participation, policy.sampling, policy.overlap, policy.search) == (0, 1.0, 2, 32)
-    assert policy.release == Triggers(None, None, None, "UTC", case_ids=False)
-    assert policy.release.next_at(datetime(2024, 1, 1, tzinfo=UTC)) is None
+    assert (policy.triggers, policy.case_ids) == (Triggers(None, None, None, "UTC"), False)
+    assert policy.triggers.next_at(datetime(2024, 1, 1, tzinfo=UTC)) is None
 
 
 def test_next_at_follows_the_time_zone() -> None:
     when = datetime(2024, 7, 1, tzinfo=UTC)
-    assert build(FULL).release.next_at(when) == datetime(2024, 7, 1, 1, tzinfo=UTC)
+    assert build(FULL).triggers.next_at(when) == datetime(2024, 7, 1, 1, tzinfo=UTC)
 
 
 def test_the_digest_is_over_the_file_and_its_hierarchies_in_order() -> None:

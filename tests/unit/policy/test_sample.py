@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shoal.core.groups.strategy import constant_ratio
 from shoal.core.policy.policy import Policy, build_policy
+from shoal.core.policy.strategy import ConstantRatio
 from shoal.streams.cli import main
 from shoal.streams.files.sample import exposures_affordable, findings, read_sample
 
@@ -84,7 +84,9 @@ def test_a_value_more_frequent_than_the_ratio_allows_is_named(tmp_path: Path) ->
         table[person]["disease"] = "d3"
     (warning,) = [sentence for sentence in look(tmp_path, table) if sentence.startswith("warning")]
     assert "d3 is held by 2" in warning
-    assert f"more than the {1 / constant_ratio(2, 5):.1%} that grouping alone can hide" in warning
+    assert (
+        f"more than the {1 / ConstantRatio(releases=5).target(2, 1.0, 0):.1%} that grouping alone can hide" in warning
+    )
     rules = policy(open=["d3"], streets=STREETS[:20])
     assert not [sentence for sentence in look(tmp_path, table, rules) if sentence.startswith("warning")]
 
