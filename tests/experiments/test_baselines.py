@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shoal.core.measure.release_reader import read_published
+from shoal.core.measure.release_reader import read_columns
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
@@ -196,7 +196,7 @@ def shoal(policy: Policy, rounds: Sequence[Round]) -> Iterator[Sheet]:
     for number, one in enumerate(rounds, start=1):
         made = plan(state, Window(None, {0: one.window}), policy, number)
         state.apply(made.change)
-        yield sheet_of(Step(number, one.table, made, read_published(policy, made.release.records), 0.0))
+        yield sheet_of(Step(number, one.table, made, read_columns(policy, made.release.records), 0.0))
 
 
 def attack(policy: Policy, rounds: Sequence[Round], sheets: Iterable[Sheet]) -> Figures:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shoal.core.measure.release_reader import read_published
+from shoal.core.measure.release_reader import read_columns
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.files.audit import read_members
@@ -156,7 +156,7 @@ def test_what_people_have_spent_is_what_the_manifest_says_of_the_most_exposed(de
     accounts = Accounts(policy)
     for release in read_releases(desk.path / "out"):
         members = read_members(desk.path / "private" / f"release-{release.number:04}.members.jsonl")
-        spent = accounts.see(release.number, read_published(policy, release.records), members)
+        spent = accounts.see(release.number, read_columns(policy, release.records), members)
         assert spent is not None
         assert spent.largest == pytest.approx(json.loads(release.manifest)["max_breach"], abs=1e-9)
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from shoal.core.errors import CoreError
-from shoal.core.measure.loss import release_loss
-from shoal.core.measure.release_reader import read_published
+from shoal.core.measure.loss import information_loss, qid_loss, sensitive_loss
+from shoal.core.measure.metrics import METRICS, measure_release
+from shoal.core.measure.release_reader import read_columns
 from tests.support.engines.series import DISEASES, ZIPS, clinic_policy, run_series
 from tests.support.judges.series import Table
 
@@ -41,21 +42,26 @@ def test_losses_are_those_worked_out_by_hand() -> None:
         record(1, [("c1", _REGION, 3), ("c2", _EVERYWHERE, 1)], {"flu": 3, "*": 1}),
         record(2, [("c1", _REGION, 2)], {"gout": 2}),
     ]
-    loss = release_loss(read_published(_POLICY, records))
-    assert loss is not None
-    assert (loss.rows, loss.groups, loss.average_group, loss.median_group, loss.largest_group) == (6, 2, 3.0, 3.0, 4)
-    assert loss.discernibility == 5 * 5 + 1
+    release = read_columns(_POLICY, records)
+    found = measure_release(release)
+    assert (release.rows, len(release.people)) == (6, 2)
+    assert (found["average_group"], found["median_group"], found["largest_group"]) == (3.0, 3.0, 4)
+    assert found["discernibility"] == 5 * 5 + 1
+    assert found["hidden_share"] == 1 / 6
     narrow = (10 / 99 + 50 / 200 + 0 + 3 / 5) / 4
-    assert loss.ncp == pytest.approx((5 * narrow + 1) / 6)
+    assert found["ncp"] == pytest.approx((5 * narrow + 1) / 6)
     narrow_values = 10 / 100 + 50 / 200 + 0 + 2 / 5
     wide_values = 99 / 100 + 1 + 1 / 2 + 4 / 5
-    assert loss.qid_loss == pytest.approx(5 * narrow_values + wide_values)
-    assert loss.sensitive_loss == pytest.approx(7 / 8)
-    assert loss.information_loss == pytest.approx(loss.qid_loss + 7 / 8)
+    assert qid_loss(release) == pytest.approx(5 * narrow_values + wide_values)
+    assert sensitive_loss(release) == pytest.approx(7 / 8)
+    assert information_loss(release) == pytest.approx(5 * narrow_values + wide_values + 7 / 8)
+    assert found["qid_loss"] == pytest.approx(qid_loss(release) / 6)
+    assert found["sensitive_loss"] == pytest.approx(7 / 8 / 6)
 
 
 def test_a_release_without_rows_has_no_loss() -> None:
-    assert release_loss(read_published(_POLICY, [])) is None
+    found = measure_release(read_columns(_POLICY, []))
+    assert found == dict.fromkeys(metric.name for metric in METRICS)
 
 
 def test_what_is_read_back_has_the_losses_that_the_manifest_states() -> None:
@@ -73,13 +79,12 @@ def test_what_is_read_back_has_the_losses_that_the_manifest_states() -> None:
             people[f"p{len(people)}"] = (qid, frozenset(random.sample(DISEASES, random.choice([1, 1, 2]))))
         tables.append(dict(people))
     for _, made, _ in run_series(clinic_policy(k=4), tables):
-        loss = release_loss(read_published(_POLICY, made.release.records))
-        stated = json.loads(made.release.manifest)
-        assert loss is not None
-        assert (loss.rows, loss.groups) == (stated["rows"], stated["groups"])
-        assert loss.ncp == pytest.approx(stated["loss"]["ncp"])
-        assert loss.discernibility == stated["loss"]["discernibility"]
-        assert loss.average_group == pytest.approx(stated["loss"]["average_group"])
+        release = read_columns(_POLICY, made.release.records)
+        found, stated = measure_release(release), json.loads(made.release.manifest)
+        assert (release.rows, len(release.people)) == (stated["rows"], stated["groups"])
+        assert found["ncp"] == pytest.approx(stated["loss"]["ncp"])
+        assert found["discernibility"] == stated["loss"]["discernibility"]
+        assert found["average_group"] == pytest.approx(stated["loss"]["average_group"])
 
 
 @pytest.mark.parametrize(
@@ -95,4 +100,4 @@ def test_what_is_read_back_has_the_losses_that_the_manifest_states() -> None:
 )
 def test_a_record_that_is_not_of_this_table_is_refused_without_its_content(wrong: bytes) -> None:
     with pytest.raises(CoreError, match=r"^record 2 is not a group of the table clinic$"):
-        read_published(_POLICY, [record(1, [("c1", _REGION, 1)], {"flu": 1}), wrong])
+        read_columns(_POLICY, [record(1, [("c1", _REGION, 1)], {"flu": 1}), wrong])

@@ -15,7 +15,7 @@ from shoal.core.measure.query import (
     query_error,
     truth_of,
 )
-from shoal.core.measure.release_reader import read_published
+from shoal.core.measure.release_reader import read_columns
 from tests.support.engines.series import DISEASES, clinic_policy, crowd, encode, run_series
 from tests.unit.measure.test_loss import _EVERYWHERE, _REGION, record
 
@@ -29,7 +29,7 @@ def only(disease: str) -> Range:
 
 
 def one_answer(records: list[bytes], query: Query) -> float:
-    return float(estimate(read_published(_POLICY, records), [query])[0])
+    return float(estimate(read_columns(_POLICY, records), [query])[0])
 
 
 def test_rows_are_taken_to_lie_uniformly_in_their_region_and_values_to_be_anyones() -> None:
@@ -114,7 +114,7 @@ def test_a_finer_release_answers_better_and_the_query_everyone_passes_is_answere
     for k in (2, 200):
         policy = clinic_policy(k=k, open=list(DISEASES))
         ((_, made, _),) = run_series(policy, [people])
-        published = read_published(policy, made.release.records)
+        published = read_columns(policy, made.release.records)
         errors[k] = query_error(estimate(published, queries), count_true(truth, queries), len(truth.leaves))
         assert estimate(published, [Query((), _ANY)])[0] == pytest.approx(len(truth.leaves))
     assert errors[2].mean < errors[200].mean

@@ -8,8 +8,8 @@ import pytest
 
 from shoal.core.events.event import Reason, Reject
 from shoal.core.overlap.external import External, ExternalGroup, Externals, as_external, parse_external
-from shoal.core.overlap.index import RegionIndex
-from shoal.core.overlap.overlaps import Neighbours
+from shoal.core.overlap.overlaps import ExternalIndex
+from shoal.core.overlap.region_index import RegionIndex
 from tests.support.engines.series import DISEASES, ZIPS, clinic_policy
 
 POLICY = clinic_policy()
@@ -167,7 +167,7 @@ def test_weights_of_raised_values_can_be_compared_exactly() -> None:
     externals = Externals()
     externals.add([group_of(sensitive={"airways": 1, "flu": 1}), group_of(sensitive={"stomach": 2, "gout": 1})])
     codes = {label: code for code, label in enumerate(POLICY.sensitive.hierarchy.leaves)}
-    raised, doubled = sorted(Neighbours(POLICY, externals).histograms, key=len, reverse=True)
+    raised, doubled = sorted(ExternalIndex(POLICY, externals).histograms, key=len, reverse=True)
     assert raised[codes["flu"]] == raised[codes["cold"]] + 1  # 4/3 and 1/3
     assert raised[codes["cold"]] == raised[codes["asthma"]]
     assert doubled[codes["ulcer"]] == doubled[codes["gastritis"]] == doubled[codes["gout"]] == 1

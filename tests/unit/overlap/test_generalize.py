@@ -13,8 +13,9 @@ from shoal.core.cells.tree import Rows, Tree
 from shoal.core.events.window import GONE, PUT, Delta
 from shoal.core.groups.ledger import Ledger
 from shoal.core.overlap.external import External, ExternalGroup, Externals, parse_external
-from shoal.core.overlap.generalize import DEARER, Ground, generalize
-from shoal.core.overlap.overlaps import Neighbours
+from shoal.core.overlap.generalize import ReleaseContext, generalize
+from shoal.core.overlap.overlaps import ExternalIndex
+from shoal.core.overlap.tuning import COARSE_LOSS
 from shoal.core.people import NOWHERE, People
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy, build_policy
@@ -56,18 +57,18 @@ class Newcomers:
         self.everyone = np.arange(count)
         grow(self.tree, people.columns, people.leaf, [(0, self.everyone)], 5)
         self.leaf = people.leaf.copy()
-        self.ground = Ground(people, self.tree, Ledger(policy), policy, keyed, 1)
+        self.context = ReleaseContext(people, self.tree, Ledger(policy), policy, keyed, 1)
         externals = Externals()
         externals.add(others(policy, *regions) if regions else ())
-        self.neighbours = Neighbours(policy, externals)
+        self.index = ExternalIndex(policy, externals)
 
     def generalize(self, rows: Rows | None = None) -> list[int]:
         rows = self.everyone if rows is None else rows
-        return sorted(generalize(self.ground, self.neighbours, rows, self.everyone).tolist())
+        return sorted(generalize(self.context, self.index, rows, self.everyone).tolist())
 
     @property
     def people(self) -> People:
-        return self.ground.people
+        return self.context.people
 
     def region(self, node: int) -> Any:
         return json.loads(self.tree.region_json(node))
@@ -106,9 +107,9 @@ def test_no_coarse_cell_loses_more_than_the_bound_allows(monkeypatch: pytest.Mon
     crowd = beside_lowest()
     crowd.generalize()
     losses = crowd.tree.losses(crowd.people.leaf) / crowd.tree.losses(crowd.leaf)
-    assert 1.2 < losses.max() <= DEARER
+    assert 1.2 < losses.max() <= COARSE_LOSS
     assert Newcomers({}).generalize() == []
-    monkeypatch.setattr(shoal.core.overlap.generalize, "DEARER", 9.0)
+    monkeypatch.setattr(shoal.core.overlap.generalize, "COARSE_LOSS", 9.0)
     assert Newcomers({}).generalize() == [0]
 
 
@@ -141,7 +142,7 @@ class Village:
     """Two people of 20 and two of 30, 70 and 80 years; then others publish 20 to 30, and four more come of each."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **sensitive: Any) -> None:
-        monkeypatch.setattr(shoal.core.overlap.generalize, "DEARER", 4.0)
+        monkeypatch.setattr(shoal.core.overlap.generalize, "COARSE_LOSS", 4.0)
         document = {
             "table": "village",
             "attributes": {"age": {"type": "int", "min": 0, "max": 99}},

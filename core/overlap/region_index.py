@@ -1,13 +1,13 @@
-"""Whose quasi-identifiers lie in which of many regions, without comparing everybody with every region.
+"""An index over many regions: which of them a row's quasi-identifiers lie in, without comparing all with all.
 
 Layout. Equal regions are kept once. The distinct ones are boxes: a half-open run per attribute (of several runs, the
-hull; what lies in the hull and in none of the runs is sorted out at the end). Boxes are cut again and again, on the
+hull; rows in the hull and in none of the runs are sorted out at the end). Boxes are cut again and again, on the
 attribute and at the border where fewest of them land on both sides, until a handful is left in each part: a k-d tree
-over boxes, made a level at a time with everything in arrays. People follow the cuts to one part each and are compared
-with its boxes only. Publishers who cut space into disjoint cells, as most do, leave each person about one box each.
+over boxes, made a level at a time in arrays. Each row follows the cuts to one part and is compared with its boxes only.
+Most publishers cut space into disjoint cells, and such a publisher leaves each row about one box.
 
-Cost. O((people + boxes) log boxes) for boxes that do not pile up on one another; where all of them do there is nothing
-to cut, and every person is in every box anyway.
+Cost. O((rows + boxes) log boxes) for boxes that do not pile up on one another. Where all boxes do, no cut separates
+them, and every row is in every box anyway.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,12 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Column, Rows
 from shoal.core.overlap.external import ExternalGroup, Region, domain_run
+from shoal.core.overlap.tuning import DEEPEST_CUT, FEW_BOXES, PAIRS_AT_ONCE, WORTHWHILE_CUT
 from shoal.core.policy.policy import Attribute
-
-FEW = 8  # boxes in a part that is not cut any more
-DEEPEST = 40
-WORTH = 0.9  # a cut must leave at most this share of a part's boxes on either side
-CHUNK = 1 << 20  # pairs compared at once
 
 
 def distinct(keys: Rows) -> Rows:
-    """Each number once, ascending: what np.unique does, by sorting, which is quicker than its hashing."""
+    """Each number once, ascending. np.unique hashes; sorting is quicker here."""
     found = np.sort(keys)
     return np.asarray(found[np.r_[True, found[1:] != found[:-1]][: len(found)]])
 
@@ -83,7 +79,9 @@ class RegionIndex:
         part = self._parts.route(points, count)
         starts, ends = self._parts.starts[part], self._parts.starts[part + 1]
         found: list[tuple[Rows, Rows]] = []
-        cuts = np.searchsorted(np.cumsum(ends - starts), np.arange(CHUNK, int((ends - starts).sum()) + CHUNK, CHUNK))
+        pairs = int((ends - starts).sum())
+        chunks = np.arange(PAIRS_AT_ONCE, pairs + PAIRS_AT_ONCE, PAIRS_AT_ONCE)
+        cuts = np.searchsorted(np.cumsum(ends - starts), chunks)
         for first, last in zip([0, *(cuts + 1).tolist()], [*(cuts + 1).tolist(), count], strict=True):
             sizes = (ends - starts)[first:last]
             where = np.repeat(np.arange(first, min(last, count)), sizes)
@@ -103,7 +101,7 @@ class RegionIndex:
 
 
 def _gaps(runs: list[Any], attribute: Attribute) -> tuple[Rows, NDArray[np.bool_]]:
-    """For boxes with several runs of a category: their place in a table of the leaves they hold; -1 for all others."""
+    """For each box with several runs of a category its place in a table of its leaves; -1 for all others."""
     odd = np.full(len(runs), -1, dtype=np.int64)
     several = [box for box, parts in enumerate(runs) if len(parts) > 1]
     members = np.zeros((len(several), int(attribute.high) + 1 if several else 0), dtype=bool)
@@ -116,7 +114,7 @@ def _gaps(runs: list[Any], attribute: Attribute) -> tuple[Rows, NDArray[np.bool_
 
 @dataclass
 class _Level:
-    """One level of cuts: which parts are cut, on what, where, and into which two."""
+    """One level of cuts: which parts are cut, on which attribute, where, and into which two parts."""
 
     attribute: Rows  # by part; -1 where it is not cut
     cut: list[Column]  # by attribute, by part
@@ -124,13 +122,13 @@ class _Level:
 
 
 class _Parts:
-    """The cuts over boxes; `boxes[starts[p]:starts[p + 1]]` are those of part p."""
+    """The cuts over boxes; `boxes[starts[p]:starts[p + 1]]` are the boxes of part p."""
 
     def __init__(self, low: list[Column], high: list[Column], count: int) -> None:
         self._levels: list[_Level] = []
         part, box, parts = np.zeros(count, dtype=np.int64), np.arange(count), 1
         is_open = np.ones(1, dtype=bool)
-        for _ in range(DEEPEST):
+        for _ in range(DEEPEST_CUT):
             attribute, cuts = _choose(low, high, part, box, parts, is_open)
             if (attribute < 0).all():
                 break
@@ -162,7 +160,7 @@ def _choose(
 ) -> tuple[Rows, list[Column]]:
     """For each part the attribute to cut it on, -1 for none, and the cut: the median of its boxes' borders."""
     sizes = np.bincount(part, minlength=parts)
-    best = np.where(is_open & (sizes > FEW), WORTH * sizes, -1.0)
+    best = np.where(is_open & (sizes > FEW_BOXES), WORTHWHILE_CUT * sizes, -1.0)
     attribute = np.full(parts, -1, dtype=np.int64)
     cuts = []
     for position in range(len(low)):
@@ -189,7 +187,7 @@ def _choose(
 def _divide(
     low: list[Column], high: list[Column], part: Rows, box: Rows, attribute: Rows, cuts: list[Column], left: Rows
 ) -> tuple[Rows, Rows]:
-    """The boxes of each part after its cut; one that lies across it goes both ways."""
+    """The boxes of each part after its cut; a box that lies across the cut goes to both sides."""
     on = attribute[part]
     parts, boxes = [part[on < 0]], [box[on < 0]]
     for position, (lows, highs) in enumerate(zip(low, high, strict=True)):
