@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.policy.policy import Attribute, Policy, build_policy
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from tests.bench.mondrian import Numbers, Points
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "adult"

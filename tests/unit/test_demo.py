@@ -11,7 +11,7 @@ import pytest
 
 from shoal.streams.demo.demo import MARK, claim
 from shoal.streams.errors import InputError
-from shoal.streams.files.folder import read_releases
+from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.chain import Chain
 
 ROOT = Path(__file__).parents[2]
