@@ -20,8 +20,10 @@ from shoal.core.measure.release_reader import ReleaseColumns, read_columns
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files.audit import read_members
-from shoal.streams.files.folder import read_releases, release_name
-from shoal.streams.files.truth import Snapshot, fold_events, read_lines
+from shoal.streams.files.event_lines import BY_NAME, read_lines
+from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.release_folder import read_releases, release_name
+from shoal.streams.files.true_tables import Snapshot, tables_at_releases
 from shoal.streams.kafka.chain import Chain
 from shoal.streams.report.breach import Accounts, Spent
 
@@ -43,6 +45,7 @@ class Request:
     audit: Path | None = None
     queries: int = 1000
     seed: str = "queries"
+    format: FormatChoice = BY_NAME  # of the events
 
 
 class Watcher(Protocol):
@@ -65,7 +68,8 @@ class _Reader:
         self._truths: Iterator[Snapshot] = iter(())
         if request.events:
             self._queries = draw_queries(request.policy, request.seed, request.queries)
-            self._truths = fold_events(request.policy, read_lines(request.events))
+            lines = read_lines(request.policy, request.events, request.format)
+            self._truths = tables_at_releases(request.policy, lines)
 
     def read(self) -> Iterator[Figures]:
         chain = Chain(self._policy.table)

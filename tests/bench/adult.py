@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.policy.policy import Attribute, Policy, build_policy
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from tests.bench.mondrian import Numbers, Points
 from tests.support.root import ROOT
 

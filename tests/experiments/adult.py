@@ -14,7 +14,7 @@ import numpy as np
 from shoal.core.cells.tree import Rows
 from shoal.core.measure.query import draw_queries
 from shoal.core.policy.policy import Policy
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from tests.experiments.mondrian import Points, View, anonymize, unsafe_share, view_of
 from tests.experiments.series import Figures, Table, Watcher, measure, run
 from tests.support.root import ROOT

@@ -4,7 +4,7 @@ import json
 
 import msgpack
 
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.replay import Job, replay
 from tests.integration.mixture import MSGPACK
 from tests.support.services.table import KEY, Published, Record, Table

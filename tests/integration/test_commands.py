@@ -14,7 +14,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from shoal.streams.demo.clinic import Clinic, write_clinic
-from shoal.streams.files.folder import read_releases
+from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from tests.support.judges.topics import Judged
 from tests.support.root import ROOT

@@ -18,7 +18,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import DeadLetterBox, letter_offset, target_of
 from shoal.streams.deadletter.scheduler import DeadLetters
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics, ensure_topics

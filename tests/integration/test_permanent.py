@@ -10,7 +10,7 @@ from shoal.core.events.window import Intake
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.release_log import load_state
 from shoal.streams.store.store import Store
 from tests.integration.test_store import PARTITIONS, hold, release, store, take

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.settings import Settings
 from shoal.streams.store.encryption import make_seal
 from shoal.streams.store.store import LostError, Store

@@ -23,7 +23,7 @@ from shoal.core.overlap.external import ExternalGroup, parse_external
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.codec import decode_event
 from shoal.streams.kafka.topics import Topics
 

@@ -16,7 +16,7 @@ from zlib import crc32
 from confluent_kafka import Producer
 from redis import Redis
 
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.encryption import make_seal
 from shoal.streams.store.release_log import load_state
 from shoal.streams.store.store import Store

@@ -11,8 +11,8 @@ from shoal.streams.cli import main
 from shoal.streams.demo.attack import Group, Row, View, learn, tables, view_of
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.demo.naive import publish_naively
-from shoal.streams.files.folder import read_releases
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.release_folder import read_releases
 from tests.support.root import ROOT
 
 TWO_VALUES = """

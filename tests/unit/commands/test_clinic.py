@@ -9,7 +9,7 @@ from pathlib import Path
 from shoal.core.events.window import Intake
 from shoal.core.policy.policy import Policy
 from shoal.streams.demo.clinic import BAD_PER_DAY, Clinic, write_clinic
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from tests.support.root import ROOT
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from shoal.streams.demo.demo import MARK, claim
 from shoal.streams.errors import InputError
-from shoal.streams.files.folder import read_releases
+from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.chain import Chain
 from tests.support.commands import start_shoal
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shoal.streams.errors import GuaranteeError, InputError
-from shoal.streams.files.folder import ReleaseFolder, csv_line, read_releases, region_text, release_name, tables
+from shoal.streams.files.release_folder import ReleaseFolder, csv_line, read_releases, region_text, release_name, tables
 
 
 def record(group: str, cells: list[tuple[str, dict[str, Any], int]], sensitive: dict[str, int]) -> bytes:

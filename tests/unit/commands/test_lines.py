@@ -10,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.streams.errors import InputError
-from shoal.streams.files import lines as module
-from shoal.streams.files.lines import EventLines, open_lines
+from shoal.streams.files import event_lines as module
+from shoal.streams.files.event_lines import EventFile, EventLines, open_file
 
 
 def read(source: EventLines) -> list[bytes]:
     return [line for block in source.blocks() for line in block]
+
+
+def lines_of(descriptor: int, name: str) -> EventLines:
+    file = EventFile(descriptor, name)
+    return EventLines(file.blocks, can_reread=file.can_reread)
 
 
 def digest(lines: list[bytes]) -> bytes:
@@ -30,7 +35,7 @@ def piped(content: bytes) -> EventLines:
             file.write(content)
 
     threading.Thread(target=write).start()
-    return EventLines(reader, "pipe")
+    return lines_of(reader, "pipe")
 
 
 @given(content=st.binary(max_size=200).map(lambda raw: raw.replace(b"\x00", b"\n")), block=st.integers(1, 40))
@@ -44,8 +49,8 @@ def test_lines_are_what_splitting_at_line_feeds_gives(
         expected.pop()
     before, module.BLOCK_BYTES = module.BLOCK_BYTES, block
     try:
-        with open_lines(str(path)) as lines:
-            assert read(lines) == expected
+        with open_file(str(path)) as file:
+            assert [line for block in file.blocks() for line in block] == expected
     finally:
         module.BLOCK_BYTES = before
 
@@ -62,7 +67,7 @@ def test_lines_done_before_are_skipped_if_they_are_the_same(
     path.write_bytes(b"\n".join(content))
 
     def opened() -> EventLines:
-        return piped(path.read_bytes()) if kind == "pipe" else EventLines(os.open(path, os.O_RDONLY), "file")
+        return piped(path.read_bytes()) if kind == "pipe" else lines_of(os.open(path, os.O_RDONLY), "file")
 
     same = opened()
     assert same.skip(done, digest(content[:done]))
@@ -80,7 +85,8 @@ def test_lines_done_before_are_skipped_if_they_are_the_same(
 def test_the_digest_of_lines_does_not_depend_on_a_last_line_feed_or_on_where_blocks_end(tmp_path: Path) -> None:
     path = tmp_path / "events"
     path.write_bytes(b"one\ntwo")
-    with open_lines(str(path)) as lines:
+    with open_file(str(path)) as file:
+        lines = EventLines(file.blocks, can_reread=True)
         for block in lines.blocks():
             lines.done(block)
         assert lines.digest.digest() == digest([b"one", b"two"])
@@ -88,7 +94,7 @@ def test_the_digest_of_lines_does_not_depend_on_a_last_line_feed_or_on_where_blo
 
 
 def test_what_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read: No such file"), open_lines(str(tmp_path / "missing")):
+    with pytest.raises(InputError, match="cannot be read: No such file"), open_file(str(tmp_path / "missing")):
         pass
-    with pytest.raises(InputError, match="cannot be read: Is a directory"), open_lines(str(tmp_path)) as lines:
-        read(lines)
+    with pytest.raises(InputError, match="cannot be read: Is a directory"), open_file(str(tmp_path)) as file:
+        next(file.blocks())

@@ -1,5 +1,6 @@
 """What `shoal produce` makes of a file before anything is sent: JSON lines, CSV with and without a mapping."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,10 @@ import pytest
 
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
-from shoal.streams.files.csv_events import Columns, CsvReader, load_columns
-from shoal.streams.files.lines import open_lines
-from shoal.streams.files.policyfile import load_policy
-from shoal.streams.files.produce import read_json_lines, refusal
+from shoal.streams.files.event_lines import open_events
+from shoal.streams.files.formats.csv_rows import Columns, CsvRows, load_columns
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.produce import refusal
 
 CANARY = "canary-7f3a"
 POLICY = """
@@ -31,7 +32,11 @@ def policy(tmp_path: Path) -> Policy:
 
 
 def events(policy: Policy, text: str, **columns: Any) -> list[dict[str, Any] | None]:
-    return [line.event for line in CsvReader(policy, Columns(**columns)).read(text.splitlines(keepends=True))]
+    return [line.event for line in CsvRows(policy, Columns(**columns)).read(blocks(text))]
+
+
+def blocks(text: str) -> Iterator[list[bytes]]:
+    return iter([text.encode().removesuffix(b"\n").split(b"\n")] if text else [])
 
 
 def test_columns_named_as_in_the_policy_need_no_mapping(policy: Policy) -> None:
@@ -86,7 +91,7 @@ def test_in_such_a_list_a_row_may_say_otherwise(policy: Policy) -> None:
 
 def test_a_field_that_is_no_number_is_refused_by_its_line_and_not_its_content(policy: Policy) -> None:
     text = f'id,age,weight,zip,disease\np1,{CANARY},1,02139,flu\np2,1,nan,02139,flu\np3,1,1\n"p\n4",1,x,02139,flu\n'
-    lines = list(CsvReader(policy, Columns()).read(text.splitlines(keepends=True)))
+    lines = list(CsvRows(policy, Columns()).read(blocks(text)))
     assert [(line.number, line.event) for line in lines] == [(2, None), (3, None), (4, None), (6, None)]
     said = [line.refusal for line in lines]
     assert said == [
@@ -113,7 +118,7 @@ def test_a_file_that_does_not_fit_is_refused_whole(policy: Policy, text: str, me
 
 def test_a_mapping_that_names_what_the_policy_lacks_is_refused(policy: Policy) -> None:
     with pytest.raises(InputError, match="size, which the policy does not have"):
-        CsvReader(policy, Columns(attributes={"size": "x"}))
+        CsvRows(policy, Columns(attributes={"size": "x"}))
 
 
 def test_a_mapping_file_is_read_and_options_win(tmp_path: Path) -> None:
@@ -148,11 +153,11 @@ def test_only_what_could_not_be_keyed_is_refused_here(event: dict[str, Any], sai
     assert refusal(event) == said
 
 
-def test_json_lines_keep_their_numbers_and_bad_ones_are_refused(tmp_path: Path) -> None:
+def test_json_lines_keep_their_numbers_and_bad_ones_are_refused(tmp_path: Path, policy: Policy) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text(f'\n{{"op": "delete", "id": "p1"}}\n{CANARY}\n[1]\n   \n{{"a": 1, "a": 2}}\n{{"op": "release"}}')
-    with open_lines(str(path)) as lines:
-        found = [(line.number, line.event is not None, line.refusal) for line in read_json_lines(lines)]
+    with open_events(policy, str(path)) as lines:
+        found = [(line.number, line.event is not None, line.refusal) for line in lines]
     assert found == [
         (2, True, None),
         (3, False, "it is bad-json"),

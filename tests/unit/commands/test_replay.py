@@ -14,8 +14,8 @@ import pytest
 
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
-from shoal.streams.files import lines
-from shoal.streams.files.folder import read_releases
+from shoal.streams.files import event_lines
+from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.chain import Chain
 from tests.support.root import ROOT
 
@@ -210,7 +210,7 @@ def split_at(desk: Desk, release: int) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("block", [100, 1 << 20])
 def test_a_file_that_has_grown_is_gone_on_with(desk: Desk, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    monkeypatch.setattr(event_lines, "BLOCK_BYTES", block)
     before, after = split_at(desk, 2)
     state = desk.path / "state"
     assert desk.run(out="whole") == 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shoal.streams.files.statefile import MAGIC
+from shoal.streams.files.replay_state import MAGIC
 from tests.unit.commands.test_replay import Desk, desk, split_at
 
 __all__ = ["desk"]  # a fixture

@@ -14,8 +14,8 @@ from shoal.core.measure.release_reader import read_columns
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.files.audit import read_members
-from shoal.streams.files.folder import read_releases
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.release_folder import read_releases
 from shoal.streams.report.breach import Accounts
 from shoal.streams.report.plot import Line, Panel, draw
 

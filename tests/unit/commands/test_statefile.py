@@ -9,8 +9,8 @@ import pytest
 from shoal.core.policy.policy import Policy
 from shoal.core.state import GroupRecord, Meta, NodeRecord, Person, State
 from shoal.streams.errors import InputError
-from shoal.streams.files.policyfile import load_policy
-from shoal.streams.files.statefile import DIGEST_BYTES, MAGIC, Position, StateFile
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.replay_state import DIGEST_BYTES, MAGIC, Position, StateFile
 
 POLICY = """
 table: t

@@ -10,7 +10,7 @@ import pytest
 from shoal.core.overlap.external import External, ExternalGroup, parse_external
 from shoal.streams.cli import main
 from shoal.streams.errors import InputError
-from shoal.streams.files.external_files import read_other_tables
+from shoal.streams.files.formats.external import read_external
 from tests.golden.test_baig import HOSPITAL_1, HOSPITAL_2, hospital_policy
 
 TABLE_1B = """group,age,sex,disease
@@ -41,7 +41,7 @@ privacy: {k: 4, l: 2, overlap: 3, strategy: {name: adaptive, releases: 2}}
 def groups_in(path: Path) -> Any:
     policy = hospital_policy()
     found: list[ExternalGroup] = []
-    for line in read_other_tables(policy, path, "hospital"):
+    for line in read_external(policy, path, "hospital"):
         read = parse_external(line.event, policy)
         assert isinstance(read, External)
         found += read.groups
@@ -116,7 +116,7 @@ def test_a_release_beside_another_deployments_releases_keeps_every_promise(
 ) -> None:
     theirs = people(150, seed=1)
     replayed(tmp_path, "theirs", [*theirs, {"op": "release"}, {"op": "delete", "id": "p3"}, {"op": "release"}])
-    publication = [line.event for line in read_other_tables(hospital_policy(), tmp_path / "theirs-out", "theirs")]
+    publication = [line.event for line in read_external(hospital_policy(), tmp_path / "theirs-out", "theirs")]
     assert publication
     mine = [{**one, "id": f"m{place}"} for place, one in enumerate(theirs[:60])] + people(90, seed=2)
     events = [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
-from shoal.streams.files.policyfile import PolicyFileError, load_policy
+from shoal.streams.files.policy_yaml import PolicyFileError, load_policy
 
 GOOD = """\
 table: patients

@@ -10,7 +10,8 @@ import pytest
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.policy.strategy import ConstantRatio
 from shoal.streams.cli import main
-from shoal.streams.files.sample import exposures_affordable, findings, read_sample
+from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.policy_sample import exposures_affordable, findings, read_sample
 
 LABELS = [f"d{number}" for number in range(30)]
 STREETS = [f"street {number}" for number in range(40)]
@@ -218,7 +219,7 @@ def test_a_mapping_names_the_columns_and_lines_that_are_no_people_are_counted(tm
     text = csv_of(people(), "number").replace("p3,", "p3,x", 1)
     (tmp_path / "people.csv").write_text(text)
     (tmp_path / "map.yaml").write_text("id: number\n")
-    sample = read_sample(policy(), str(tmp_path / "people.csv"), tmp_path / "map.yaml")
+    sample = read_sample(policy(), str(tmp_path / "people.csv"), FormatChoice(mapping=tmp_path / "map.yaml"))
     assert (len(sample.table), sample.rejected) == (399, 1)
 
 

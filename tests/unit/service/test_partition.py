@@ -6,7 +6,7 @@ import pytest
 
 from shoal.core.events.window import Delta, Intake, overlay
 from shoal.core.policy.policy import Policy
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import _MOST_LOGGED, Partition
 from shoal.streams.store.encryption import PlainSeal
 from shoal.streams.store.records import unpack

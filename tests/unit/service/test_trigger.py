@@ -9,7 +9,7 @@ import pytest
 
 from shoal.core.events.event import Reason, Reject, ReleaseRequest
 from shoal.core.policy.policy import Policy
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.worker.trigger import Clock, Trigger, due, has_timers, read_trigger, request
 from tests.support.services.table import POLICY
 

@@ -24,7 +24,7 @@ from shoal.streams.errors import GuaranteeError, InputError
 GROUPS, MANIFEST, ROWS, VALUES = "groups.jsonl", "manifest.json", "rows.csv", "values.csv"
 
 
-class StoredRelease(NamedTuple):
+class ReleaseFiles(NamedTuple):
     """A release read back: its number and its bytes as they were published."""
 
     number: int
@@ -104,7 +104,7 @@ class ReleaseFolder:
         return _bytes_of(folder / MANIFEST) == manifest and _bytes_of(folder / GROUPS) == groups
 
 
-def read_releases(path: Path) -> Iterator[StoredRelease]:
+def read_releases(path: Path) -> Iterator[ReleaseFiles]:
     """Every release of a folder in order. Raises `InputError` where one cannot be read."""
     numbers = sorted(
         int(match[1]) for entry in path.iterdir() if (match := re.fullmatch(r"release-(\d{4,})", entry.name))
@@ -114,7 +114,7 @@ def read_releases(path: Path) -> Iterator[StoredRelease]:
         groups, manifest = _bytes_of(folder / GROUPS), _bytes_of(folder / MANIFEST)
         if groups is None or manifest is None:
             raise InputError(f"{folder} has no {GROUPS if groups is None else MANIFEST}.")
-        yield StoredRelease(number, tuple(groups.split(b"\n")[:-1]), manifest)
+        yield ReleaseFiles(number, tuple(groups.split(b"\n")[:-1]), manifest)
 
 
 def tables(records: Iterable[bytes], attributes: Sequence[str]) -> tuple[bytes, bytes]:

@@ -1,16 +1,13 @@
-"""What a policy promises, in words, and what its author should think about before anything is published."""
+"""A policy in words: what it promises, and what its author should consider before anything is published."""
 
 from collections.abc import Iterator
 
-from shoal.core.events.event import Reject, parse_json
-from shoal.core.events.window import PUT, Intake
 from shoal.core.policy.policy import Policy
 from shoal.core.policy.strategy import required_ratio
-from shoal.streams.files.lines import open_lines
 
 
 def describe(policy: Policy) -> Iterator[str]:
-    """A few lines for the author to compare with what was meant."""
+    """Yields a few lines, for the author to compare with what they meant."""
     sensitive, strategy, wanted = policy.sensitive, policy.strategy, policy.triggers
     values = len(sensitive.hierarchy.leaves)
     triggers = [
@@ -35,32 +32,16 @@ def describe(policy: Policy) -> Iterator[str]:
 
 
 def first_ratio(policy: Policy) -> float:
-    """How many people a group must have for each showing of a value, for people who have not been published before."""
+    """How many people a group needs for each showing of a value, if none of them was published before."""
     return required_ratio(policy.strategy, policy.l, 1.0, 0)
 
 
 def warnings(policy: Policy) -> Iterator[str]:
-    """What can be said without looking at data."""
-    wanted = policy.triggers
-    if not (wanted.every_events or wanted.every_seconds or wanted.at):
+    """Yields what is worth a warning whatever the data are."""
+    release = policy.release
+    if not (release.every_events or release.every_seconds or release.at):
         yield "the policy names no trigger, so a release is made only on request."
     if len(policy.sensitive.open) == len(policy.sensitive.hierarchy.leaves):
         yield "every sensitive value is open, so none is protected."
     if policy.k == 1:
         yield "with k = 1 a row may be recognised by its region alone."
-
-
-def table_after(policy: Policy, source: str) -> tuple[list[tuple[int, ...]], int]:
-    """Everyone's values after all events of a file, and how many events were rejected; release lines do not count."""
-    intake = Intake(policy, {})
-    rejected = 0
-    with open_lines(source) as lines:
-        for block in lines.blocks():
-            for raw in block:
-                event = parse_json(raw)
-                if isinstance(event, dict) and event.get("op") == "release":
-                    continue
-                if raw.strip() and (isinstance(event, Reject) or intake.take(event) is not None):
-                    rejected += 1
-    # Nobody was known at the start, so whoever is present was put there whole.
-    return [values for kind, _, values, _, _ in intake.window.values() if kind == PUT and values], rejected

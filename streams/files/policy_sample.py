@@ -5,12 +5,10 @@ auditor reads events. Nothing here names a person or quotes a value of an attrib
 policy's own.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +16,10 @@ import numpy as np
 from shoal.core.audit.reading.truth import Record
 from shoal.core.policy.policy import Attribute, Policy
 from shoal.core.policy.strategy import required_ratio
-from shoal.streams.errors import InputError
-from shoal.streams.files.csv_events import CsvReader, load_columns
-from shoal.streams.files.policycheck import first_ratio
-from shoal.streams.files.truth import fold_events, read_lines
+from shoal.streams.files.event_lines import BY_NAME, read_lines
+from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.policy_summary import first_ratio
+from shoal.streams.files.true_tables import tables_at_releases
 
 SHOWN = 5
 UNIQUE = 0.5  # an attribute whose value is nobody else's for so many people is nearly an identifier
@@ -49,25 +47,18 @@ class Sample:
     stayed: list[tuple[int, int]] = field(default_factory=list)  # (people at a release, of them gone or changed)
 
 
-def read_sample(policy: Policy, source: str, mapping: Path | None = None) -> Sample:
-    """Reads events, or CSV if the name ends in .csv. Raises `InputError` for what cannot be read at all."""
-    refused: list[int] = []
-    if source.lower().endswith(".csv"):
-        lines = _csv_events(policy, source, mapping, refused)
-    elif mapping is not None:
-        raise InputError("a mapping is for CSV, and the sample does not end in .csv.")
-    else:
-        lines = read_lines([source])
+def read_sample(policy: Policy, source: str, choice: FormatChoice = BY_NAME) -> Sample:
+    """Reads the events of a file. Raises `InputError` if it cannot be read at all."""
     sample = Sample({})
     before: dict[str, Record] | None = None
-    for number, table, accepted, rejected in fold_events(policy, lines):
-        if number is not None:
-            if before:
-                gone = sum(table.get(person) != record for person, record in before.items())
-                sample.stayed.append((len(before), gone))
-            before = dict(table)
-        else:
-            sample.table, sample.accepted, sample.rejected = table, accepted, rejected + len(refused)
+    for number, table, accepted, rejected in tables_at_releases(policy, read_lines(policy, [source], choice)):
+        if number is None:
+            sample.table, sample.accepted, sample.rejected = table, accepted, rejected
+            continue
+        if before:
+            gone = sum(table.get(person) != record for person, record in before.items())
+            sample.stayed.append((len(before), gone))
+        before = dict(table)
     return sample
 
 
@@ -184,18 +175,3 @@ def _attribute(attribute: Attribute, values: Sequence[Any]) -> Iterator[Finding]
 
 def _percent(share: float) -> str:
     return "0.01 %" if share < 0.0001 else f"{100 * share:.2g} %"
-
-
-def _csv_events(policy: Policy, source: str, mapping: Path | None, refused: list[int]) -> Iterator[bytes]:
-    reader = CsvReader(policy, load_columns(mapping, {}))
-    try:
-        with Path(source).open(encoding="utf-8-sig", newline="") as text:
-            for line in reader.read(text):
-                if line.event is None:
-                    refused.append(line.number)
-                else:
-                    yield json.dumps(line.event).encode()
-    except UnicodeDecodeError:
-        raise InputError(f"{source} is not UTF-8 text.") from None
-    except OSError as error:
-        raise InputError(f"{source} cannot be read: {error.strerror}.") from None

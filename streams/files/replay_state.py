@@ -25,7 +25,7 @@ from shoal.core.overlap.external import as_external
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, Clique, GroupRecord, Meta, NodeRecord, Person, State
 from shoal.streams.errors import InputError
-from shoal.streams.files.folder import sync_folder
+from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.memory import without_cycle_search
 
 FORMAT = 4

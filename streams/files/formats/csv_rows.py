@@ -1,8 +1,8 @@
-"""A CSV file's rows as events: which column is the id, which are attributes, which the sensitive values, which the op.
+"""Events as the rows of a CSV file: which column is the id, which are attributes, sensitive values and the op.
 
 Without a mapping, columns are named as in the policy: `id`, one per attribute, the sensitive attribute's name, and `op`
-if there is one; every row without an op is an insert, or with `register` (a voter list) a register, which needs no
-sensitive value. A mapping file says otherwise:
+if there is one. A row without an op is an insert; with `register` (a voter list) it is a register, which needs no
+sensitive value. A mapping file names other columns:
 
     id: patient_number
     op: change                     # a column of insert, update, delete, register, deregister
@@ -10,34 +10,32 @@ sensitive value. A mapping file says otherwise:
     sensitive: [diagnosis, second_diagnosis]
     separator: "|"                 # between several values in one field
     delimiter: ";"
-    register: true                 # the file lists who exists, not who has a record
+    register: true                 # the file lists the people who exist, and not their records
 
 An empty field is left out of its event: in an update it means "unchanged".
 """
 
 import csv
+import io
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from shoal.core.policy.policy import Attribute, Policy
 from shoal.streams.errors import InputError
+from shoal.streams.files.formats.format import Blocks, EventReader, FormatChoice, Line
 
 INSERT, REGISTER = "insert", "register"
 WITHOUT_RECORD = frozenset({"delete", "deregister"})
 
 
-class Line(NamedTuple):
-    """One line of input: an event to send, or, in words without content, why it is refused."""
-
-    number: int
-    event: dict[str, Any] | None
-    refusal: str | None = None
-    raw: bytes | None = None
+def reader(policy: Policy, choice: FormatChoice) -> "CsvRows":
+    """The reader of CSV files under a mapping. Raises `InputError` with every mistake in the mapping."""
+    return CsvRows(policy, load_columns(choice.mapping, choice.columns))
 
 
 class Columns(BaseModel):
@@ -59,8 +57,8 @@ class Columns(BaseModel):
         return [value] if isinstance(value, str) else value
 
 
-def load_columns(path: Path | None, options: dict[str, Any]) -> Columns:
-    """Reads a mapping file; `options` of the command line win. Raises `InputError` with every mistake in it."""
+def load_columns(path: Path | None, options: Mapping[str, Any]) -> Columns:
+    """Reads a mapping file; `options` win over it. Raises `InputError` with every mistake in it."""
     document: object = {}
     if path is not None:
         try:
@@ -78,8 +76,8 @@ def load_columns(path: Path | None, options: dict[str, Any]) -> Columns:
         raise InputError(f"the mapping is wrong: {'; '.join(mistakes)}.") from None
 
 
-class CsvReader:
-    """Turns the lines of one CSV file into events."""
+class CsvRows(EventReader):
+    """Reads the rows of one CSV file."""
 
     def __init__(self, policy: Policy, columns: Columns) -> None:
         self._policy, self._columns = policy, columns
@@ -88,9 +86,9 @@ class CsvReader:
         if unknown:
             raise InputError(f"the mapping names {', '.join(sorted(unknown))}, which the policy does not have.")
 
-    def read(self, text: Iterable[str]) -> Iterator[Line]:
-        """Yields one `Line` per row. Raises `InputError` if the header lacks a column or is no CSV."""
-        rows = csv.reader(text, delimiter=self._columns.delimiter, strict=True)
+    def read(self, blocks: Blocks) -> Iterator[Line]:
+        """Yields one `Line` per row. Raises `InputError` if the header lacks a column or the file is no CSV."""
+        rows = csv.reader(_text(blocks), delimiter=self._columns.delimiter, strict=True)
         try:
             header = next(rows, None)
             if header is None:
@@ -103,7 +101,7 @@ class CsvReader:
             raise InputError(f"line {rows.line_num} and what follows is not CSV.") from None
 
     def _places(self, header: list[str]) -> dict[str, int]:
-        """Where each wanted column is; nothing in the file may be left unread."""
+        """The position of each wanted column in a row."""
         columns, policy = self._columns, self._policy
         wanted = {"id": columns.id}
         wanted |= {f"qid.{a.name}": columns.attributes.get(a.name, a.name) for a in policy.attributes}
@@ -150,8 +148,18 @@ class CsvReader:
         return [part.strip() for part in parts if part.strip()]
 
 
+def _text(blocks: Blocks) -> Iterator[str]:
+    """The lines as text with their ends, which `csv` needs. A byte order mark at the start is left out."""
+    for number, line in enumerate((line for block in blocks for line in block), start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise InputError(f"line {number} is not UTF-8 text.") from None
+        yield from io.StringIO(text + "\n", newline="")  # some files end their lines with a carriage return alone
+
+
 def _value(attribute: Attribute, field: str) -> object:
-    """A field as the type its attribute has, None if it is not one."""
+    """A field in the type of its attribute, None if it is not of that type."""
     if attribute.kind == "category":
         return field
     try:
