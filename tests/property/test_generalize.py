@@ -16,9 +16,9 @@ from shoal.core.cells.tree import Rows, Tree
 from shoal.core.overlap.generalize import Ground
 from shoal.core.people import NOWHERE, People
 from shoal.core.plan import Plan
-from tests.support.audited import sentences
-from tests.support.population import Population, Series
-from tests.support.series import DISEASES, clinic_policy
+from tests.support.engines.audited import sentences
+from tests.support.engines.series import DISEASES, clinic_policy
+from tests.support.histories.population import Population, Series
 
 RELEASES = 5
 

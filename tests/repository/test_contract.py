@@ -14,8 +14,9 @@ from shoal.core.policy.document import PolicyDocument, PrivacySection
 from shoal.core.schema import event_schema, release_schema
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.settings import Settings
+from tests.support.root import ROOT
 
-_PAGE = (Path(__file__).resolve().parents[2] / "docs" / "contract.md").read_text(encoding="utf-8")
+_PAGE = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
 _HEADINGS = (
     "Policy", "Events", "Rejects", "Releases", "Regions", "Groups", "Manifest", "Private files", "Commands",
     "Settings", "Topics", "Exit codes",

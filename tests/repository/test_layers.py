@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-_ROOT = Path(__file__).resolve().parents[2]
-_MODULES = sorted((_ROOT / "core").rglob("*.py"))
+from tests.support.root import ROOT
+
+_MODULES = sorted((ROOT / "core").rglob("*.py"))
 
 # All that core may import besides itself. Whoever adds a name here says that it reads no clock, file, network,
 # environment or random source. (zoneinfo reads the time zone rules, which are data, not the time.)
@@ -58,7 +59,7 @@ def impurities(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", _MODULES, ids=lambda path: path.relative_to(_ROOT).as_posix())
+@pytest.mark.parametrize("module", _MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_module_of_core_takes_nothing_from_outside(module: Path) -> None:
     assert impurities(module.read_text()) == []
 
@@ -105,7 +106,7 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_import_linter_agrees() -> None:
-    done = lint_imports(_ROOT)
+    done = lint_imports(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -113,8 +114,8 @@ def test_import_linter_agrees() -> None:
 def test_import_linter_would_notice(bad: str, tmp_path: Path) -> None:
     for name in ("core", "streams", "shoal"):
         without = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(_ROOT / name, tmp_path / name, ignore=without, symlinks=True)
-    shutil.copy(_ROOT / "pyproject.toml", tmp_path)
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=without, symlinks=True)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
     with (tmp_path / "core" / "errors.py").open("a") as module:
         module.write(f"\n{bad}\n")
     done = lint_imports(tmp_path)

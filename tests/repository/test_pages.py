@@ -6,23 +6,24 @@ from pathlib import Path
 
 import pytest
 
-_ROOT = Path(__file__).resolve().parents[2]
+from tests.support.root import ROOT
+
 _LONGEST = 200
 # A row of a table cannot be broken. The tables of figures on these pages are wide.
 _WIDE_TABLES = frozenset(("docs/experiments.md", "docs/benchmarks.md"))
 PAGES = sorted(
-    str(path.relative_to(_ROOT))
+    str(path.relative_to(ROOT))
     for path in (
-        _ROOT / "README.md",
-        _ROOT / "CONTRIBUTING.md",
-        *_ROOT.glob("docs/**/*.md"),
-        *_ROOT.glob("examples/*/*.md"),
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("examples/*/*.md"),
     )
 )
 
 
 def read(page: str) -> str:
-    return (_ROOT / page).read_text(encoding="utf-8")
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
 def long_lines(text: str, *, with_wide_tables: bool = False) -> list[int]:
@@ -83,13 +84,13 @@ def rooms(text: str) -> set[str]:
 def tracked(*under: str) -> list[str]:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *under],
-        cwd=_ROOT,
+        cwd=ROOT,
         capture_output=True,
         text=True,
     )
     if listed.returncode != 0:
         pytest.skip("this is not a git checkout, so which files belong to it is unknown")
-    return [name for name in listed.stdout.split("\0") if name and (_ROOT / name).is_file()]
+    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -105,7 +106,7 @@ def test_a_long_line_is_noticed() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
-    assert dead_links(_ROOT / page) == []
+    assert dead_links(ROOT / page) == []
 
 
 def test_a_dead_link_is_noticed(tmp_path: Path) -> None:
@@ -118,7 +119,7 @@ def test_a_dead_link_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_a_page_names_exists(page: str) -> None:
     names = {Path(name).name for name in tracked()}
-    missing = [path for path in paths(read(page)) if not ((_ROOT / path).exists() or path in names)]
+    missing = [path for path in paths(read(page)) if not ((ROOT / path).exists() or path in names)]
     assert missing == []
 
 
