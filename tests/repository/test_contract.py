@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from shoal.core.events.event import Reason
-from shoal.core.policy.document import PolicyDocument, PrivacySection
-from shoal.core.schema import event_schema, release_schema
+from shoal.core.schema import event_schema, policy_schema, release_schema
+from shoal.streams.cli import main
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.settings import Settings
 from tests.support.root import ROOT
@@ -40,9 +40,16 @@ def column(heading: str) -> set[str]:
     return {code for row in rows for code in re.findall(r"`([^`]+)`", row)}
 
 
+def keys(name: str) -> set[str]:
+    """The keys of a section of the policy; none where the policy has no section of that name."""
+    schema = policy_schema()
+    reference = schema["properties"][name].get("$ref", "")
+    return set(schema["$defs"][reference.rpartition("/")[2]]["properties"]) if reference else set()
+
+
 def built(privacy: dict[str, Any]) -> dict[str, Any]:
     """The keys of a privacy section that this version knows; the page is ahead of it while lasting tables are built."""
-    return {key: value for key, value in privacy.items() if key in PrivacySection.model_fields}
+    return {key: value for key, value in privacy.items() if key in keys("privacy")}
 
 
 def fields(schema: dict[str, Any]) -> set[str]:
@@ -66,34 +73,40 @@ def write_policy(folder: Path, **privacy: Any) -> Path:
     return path
 
 
+def rejects(policy: Path, events: Path) -> list[dict[str, Any]]:
+    """What `shoal replay` rejects of these events."""
+    out = events.with_name("out")
+    assert main(["replay", str(policy), str(events), "--out", str(out), "--seed", "secret"]) == 0
+    return [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
+
+
 def test_the_page_has_the_headings_that_code_cites() -> None:
     assert tuple(re.findall(r"^## (.+)$", _PAGE, re.MULTILINE)) == _HEADINGS
 
 
 def test_the_policy_is_one(folder: Path) -> None:
-    policy = load(write_policy(folder))
-    assert (policy.table, policy.k, policy.l) == ("patients", 5, 2)
+    assert main(["policy", "check", str(write_policy(folder))]) == 0
 
 
 def test_the_privacy_of_a_redrawn_table_is_one(folder: Path) -> None:
-    document = yaml.safe_load(examples("Policy", "yaml")[0])
-    document["privacy"] = built(yaml.safe_load(examples("Policy", "yaml")[1])["privacy"])
-    (folder / "policy.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
-    assert load(folder / "policy.yaml").k == 5
+    redrawn = yaml.safe_load(examples("Policy", "yaml")[1])["privacy"]
+    path = write_policy(folder)
+    document = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**document, "privacy": built(redrawn)}, sort_keys=False))
+    assert main(["policy", "check", str(path)]) == 0
 
 
-def test_a_wrong_policy_would_be_noticed(folder: Path) -> None:
-    with pytest.raises(Exception, match="k: must be at least 1"):
-        load(write_policy(folder, k=0))
+def test_a_wrong_policy_would_be_noticed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policy", "check", str(write_policy(folder, k=0))]) == 2
+    assert "must be at least 1" in capsys.readouterr().err
 
 
 def test_the_policy_names_every_key_there_is() -> None:
     shown = [yaml.safe_load(text) for text in examples("Policy", "yaml")]
-    for name, part in PolicyDocument.model_fields.items():
-        kind = part.annotation
-        keys = set(getattr(kind, "model_fields", ())) - {"values"}  # stands in a comment, beside `hierarchy`
-        named = {key for document in shown for key in document.get(name, {})} if keys else set()
-        assert keys <= named, name
+    for name in policy_schema()["properties"]:
+        assert any(name in document for document in shown), name
+        named = {key for document in shown if isinstance(document.get(name), dict) for key in document[name]}
+        assert keys(name) - {"values"} <= named, name  # the sensitive attribute's stands in a comment
 
 
 def test_every_event_is_accepted(folder: Path, tmp_path: Path) -> None:
@@ -106,14 +119,14 @@ def test_every_event_is_accepted(folder: Path, tmp_path: Path) -> None:
         "insert", "update", "delete", "register", "deregister", "external", "release",
     }  # fmt: skip
     (tmp_path / "events.jsonl").write_text(text)
-    outcome = run(write_policy(folder), tmp_path / "events.jsonl", tmp_path / "out")
-    assert (outcome.releases, outcome.rejected) == (1, 0)
+    assert rejects(write_policy(folder), tmp_path / "events.jsonl") == []
+    assert (tmp_path / "out" / "release-0001" / "manifest.json").is_file()
 
 
 def test_an_event_that_is_wrong_would_be_noticed(folder: Path, tmp_path: Path) -> None:
     (text,) = examples("Events", "json")
     (tmp_path / "events.jsonl").write_text(text.replace('"p18", "qid"', '"p18", "quid"'))
-    assert run(write_policy(folder), tmp_path / "events.jsonl", tmp_path / "out").rejected == 2
+    assert len(rejects(write_policy(folder), tmp_path / "events.jsonl")) == 2
 
 
 def test_every_reason_is_explained() -> None:
@@ -122,9 +135,8 @@ def test_every_reason_is_explained() -> None:
 
 def test_a_reject_is_written_as_the_page_shows(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text(16 * "\n" + '{"op": "update", "id": "p1", "qid": {"age": 3}}\n')
-    run(write_policy(folder), tmp_path / "events.jsonl", tmp_path / "out")
     (text,) = examples("Rejects", "json")
-    assert json.loads((tmp_path / "out" / "rejects.jsonl").read_text()) == json.loads(text)
+    assert rejects(write_policy(folder), tmp_path / "events.jsonl") == [json.loads(text)]
 
 
 def test_the_records_of_a_release_fit_the_schema() -> None:
@@ -151,25 +163,3 @@ def test_every_setting_and_topic_is_listed() -> None:
     assert column("Topics") == {
         topics.events, topics.external, topics.triggers, topics.releases, topics.dead_letter,
     }  # fmt: skip
-
-
-def load(path: Path) -> Any:
-    from shoal.streams.files.policyfile import load_policy
-
-    return load_policy(path)
-
-
-def run(policy: Path, events: Path, out: Path) -> Any:
-    from shoal.streams.files.replay import Job, replay
-
-    return replay(Job(load(policy), str(events), out, secret=b"secret"), _Silent())
-
-
-class _Silent:
-    def note(self, sentence: str) -> None: ...
-
-    def begin(self, size_bytes: int | None) -> None: ...
-
-    def read(self, size_bytes: int) -> None: ...
-
-    def released(self, number: int) -> None: ...
