@@ -38,8 +38,8 @@ def first_ratio(policy: Policy) -> float:
 
 def warnings(policy: Policy) -> Iterator[str]:
     """Yields what is worth a warning whatever the data are."""
-    release = policy.release
-    if not (release.every_events or release.every_seconds or release.at):
+    triggers = policy.triggers
+    if not (triggers.every_events or triggers.every_seconds or triggers.at):
         yield "the policy names no trigger, so a release is made only on request."
     if len(policy.sensitive.open) == len(policy.sensitive.hierarchy.leaves):
         yield "every sensitive value is open, so none is protected."
