@@ -68,11 +68,6 @@ def sensitive_loss(release: ReleaseColumns) -> float:
     return float(release.shown_count @ by_node[release.shown_node])
 
 
-def information_loss(release: ReleaseColumns) -> float:
-    """IL of the table (Xiao-Tao, equation 6)."""
-    return qid_loss(release) + sensitive_loss(release)
-
-
 def value_losses(attribute: Attribute, low: Column, high: Column) -> NDArray[np.float64]:
     """Xiao-Tao's loss of one attribute over many regions (equation 4).
 
