@@ -16,6 +16,8 @@ from typing import IO
 
 import click
 
+from shoal import __version__
+
 CHECK_FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
@@ -88,7 +90,7 @@ def _with_debug(command: click.Command) -> click.Command:
 
 
 @click.command(cls=LazyGroup, params=[DEBUG], context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="shoal", message="shoal %(version)s")
+@click.version_option(__version__, message="shoal %(version)s")
 def shoal() -> None:
     """Publish a changing table about people, release after release, so that nobody learns too much about anyone.
 

@@ -34,6 +34,7 @@ from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.produce import Sent, Watcher, produce
 from shoal.streams.files.release_folder import ReleaseFiles, ReleaseFolder, read_releases, release_name
 from shoal.streams.files.replay import Job, replay
+from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.kafka.release_reader import open_releases
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.settings import Settings
@@ -221,21 +222,9 @@ async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "C
         await consumer.stop()
 
 
-class _Silent:
-    """A replay that nobody watches."""
-
-    def note(self, sentence: str) -> None: ...
-
-    def begin(self, size_bytes: int | None) -> None: ...
-
-    def read(self, size_bytes: int) -> None: ...
-
-    def released(self, number: int) -> None: ...
-
-
 def _replay(folder: Path, policy: Policy, secret: str) -> None:
     events = str(folder / "clinic" / "events.jsonl")
-    replay(Job(policy, events, folder / "replay", audit=folder / "private", secret=secret.encode()), _Silent())
+    replay(Job(policy, events, folder / "replay", audit=folder / "private", secret=secret.encode()), Unwatched())
 
 
 def _compare(folder: Path, releases: list[ReleaseFiles]) -> None:

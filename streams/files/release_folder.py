@@ -110,11 +110,16 @@ def read_releases(path: Path) -> Iterator[ReleaseFiles]:
         int(match[1]) for entry in path.iterdir() if (match := re.fullmatch(r"release-(\d{4,})", entry.name))
     )
     for number in numbers:
-        folder = path / release_name(number)
-        groups, manifest = _bytes_of(folder / GROUPS), _bytes_of(folder / MANIFEST)
-        if groups is None or manifest is None:
-            raise InputError(f"{folder} has no {GROUPS if groups is None else MANIFEST}.")
-        yield ReleaseFiles(number, tuple(groups.split(b"\n")[:-1]), manifest)
+        yield read_files(path, number)
+
+
+def read_files(path: Path, number: int) -> ReleaseFiles:
+    """One release of a folder. Raises `InputError` if it cannot be read."""
+    folder = path / release_name(number)
+    groups, manifest = _bytes_of(folder / GROUPS), _bytes_of(folder / MANIFEST)
+    if groups is None or manifest is None:
+        raise InputError(f"{folder} has no {GROUPS if groups is None else MANIFEST}.")
+    return ReleaseFiles(number, tuple(groups.split(b"\n")[:-1]), manifest)
 
 
 def tables(records: Iterable[bytes], attributes: Sequence[str]) -> tuple[bytes, bytes]:
