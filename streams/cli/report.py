@@ -44,17 +44,19 @@ def command(
     """
     from shoal.streams.errors import InputError
     from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.report.metrics.metric import Request
     from shoal.streams.report.page import write_report
-    from shoal.streams.report.series import Request, read_series
+    from shoal.streams.report.series import make_metrics, read_series
 
     if not seed:
         raise click.BadParameter("must not be empty", param_hint="--seed")
     if out.resolve() in (to.resolve(), *to.resolve().parents):
         raise InputError("--to must not be inside OUT, which is published.")
     request = Request(load_policy(policy), out, events, audit, queries, seed, choice_of(event_format, mapping))
+    metrics = make_metrics(request)
     with bar("reading releases") as shown:
-        releases = read_series(request, shown)
-    page = write_report(request, releases, to)
+        releases = read_series(request, metrics, shown)
+    page = write_report(request, metrics, releases, to)
     last = releases[-1]
     error = f", query error {last['query_error']:.1%}" if "query_error" in last else ""
     ncp = f", NCP {last['ncp']:.1%}" if last["ncp"] is not None else ""
