@@ -1,4 +1,4 @@
-"""`shoal report`: what a series of releases lost, as one page with plots."""
+"""`shoal report`: measures how much a series of releases lost, as one page with plots."""
 
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from shoal.streams.cli.terminal import bar
     "--events",
     multiple=True,
     type=click.Path(allow_dash=True),
-    help="Events that led to OUT, for the error of queries; several in their order.",
+    help="Events that led to OUT, for the error of queries; repeat it for several files, in their order.",
 )
-@format_options("what --events names")
+@format_options("Each of the events files")
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder that `shoal replay --audit` wrote; private.")
 @click.option(
     "--to", type=click.Path(path_type=Path), default=Path("report"), show_default=True, help="Folder to write."
@@ -25,7 +25,7 @@ from shoal.streams.cli.terminal import bar
 @click.option(
     "--queries", type=click.IntRange(1), default=1000, show_default=True, help="How many COUNT queries to ask."
 )
-@click.option("--seed", default="queries", show_default=True, help="The same seed asks the same queries.")
+@click.option("--seed", default="queries", show_default=True, help="The same seed draws the same queries.")
 def command(
     policy: Path,
     out: Path,
@@ -39,8 +39,9 @@ def command(
 ) -> None:
     """Measure the releases in the folder OUT: losses, group sizes, budgets, and the error of random COUNT queries.
 
-    Writes one page (index.html), its plots as PNG, and all figures as report.json. With only OUT it says what anyone
-    can see; --events adds the error against the true tables, --audit how much of their budget people have spent.
+    Writes one page (index.html), its plots as PNG, and all figures as report.json. With only OUT it measures what
+    anyone can see; --events adds the error against the true tables, --audit how much of their budgets people have
+    spent.
     """
     from shoal.streams.errors import InputError
     from shoal.streams.files.policy_yaml import load_policy
