@@ -14,8 +14,8 @@ from shoal.core.cells.mondrian import NEARLY, grow
 from shoal.core.cells.region import roundest_between
 from shoal.core.cells.tree import Column, NodeRecord, Rows, Tree
 from shoal.core.policy.policy import build_policy
-from tests.support.regions import region_of
 from tests.support.engines.series import clinic_policy
+from tests.support.regions import region_of
 
 ATTRIBUTES = clinic_policy().attributes
 

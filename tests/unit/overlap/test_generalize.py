@@ -22,8 +22,8 @@ from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.randomness import Keyed
 from shoal.core.state import State
 from shoal.streams.store.records import pack, person_of
-from tests.support.regions import region_of
 from tests.support.engines.series import clinic_policy, crowd, encode
+from tests.support.regions import region_of
 
 VALUES = "ABCDEFGHI"
 
