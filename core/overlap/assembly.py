@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Column
 from shoal.core.events.guard import EMPTY
-from shoal.core.groups.affordability import Claims, Standing
 from shoal.core.groups.pool import Pool
+from shoal.core.groups.promises import Promises
+from shoal.core.groups.standing import Standing
 from shoal.core.overlap.overlaps import Beside
 from shoal.core.policy.policy import Policy
 
@@ -31,9 +32,9 @@ class Draft:
     def fakes(self) -> int:
         return sum(self.counterfeits.values())
 
-    def standing(self, claims: Claims) -> Standing:
+    def standing(self, promises: Promises) -> Standing:
         """Counterfeits count in w and not in n (DESIGN, section 3)."""
-        return claims.standing_of(len(self.members), self.shown)
+        return promises.standings.of_shown(len(self.members), self.shown)
 
 
 class Desk:
@@ -42,8 +43,10 @@ class Desk:
     Units with several values or a guard ask for more than a place: they are on a shelf of their own.
     """
 
-    def __init__(self, pool: Pool, columns: Sequence[Column], beside: Beside, claims: Claims, policy: Policy) -> None:
-        self.pool, self.beside, self.claims, self.policy = pool, beside, claims, policy
+    def __init__(
+        self, pool: Pool, columns: Sequence[Column], beside: Beside, promises: Promises, policy: Policy
+    ) -> None:
+        self.pool, self.beside, self.promises, self.policy = pool, beside, promises, policy
         self._places = _normalised(columns, pool, policy)
         self._shelves: dict[int, list[int]] = {}
         self.done: list[Draft] = []
@@ -119,7 +122,7 @@ class Desk:
         """Whether all of it holds, exactly: everybody balanced, and G2 and G4 as the strategy plans them."""
         if any(not self.beside.is_content(unit, draft.shown) for unit in draft.members):
             return False
-        return self.claims.wrong_in(draft.members, draft.standing(self.claims), is_planned=True) is None
+        return self.promises.wrong_in(draft.members, draft.standing(self.promises), is_planned=True) is None
 
     def keep(self, draft: Draft) -> None:
         self.done.append(draft)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.groups.affordability import Claims
 from shoal.core.groups.deal import ALONE
 from shoal.core.groups.pool import Pool
+from shoal.core.groups.promises import Promises
 from shoal.core.overlap.assembly import Draft
 from shoal.core.overlap.overlaps import Beside, Bits, bits_of
 
@@ -37,19 +37,19 @@ class _Deal:
     fakes: Bits
 
 
-def deal_level(pool: Pool, beside: Beside, claims: Claims, is_left: NDArray[np.bool_]) -> list[Draft]:
+def deal_level(pool: Pool, beside: Beside, promises: Promises, is_left: NDArray[np.bool_]) -> list[Draft]:
     """Groups that show each of their values once, of units with one value; clears `is_left` of who is in one."""
-    return _Level(pool, beside, claims).run(is_left)
+    return _Level(pool, beside, promises).run(is_left)
 
 
 class _Level:
-    def __init__(self, pool: Pool, beside: Beside, claims: Claims) -> None:
-        self._beside, self._claims, self._alpha = beside, claims, beside.alpha
+    def __init__(self, pool: Pool, beside: Beside, promises: Promises) -> None:
+        self._beside, self._promises, self._alpha = beside, promises, beside.alpha
         self._value = np.array([values[0] for values in pool.sets], dtype=np.int64)
-        self._leaves = claims.leaves
+        self._leaves = promises.leaves
         self._bits = bits_of(self._value, self._leaves)
         self._levels = np.ascontiguousarray(beside.level.T)  # word by word
-        self._least = max(math.ceil(claims.target_base * (1 - 1e-12)), 2)
+        self._least = max(math.ceil(promises.target_base * (1 - 1e-12)), 2)
         self._can_be = np.ones(len(pool), dtype=bool)  # content in some group or other
         possible = np.bitwise_count(beside.level).sum(axis=1) >= self._alpha
         self._can_be[beside.unit[~possible]] = False
@@ -65,7 +65,7 @@ class _Level:
                 self._counterfeit(deal)
             self._settle(deal)
             for draft in self._drafts(deal):
-                if self._claims.wrong_in(draft.members, draft.standing(self._claims), is_planned=True) is None:
+                if self._promises.wrong_in(draft.members, draft.standing(self._promises), is_planned=True) is None:
                     drafts.append(draft)
                     is_left[draft.members] = False
         return drafts
@@ -137,7 +137,7 @@ class _Level:
             for leaf in range(self._leaves):
                 wants = (missing[:, leaf // 64] >> np.uint64(leaf % 64)) & np.uint64(1) == 1
                 votes[:, leaf] = np.bincount(groups[wants], minlength=len(deal.fakes))
-            votes[:, sorted(self._claims.permanent)] = 0  # nobody is made to seem to hold what never goes away
+            votes[:, sorted(self._promises.permanent)] = 0  # nobody is made to seem to hold what never goes away
             best = votes.argmax(axis=1)
             wanted = np.flatnonzero(votes[np.arange(len(votes)), best] >= CONTENTED)
             if not len(wanted):

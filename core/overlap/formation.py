@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shoal.core.cells.tree import Column, Rows
-from shoal.core.groups.affordability import Claims
 from shoal.core.groups.deal import ALONE
+from shoal.core.groups.formation import Formation
 from shoal.core.groups.ledger import Ledger
 from shoal.core.groups.pool import Pool
-from shoal.core.groups.sweep import Formation
+from shoal.core.groups.promises import Promises
 from shoal.core.overlap.assembly import Desk, Draft
 from shoal.core.overlap.even_groups import deal_level
 from shoal.core.overlap.generalize import generalize
@@ -64,20 +64,20 @@ class Overlapped:
 
 def stand_beside(pool: Pool, columns: Sequence[Column], beside: Beside, ledger: Ledger, policy: Policy) -> Overlapped:
     """Step 5 for a pool that overlaps something: everything but sampling, which came first."""
-    claims = Claims(pool, ledger, policy)
-    desk = Desk(pool, columns, beside, claims, policy)
+    promises = Promises(pool, ledger, policy)
+    desk = Desk(pool, columns, beside, promises, policy)
     classes, others = division(desk)
     is_left = np.zeros(len(pool), dtype=bool)
     is_left[[unit for units in (others, *classes) for unit in units if desk.can_fill(unit)]] = True
-    for draft in deal_level(pool, beside, claims, is_left):
+    for draft in deal_level(pool, beside, promises, is_left):
         desk.keep(draft)
-    for draft in fit_templates(pool, beside, claims, is_left, desk.fakes_left):
+    for draft in fit_templates(pool, beside, promises, is_left, desk.fakes_left):
         desk.keep(draft)
     desk.lay_out(np.flatnonzero(is_left).tolist())
     desk.lay_out(unit for units in classes for unit in units if not desk.can_fill(unit))
     _form_each(desk, classes)
     _join_rest(desk)
-    breach = max((claims.breach_in(draft.members, draft.standing(claims)) for draft in desk.done), default=0.0)
+    breach = max((promises.breach_in(draft.members, draft.standing(promises)) for draft in desk.done), default=0.0)
     barred = _barred(desk)
     tied = {unit for tie in pool.ties for unit in tie}
     hidden = [unit for unit, values in barred.items() if len(values) == len(pool.sets[unit]) and unit not in tied]
@@ -108,13 +108,13 @@ def division(desk: Desk) -> tuple[list[list[int]], list[int]]:
     permanent value are, and rows that a guard or an account leaves no freedom: they are for step 6, and barred if they
     overlap. Of rows with several values or a guard only those that overlap are here: groups are made around them.
     """
-    pool, claims = desk.pool, desk.claims
+    pool, promises = desk.pool, desk.promises
     tied = {unit for tie in pool.ties for unit in tie}
     has_paid = set(pool.exposed.tolist())
     classes: dict[frozenset[int], list[int]] = {}
     others: list[int] = []
     for unit, possible in enumerate(desk.beside.possible()):
-        if unit in tied or (unit in has_paid and claims.target(unit).starred):
+        if unit in tied or (unit in has_paid and promises.requirements.target(unit).starred):
             continue
         if possible:
             classes.setdefault(possible, []).append(unit)
@@ -236,7 +236,7 @@ def _join_rest(desk: Desk) -> None:
     """
     overlaps, left = desk.beside.overlaps, desk.left()
     others = Counter(desk.value(unit) for unit in left if not overlaps[unit])
-    least = math.ceil(desk.claims.target_base * (1 - 1e-12))
+    least = math.ceil(desk.promises.target_base * (1 - 1e-12))
     crowded = {value for value, count in others.items() if count * least > others.total()}
     left = [unit for unit in left if overlaps[unit] or desk.value(unit) in crowded]
     firsts = sorted((draft.members[0], at) for at, draft in enumerate(desk.done))

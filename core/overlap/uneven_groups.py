@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.groups.affordability import Claims
 from shoal.core.groups.pool import Pool
+from shoal.core.groups.promises import Promises
 from shoal.core.overlap.assembly import Draft
 from shoal.core.overlap.overlaps import Beside
 
@@ -43,7 +43,7 @@ Small = NDArray[np.int8]
 Flags = NDArray[np.bool_]
 
 
-def fit_templates(pool: Pool, beside: Beside, claims: Claims, is_left: Flags, fakes: int) -> list[Draft]:
+def fit_templates(pool: Pool, beside: Beside, promises: Promises, is_left: Flags, fakes: int) -> list[Draft]:
     """Groups of units with one value, with up to so many counterfeits; clears `is_left` of who is in one."""
     value = np.array([values[0] for values in pool.sets], dtype=np.int64)
     overlaps = np.diff(beside.starts)
@@ -54,10 +54,13 @@ def fit_templates(pool: Pool, beside: Beside, claims: Claims, is_left: Flags, fa
         work += int(overlaps[units].sum())
         if np.count_nonzero(overlaps[units]) < A_FEW or (work > WORK and turn) or idle == len(BLOCKS):
             break
-        blocks = _Blocks(units, value[units], BLOCKS[turn % len(BLOCKS)], beside, claims)
+        blocks = _Blocks(units, value[units], BLOCKS[turn % len(BLOCKS)], beside, promises)
         before = len(drafts)
         for draft in blocks.drafts(blocks.search()):
-            if draft.fakes <= fakes and claims.wrong_in(draft.members, draft.standing(claims), is_planned=True) is None:
+            if (
+                draft.fakes <= fakes
+                and promises.wrong_in(draft.members, draft.standing(promises), is_planned=True) is None
+            ):
                 fakes -= draft.fakes
                 drafts.append(draft)
                 is_left[draft.members] = False
@@ -89,13 +92,13 @@ class _Found(NamedTuple):
 class _Blocks:
     """The rows of a round in blocks, with all that they overlap."""
 
-    def __init__(self, units: Rows, value: Rows, size: int, beside: Beside, claims: Claims) -> None:
-        self._alpha, self._base, leaves = beside.alpha, claims.target_base, claims.leaves
+    def __init__(self, units: Rows, value: Rows, size: int, beside: Beside, promises: Promises) -> None:
+        self._alpha, self._base, leaves = beside.alpha, promises.target_base, promises.leaves
         block = np.arange(len(units)) // size
         self._count = int(block[-1]) + 1
         self._width = min(leaves, max(COLUMNS, 2 * math.ceil(self._base)))
         held = np.bincount(block * leaves + value, minlength=self._count * leaves).reshape(self._count, leaves)
-        held[:, sorted(claims.permanent)] = -1
+        held[:, sorted(promises.permanent)] = -1
         self._leaf = np.argsort(-held, axis=1, kind="stable")[:, : self._width]
         column = np.full((self._count, leaves), -1, dtype=np.int64)
         np.put_along_axis(column, self._leaf, np.arange(self._width)[None], axis=1)
