@@ -6,6 +6,7 @@ They say what can be said without a particular policy; labels, ranges and which 
 
 from typing import Any, Final
 
+from shoal.core.measure.loss import Loss
 from shoal.core.policy.document import PolicyDocument
 from shoal.core.policy.strategy import STRATEGIES, Strategy
 
@@ -122,7 +123,7 @@ def release_schema() -> dict[str, Any]:
             "counterfeits": _COUNT,
         }
     )
-    loss = _record({name: {"type": "number", "minimum": 0} for name in ("ncp", "discernibility", "average_group")})
+    loss = _record({name: {"type": "number", "minimum": 0} for name in Loss._fields})
     breach = {"type": "number", "minimum": 0, "maximum": 1}
     manifest = _record(
         {

@@ -6,7 +6,7 @@ import pytest
 
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.policy.strategy import Adaptive, ConstantRatio, Geometric, hard_minimum
-from tests.support.series import clinic_policy
+from tests.support.engines.series import clinic_policy
 
 
 @pytest.mark.parametrize(
