@@ -149,7 +149,7 @@ def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest
 
 
 def test_the_judge_catches_an_engine_whose_groups_are_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.core.groups.affordability.Claims.wrong", lambda self, members, raised: None)
+    monkeypatch.setattr("shoal.core.groups.promises.Promises.wrong", lambda self, members, raised: None)
     monkeypatch.setattr("shoal.core.groups.deal.required_ratio", lambda strategy, l, survival, exposures: 1.0)
     assert "breach is over 1/l" in _verdicts(clinic_policy(k=4, l=3), churn(100, 2))
 

@@ -39,8 +39,8 @@ def _chains() -> _Chains:
 
 @pytest.mark.parametrize("few", [10**9, 0], ids=["by tables", "by sorting"])
 def test_accounts_added_up_at_once_are_those_of_each_person(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.core.groups.ledger.FEW", few)
-    monkeypatch.setattr("shoal.core.groups.ledger.TABLE", 64)  # so that people stand in several tables
+    monkeypatch.setattr("shoal.core.groups.ledger.CELLS_PER_SHARE", few)
+    monkeypatch.setattr("shoal.core.groups.ledger.TABLE_CELLS", 64)  # so that people stand in several tables
     policy, ledger, chains, person_of, group_of = _chains()
     found = ledger.accounts(person_of, group_of)
     accounts = dict(
@@ -66,8 +66,8 @@ def test_accounts_added_up_at_once_are_those_of_each_person(few: int, monkeypatc
 def test_what_is_asked_of_a_few_is_what_their_accounts_say_to_the_last_bit(
     cells: int, search: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.core.groups.ledger.SOUGHT", cells)
-    monkeypatch.setattr("shoal.core.groups.ledger.SEARCH", search)
+    monkeypatch.setattr("shoal.core.groups.ledger.QUESTION_CELLS", cells)
+    monkeypatch.setattr("shoal.core.groups.ledger.SHARES_PER_SEARCH", search)
     policy, ledger, _, person_of, group_of = _chains()
     in_order = np.argsort(person_of, kind="stable")
     person_of, group_of = person_of[in_order], group_of[in_order]

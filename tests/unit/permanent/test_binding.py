@@ -6,8 +6,23 @@ from typing import Any
 
 import pytest
 
+from shoal.core.groups.grouping import Grouping
 from tests.support.engines.series import clinic_policy
 from tests.support.histories.population import Series
+
+
+@pytest.fixture(autouse=True)
+def invariants(monkeypatch: pytest.MonkeyPatch) -> list[Grouping]:
+    """Every grouping of a test, whose invariants are checked when it is done."""
+    seen, largest_breach = list[Grouping](), Grouping.largest_breach
+
+    def checked(grouping: Grouping) -> float:
+        grouping.check_invariants()
+        seen.append(grouping)
+        return largest_breach(grouping)
+
+    monkeypatch.setattr(Grouping, "largest_breach", checked)
+    return seen
 
 
 def _insert(person: str, *values: str, age: int = 30) -> dict[str, Any]:
@@ -60,7 +75,7 @@ def test_where_nobody_is_left_to_hide_among_the_transient_values_are_suppressed_
 
 
 @pytest.mark.parametrize("l", [2, 3])
-def test_every_clique_finds_a_group_however_many_there_are(l: int) -> None:
+def test_every_clique_finds_a_group_however_many_there_are(l: int, invariants: list[Grouping]) -> None:
     people = [_insert(f"h{n}", "hiv", age=n) for n in range(15)] + [_insert(f"p{n}", "gout", age=n) for n in range(30)]
     found = _Published(*people, _insert("h", "hiv"), l=l)
     count = Counter(found.group[owner] for owner in found.clique)
@@ -68,6 +83,7 @@ def test_every_clique_finds_a_group_however_many_there_are(l: int) -> None:
     for group, shown in found.shows.items():
         assert shown.get("hiv", 0) * l <= max(count[group], 0)
     assert len(found.group) == 46
+    assert invariants
 
 
 def test_a_guard_over_an_open_value_is_kept_in_a_clique_too() -> None:

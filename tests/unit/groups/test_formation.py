@@ -11,9 +11,9 @@ from shoal.core.cells.tree import Rows
 from shoal.core.events.guard import EMPTY, Guard
 from shoal.core.events.window import PRESENT
 from shoal.core.groups.deal import _Check
+from shoal.core.groups.formation import Formation, form_groups
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.groups.pool import Pool
-from shoal.core.groups.sweep import Formation, form_groups
 from shoal.core.people import NOBODY, People, Person
 from shoal.core.policy.policy import Policy
 from shoal.core.policy.strategy import Floats, required_ratio
@@ -190,9 +190,9 @@ def _manifests(releases: int = 12) -> list[bytes]:
 def test_accounts_looked_up_as_they_are_asked_for_and_all_at_once_give_the_same_releases(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("shoal.core.groups.affordability.AT_ONCE", 1)
+    monkeypatch.setattr("shoal.core.groups.accounts.EXPOSURES_PER_LOOKUP", 1)
     one_by_one = _manifests()
-    monkeypatch.setattr("shoal.core.groups.affordability.AT_ONCE", 10**9)
+    monkeypatch.setattr("shoal.core.groups.accounts.EXPOSURES_PER_LOOKUP", 10**9)
     assert _manifests() == one_by_one
 
 
