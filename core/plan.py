@@ -16,9 +16,9 @@ from shoal.core.cohort.registration import Registration
 from shoal.core.cohort.update import CohortUpdate, clique_size
 from shoal.core.errors import CoreError
 from shoal.core.fold import Folded, Window, fold
+from shoal.core.groups.formation import Formation, form_groups
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.groups.pool import NO_TIES, Pool
-from shoal.core.groups.sweep import Formation, form_groups
 from shoal.core.measure.loss import measure_loss
 from shoal.core.overlap.carried import overlapping_holders, unsafe_groups
 from shoal.core.overlap.formation import Overlapped, form_overlapping, merged
@@ -301,7 +301,7 @@ class _Draft:
         ends = np.append(starts, len(order))[1:]
         texts = self._tree.cells_json(leaves[starts])
         sizes = zip(leaves[starts].tolist(), (ends - starts).tolist(), strict=True)
-        if self._policy.release.case_ids:
+        if self._policy.case_ids:
             runs = zip(starts.tolist(), ends.tolist(), strict=True)
             cases = [case_ids_json(self._case_ids(order[start:end])) for start, end in runs]
             cells = [f"{texts[leaf]}{rows}{case}}}" for (leaf, rows), case in zip(sizes, cases, strict=True)]

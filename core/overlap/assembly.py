@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Column
 from shoal.core.events.guard import EMPTY
-from shoal.core.groups.affordability import Claims, Standing
 from shoal.core.groups.pool import Pool
+from shoal.core.groups.promises import Promises
+from shoal.core.groups.standing import Standing
+from shoal.core.groups.tuning import ROUNDING
 from shoal.core.overlap.overlaps import Overlaps
 from shoal.core.overlap.tuning import COUNTERFEIT_SHARE, FEWEST_COUNTERFEITS
 from shoal.core.policy.policy import Policy
 
-ROUNDING = 1e-12  # relative: the error that a float may have; every group is checked exactly afterwards
 CANNOT_FILL = -1  # in place of a value: the units that cannot be called into a group for theirs
 
 
@@ -32,9 +33,9 @@ class Draft:
     def counterfeit_count(self) -> int:
         return sum(self.counterfeits.values())
 
-    def standing(self, claims: Claims) -> Standing:
+    def standing(self, promises: Promises) -> Standing:
         """Counterfeits count in w and not in n (docs/design.md, "Other publishers")."""
-        return claims.standing_of(len(self.members), self.shown)
+        return promises.standings.of_shown(len(self.members), self.shown)
 
 
 class Assembly:
@@ -45,9 +46,9 @@ class Assembly:
     """
 
     def __init__(
-        self, pool: Pool, columns: Sequence[Column], overlaps: Overlaps, claims: Claims, policy: Policy
+        self, pool: Pool, columns: Sequence[Column], overlaps: Overlaps, promises: Promises, policy: Policy
     ) -> None:
-        self.pool, self.overlaps, self.claims, self.policy = pool, overlaps, claims, policy
+        self.pool, self.overlaps, self.promises, self.policy = pool, overlaps, promises, policy
         self.accepted: list[Draft] = []
         self.counterfeits_left = max(FEWEST_COUNTERFEITS, int(COUNTERFEIT_SHARE * len(pool)))
         self._positions = _normalised(columns, pool, policy)
@@ -123,16 +124,16 @@ class Assembly:
         """Whether a group keeps every promise, exactly: G5 for all members, G2 and G4 as the strategy plans them."""
         if any(not self.overlaps.are_balanced(unit, draft.shown) for unit in draft.members):
             return False
-        return self.claims.wrong_in(draft.members, draft.standing(self.claims), is_planned=True) is None
+        return self.promises.wrong_in(draft.members, draft.standing(self.promises), is_planned=True) is None
 
     def accept(self, draft: Draft) -> None:
         self.accepted.append(draft)
         self.counterfeits_left -= draft.counterfeit_count
 
 
-def fewest_people(claims: Claims) -> int:
+def fewest_people(promises: Promises) -> int:
     """The fewest people of a group in which every value stands once."""
-    return math.ceil(claims.target_base * (1 - ROUNDING))
+    return math.ceil(promises.target_base * (1 - ROUNDING))
 
 
 def _normalised(columns: Sequence[Column], pool: Pool, policy: Policy) -> NDArray[np.float64]:

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.groups.affordability import Claims
 from shoal.core.groups.deal import ALONE
 from shoal.core.groups.pool import Pool
+from shoal.core.groups.promises import Promises
 from shoal.core.overlap.assembly import Draft, fewest_people
 from shoal.core.overlap.overlaps import Bits, Overlaps, bits_of
 from shoal.core.overlap.tuning import (
@@ -39,21 +39,21 @@ class _Deal:
     counterfeits: Bits
 
 
-def deal_even_groups(pool: Pool, overlaps: Overlaps, claims: Claims, is_left: NDArray[np.bool_]) -> list[Draft]:
+def deal_even_groups(pool: Pool, overlaps: Overlaps, promises: Promises, is_left: NDArray[np.bool_]) -> list[Draft]:
     """Groups that show each of their values once, of units with one value; clears `is_left` of their members."""
-    return _EvenGroups(pool, overlaps, claims).run(is_left)
+    return _EvenGroups(pool, overlaps, promises).run(is_left)
 
 
 class _EvenGroups:
     """The rounds in which the units of a pool are dealt."""
 
-    def __init__(self, pool: Pool, overlaps: Overlaps, claims: Claims) -> None:
-        self._overlaps, self._claims, self._alpha = overlaps, claims, overlaps.alpha
+    def __init__(self, pool: Pool, overlaps: Overlaps, promises: Promises) -> None:
+        self._overlaps, self._promises, self._alpha = overlaps, promises, overlaps.alpha
         self._value = np.array([values[0] for values in pool.sets], dtype=np.int64)
-        self._leaves = claims.leaves
+        self._leaves = promises.leaves
         self._bits = bits_of(self._value, self._leaves)
         self._equals = np.ascontiguousarray(overlaps.equals.T)  # word by word
-        self._least = max(fewest_people(claims), 2)
+        self._least = max(fewest_people(promises), 2)
         self._can_be_balanced = np.ones(len(pool), dtype=bool)  # in some even group
         possible = np.bitwise_count(overlaps.equals).sum(axis=1) >= self._alpha
         self._can_be_balanced[overlaps.unit[~possible]] = False
@@ -69,7 +69,7 @@ class _EvenGroups:
                 self._counterfeit(deal)
             self._drop_unbalanced(deal)
             for draft in self._drafts(deal):
-                if self._claims.wrong_in(draft.members, draft.standing(self._claims), is_planned=True) is None:
+                if self._promises.wrong_in(draft.members, draft.standing(self._promises), is_planned=True) is None:
                     drafts.append(draft)
                     is_left[draft.members] = False
         return drafts
@@ -142,7 +142,7 @@ class _EvenGroups:
             for leaf in range(self._leaves):
                 wants = (missing[:, leaf // 64] >> np.uint64(leaf % 64)) & np.uint64(1) == 1
                 votes[:, leaf] = np.bincount(groups[wants], minlength=len(deal.counterfeits))
-            votes[:, sorted(self._claims.permanent)] = 0  # a permanent value is never counterfeited
+            votes[:, sorted(self._promises.permanent)] = 0  # a permanent value is never counterfeited
             best = votes.argmax(axis=1)
             wanted = np.flatnonzero(votes[np.arange(len(votes)), best] >= ROWS_PER_COUNTERFEIT)
             if not len(wanted):

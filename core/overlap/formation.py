@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shoal.core.cells.tree import Column, Rows
-from shoal.core.groups.affordability import Claims
 from shoal.core.groups.deal import ALONE
+from shoal.core.groups.formation import Formation
 from shoal.core.groups.ledger import Ledger
 from shoal.core.groups.pool import Pool
-from shoal.core.groups.sweep import Formation
+from shoal.core.groups.promises import Promises
 from shoal.core.overlap.assembly import Assembly, Draft, fewest_people
 from shoal.core.overlap.even_groups import deal_even_groups
 from shoal.core.overlap.generalize import generalize
@@ -69,20 +69,22 @@ def form_overlapping(
     pool: Pool, columns: Sequence[Column], overlaps: Overlaps, ledger: Ledger, policy: Policy
 ) -> Overlapped:
     """Step 5 for a pool with overlaps: every phase but sampling, which came first, and generalize, which follows."""
-    claims = Claims(pool, ledger, policy)
-    assembly = Assembly(pool, columns, overlaps, claims, policy)
+    promises = Promises(pool, ledger, policy)
+    assembly = Assembly(pool, columns, overlaps, promises, policy)
     classes, others = division(assembly)
     is_left = np.zeros(len(pool), dtype=bool)
     is_left[[unit for units in (others, *classes) for unit in units if assembly.can_fill(unit)]] = True
-    for draft in deal_even_groups(pool, overlaps, claims, is_left):
+    for draft in deal_even_groups(pool, overlaps, promises, is_left):
         assembly.accept(draft)
-    for draft in fit_uneven_groups(pool, overlaps, claims, is_left, assembly.counterfeits_left):
+    for draft in fit_uneven_groups(pool, overlaps, promises, is_left, assembly.counterfeits_left):
         assembly.accept(draft)
     assembly.put(np.flatnonzero(is_left).tolist())
     assembly.put(unit for units in classes for unit in units if not assembly.can_fill(unit))
     _form_each(assembly, classes)
     _join_rest(assembly)
-    breach = max((claims.breach_in(draft.members, draft.standing(claims)) for draft in assembly.accepted), default=0.0)
+    breach = max(
+        (promises.breach_in(draft.members, draft.standing(promises)) for draft in assembly.accepted), default=0.0
+    )
     barred = _barred(assembly)
     tied = {unit for tie in pool.ties for unit in tie}
     hidden = [unit for unit, values in barred.items() if len(values) == len(pool.sets[unit]) and unit not in tied]
@@ -112,13 +114,13 @@ def division(assembly: Assembly) -> tuple[list[list[int]], list[int]]:
     tied to others, as all holders of a permanent value are, and rows with a value that a guard or their account allows
     only as "*". Rows with several values or a guard are here only if they overlap: groups are made around them.
     """
-    pool, claims = assembly.pool, assembly.claims
+    pool, promises = assembly.pool, assembly.promises
     tied = {unit for tie in pool.ties for unit in tie}
     has_paid = set(pool.exposed.tolist())
     classes: dict[frozenset[int], list[int]] = {}
     others: list[int] = []
     for unit, possible in enumerate(assembly.overlaps.possible()):
-        if unit in tied or (unit in has_paid and claims.target(unit).starred):
+        if unit in tied or (unit in has_paid and promises.requirements.target(unit).starred):
             continue
         if possible:
             classes.setdefault(possible, []).append(unit)
@@ -242,7 +244,7 @@ def _join_rest(assembly: Assembly) -> None:
     """
     is_overlapping, left = assembly.overlaps.is_overlapping, assembly.free_units()
     others = Counter(assembly.value(unit) for unit in left if not is_overlapping[unit])
-    least = fewest_people(assembly.claims)
+    least = fewest_people(assembly.promises)
     crowded = {value for value, count in others.items() if count * least > others.total()}
     left = [unit for unit in left if is_overlapping[unit] or assembly.value(unit) in crowded]
     firsts = sorted((draft.members[0], at) for at, draft in enumerate(assembly.accepted))

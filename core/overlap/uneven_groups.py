@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.groups.affordability import Claims
 from shoal.core.groups.pool import Pool
+from shoal.core.groups.promises import Promises
 from shoal.core.overlap.assembly import Draft
 from shoal.core.overlap.overlaps import Overlaps
 from shoal.core.overlap.tuning import (
@@ -45,7 +45,9 @@ Small = NDArray[np.int8]
 Flags = NDArray[np.bool_]
 
 
-def fit_uneven_groups(pool: Pool, overlaps: Overlaps, claims: Claims, is_left: Flags, counterfeits: int) -> list[Draft]:
+def fit_uneven_groups(
+    pool: Pool, overlaps: Overlaps, promises: Promises, is_left: Flags, counterfeits: int
+) -> list[Draft]:
     """Groups of units with one value, with up to so many counterfeits; clears `is_left` of their members."""
     value = np.array([values[0] for values in pool.sets], dtype=np.int64)
     overlap_counts = np.diff(overlaps.starts)
@@ -57,12 +59,12 @@ def fit_uneven_groups(pool: Pool, overlaps: Overlaps, claims: Claims, is_left: F
         overlapping = np.count_nonzero(overlap_counts[units])
         if overlapping < FEWEST_UNEVEN or (work > UNEVEN_WORK and turn) or idle == len(UNEVEN_BLOCKS):
             break
-        blocks = _Blocks(units, value[units], UNEVEN_BLOCKS[turn % len(UNEVEN_BLOCKS)], overlaps, claims)
+        blocks = _Blocks(units, value[units], UNEVEN_BLOCKS[turn % len(UNEVEN_BLOCKS)], overlaps, promises)
         before = len(drafts)
         for draft in blocks.drafts(blocks.search()):
             if draft.counterfeit_count > counterfeits:
                 continue
-            if claims.wrong_in(draft.members, draft.standing(claims), is_planned=True) is None:
+            if promises.wrong_in(draft.members, draft.standing(promises), is_planned=True) is None:
                 counterfeits -= draft.counterfeit_count
                 drafts.append(draft)
                 is_left[draft.members] = False
@@ -94,13 +96,13 @@ class _Found(NamedTuple):
 class _Blocks:
     """The rows of a round in blocks, with all their overlaps."""
 
-    def __init__(self, units: Rows, value: Rows, size: int, overlaps: Overlaps, claims: Claims) -> None:
-        self._alpha, self._base, leaves = overlaps.alpha, claims.target_base, claims.leaves
+    def __init__(self, units: Rows, value: Rows, size: int, overlaps: Overlaps, promises: Promises) -> None:
+        self._alpha, self._base, leaves = overlaps.alpha, promises.target_base, promises.leaves
         block = np.arange(len(units)) // size
         self._count = int(block[-1]) + 1
         self._width = min(leaves, max(COLUMNS, 2 * math.ceil(self._base)))
         supply = np.bincount(block * leaves + value, minlength=self._count * leaves).reshape(self._count, leaves)
-        supply[:, sorted(claims.permanent)] = -1
+        supply[:, sorted(promises.permanent)] = -1
         self._leaf = np.argsort(-supply, axis=1, kind="stable")[:, : self._width]
         column = np.full((self._count, leaves), -1, dtype=np.int64)
         np.put_along_axis(column, self._leaf, np.arange(self._width)[None], axis=1)

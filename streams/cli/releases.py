@@ -1,4 +1,4 @@
-"""`shoal releases`: read the releases topic, show it or write it to a folder, and check that it is unbroken."""
+"""`shoal releases`: reads the releases topic, shows it or writes it to a folder, and checks its chain."""
 
 import asyncio
 import sys
@@ -31,14 +31,14 @@ COLUMNS = (
 
 @click.command()
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
-@click.option("--follow", is_flag=True, help="Go on waiting for new releases.")
+@click.option("--follow", is_flag=True, help="Keep waiting for new releases.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the releases to this folder, as `shoal replay` does."
 )
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 def command(policy: Path | None, follow: bool, out: Path | None, kafka: str | None) -> None:
     """Read the releases topic, and check that the chain of releases is unbroken."""
-    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.settings import load_settings
 
     quiet_clients()
@@ -53,7 +53,7 @@ def command(policy: Path | None, follow: bool, out: Path | None, kafka: str | No
 
 
 async def _read(settings: "Settings", policy: "Policy", follow: bool, out: Path | None) -> int:
-    from shoal.streams.files.folder import ReleaseFolder
+    from shoal.streams.files.release_folder import ReleaseFolder
     from shoal.streams.kafka.release_reader import open_releases
 
     folder = ReleaseFolder(out, [attribute.name for attribute in policy.attributes]) if out else None
@@ -87,7 +87,7 @@ def _text(value: object) -> str:
 
 
 def _show(manifests: list[Mapping[str, Any]]) -> None:
-    """The same on a terminal, narrow enough for eighty columns."""
+    """Prints the releases on a terminal, narrow enough for eighty columns."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,13 +1,13 @@
-"""`shoal produce`: events from a file to the topic, keyed by the person's id, in an order a release can rely on.
+"""`shoal produce`: sends the events of a file to the events topic, keyed by the person's id.
 
 Events of one person always go to one partition (the key's murmur2 hash, Kafka's own default), so they stay in order. A
-`release` line goes to the triggers topic, and only after Kafka has acknowledged everything before it: a requested
-release includes every event produced before it.
+`release` line goes to the triggers topic, and only after Kafka has acknowledged every event before it. So the release
+includes every event that stands before it in the file.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,11 +17,10 @@ import msgpack
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from shoal.core.events.event import Reject, parse_json, parse_release
+from shoal.core.events.event import Reject, parse_release
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import ServiceError
-from shoal.streams.files.csv_events import Line
-from shoal.streams.files.lines import EventLines
+from shoal.streams.files.formats.format import Line
 from shoal.streams.kafka.release_reader import PublishedRelease, open_releases, wait_for_release
 from shoal.streams.kafka.topics import Topics, ensure_topics, retry_until, unreachable
 from shoal.streams.settings import Settings
@@ -31,13 +30,13 @@ IN_FLIGHT = 20_000
 SHOWN_REFUSALS = 10
 DELIVERY_S = 45.0  # long enough for a broker to be restarted
 STOP_S = 5.0
-GONE = "Kafka went away before everything was sent; what it has, it keeps."
+GONE = "Kafka went away before everything was sent; it keeps what it has acknowledged."
 
 T = TypeVar("T")
 
 
 class Watcher(Protocol):
-    """Whoever shows progress."""
+    """Shows progress."""
 
     def advance(self, amount: int) -> None: ...
 
@@ -46,7 +45,7 @@ class Watcher(Protocol):
 
 @dataclass
 class Sent:
-    """What was sent and what was not: `refused` counts, and `examples` are the first few with their line numbers."""
+    """What was sent. `refused` counts the lines that were not, and `examples` are the first of them in words."""
 
     events: int = 0
     releases: int = 0
@@ -59,22 +58,8 @@ class Sent:
             self.examples.append(f"line {line:,} was not sent: {why}.")
 
 
-def read_json_lines(lines: EventLines) -> Iterator[Line]:
-    """Lines of JSON. What is no JSON object is refused here: it could not be keyed."""
-    for block in lines.blocks():
-        first = lines.number + 1
-        for index, raw in enumerate(block):
-            event = parse_json(raw)
-            if isinstance(event, dict):
-                yield Line(first + index, event, raw=raw)
-            elif raw.strip():
-                why = str(event.reason) if isinstance(event, Reject) else "not-an-object"
-                yield Line(first + index, None, f"it is {why}")
-        lines.done(block)
-
-
 def refusal(event: dict[str, Any]) -> str | None:
-    """Why an event cannot be sent at all; whether it is right is for the worker to say."""
+    """Why an event cannot be sent, None if it can; whether it is valid is for the worker to say."""
     if event.get("op") == "release":
         request = parse_release(event)
         return f"it is {request.reason}" if isinstance(request, Reject) else None
@@ -84,7 +69,7 @@ def refusal(event: dict[str, Any]) -> str | None:
 
 
 class Sender:
-    """A producer for one table's events and triggers."""
+    """Sends one table's events and requests for releases."""
 
     def __init__(self, producer: AIOKafkaProducer, topics: Topics, content_type: str) -> None:
         self._producer, self._topics, self._type = producer, topics, content_type
@@ -107,11 +92,11 @@ class Sender:
     async def flush(self) -> None:
         """Waits until Kafka has everything that was sent. Raises `ServiceError` if it does not take it."""
         pending, self._pending = self._pending, []
-        # The client itself would try for ever: an idempotent producer must not give up a batch it may have delivered.
+        # The client itself would try for ever: an idempotent producer must not drop a batch that it may have delivered.
         await _within(DELIVERY_S, asyncio.gather(*pending))
 
     async def request_release(self, at: str | None) -> int:
-        """Asks for a release of everything sent so far; returns the request's offset."""
+        """Asks for a release of everything sent so far. Returns the offset of the request."""
         await self.flush()
         request = {"op": "release"} if at is None else {"op": "release", "at": at}
         sending = self._producer.send_and_wait(self._topics.triggers, json.dumps(request).encode(), partition=0)
@@ -129,7 +114,7 @@ class Sender:
 
 @asynccontextmanager
 async def open_sender(settings: Settings, policy: Policy, content_type: str = MSGPACK) -> AsyncIterator[Sender]:
-    """Connects to Kafka, making the table's topics if they are missing. Raises `ServiceError` if it cannot."""
+    """Connects to Kafka, and makes the table's topics if they are missing. Raises `ServiceError` if it cannot."""
     servers = settings.kafka_servers
     await ensure_topics(
         servers,
@@ -152,7 +137,7 @@ async def open_sender(settings: Settings, policy: Policy, content_type: str = MS
     except KafkaError as error:
         raise ServiceError(GONE) from error
     finally:
-        with suppress(TimeoutError):  # it would wait for a broker that is gone to take what is left
+        with suppress(TimeoutError):  # with a broker that is gone it would wait to send the rest
             await asyncio.wait_for(producer.stop(), STOP_S)
 
 
@@ -172,7 +157,7 @@ async def produce(
     content_type: str = MSGPACK,
     wait_s: float | None = None,
 ) -> Sent:
-    """Sends every line; with `wait_s` each release is waited for before what follows it is sent, as in `replay`."""
+    """Sends every line. With `wait_s` it waits for each release before it sends the next line, as `replay` does."""
     sent = Sent()
     async with AsyncExitStack() as stack:
         sender = await stack.enter_async_context(open_sender(settings, policy, content_type))
@@ -206,7 +191,7 @@ async def produce(
 async def request_release(
     settings: Settings, policy: Policy, at: str | None, wait_s: float | None
 ) -> PublishedRelease | None:
-    """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
+    """Asks for one release, at `at` or now. With `wait_s` waits until it is published, and returns it."""
     at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     async with open_sender(settings, policy) as sender:
         offset = await sender.request_release(at)

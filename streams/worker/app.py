@@ -23,7 +23,7 @@ from redis.exceptions import RedisError
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, ServiceError, StreamsError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.kafka.topics import METADATA_MAX_AGE_MS, Topics, ensure_topics, unreachable
 from shoal.streams.log import configure_log, get_log

@@ -29,7 +29,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import sent_offsets, target_of
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.codec import content_type, decode_event
 from shoal.streams.intake.partition import PERSON_KIND
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end

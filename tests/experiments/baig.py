@@ -30,7 +30,8 @@ from shoal.core.measure.release_reader import read_columns
 from shoal.core.overlap.external import External, ExternalGroup, parse_external
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.hierarchy import parse_hierarchy
-from shoal.core.policy.policy import Policy, Strategy
+from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import Adaptive
 from shoal.core.state import State
 from tests.experiments.adult import FOLDER, SEED, load_adult
 from tests.experiments.mondrian import Points, cut
@@ -134,7 +135,7 @@ def load_five(sensitive: str = "occupation", k: int = 10) -> Five:
     places = [at for at, attribute in enumerate(adult.policy.attributes) if attribute.name in ATTRIBUTES]
     attributes = tuple(adult.policy.attributes[at] for at in places)
     policy = replace(
-        adult.policy, attributes=attributes, sampling=0.5, strategy=Strategy("adaptive", 1, None), k=k, headroom=k // 2
+        adult.policy, attributes=attributes, sampling=0.5, strategy=Adaptive(releases=1), k=k, headroom=k // 2
     )
     five = Five(policy, adult.points[:, [*places, -1]])
     return five if sensitive == "occupation" else _with_jobs(five)

@@ -20,7 +20,8 @@ from shoal.core.overlap.external import External, ExternalGroup, parse_external
 from shoal.core.overlap.overlaps import index_of
 from shoal.core.people import NOBODY, NOWHERE
 from shoal.core.plan import Plan, Window, plan
-from shoal.core.policy.policy import Policy, Strategy
+from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import Adaptive
 from shoal.core.state import State
 from tests.experiments.adult import SEED
 from tests.experiments.baig import ALONE, FOUR, OTHERS, SELECTIVITY, TEN, Five, Way, load_five
@@ -70,7 +71,7 @@ def _shares(made: Plan, policy: Policy) -> Figures:
 
 def series(five: Five, bound: float, releases: int) -> Figures:
     """A crowd of which a part is replaced before each release: the means over all of them."""
-    policy = replace(five.policy, sampling=1.0, strategy=Strategy("adaptive", 2, None))
+    policy = replace(five.policy, sampling=1.0, strategy=Adaptive(releases=2))
     order = np.random.default_rng(SEED).permutation(len(five.points)).tolist()
     publications = [five.other(f"q{at}", np.array(order[at::OTHERS][:ALONE]), FOUR) for at in range(OTHERS)]
     state, here, waiting = State.empty(policy, b"experiment"), order[:CROWD], order[CROWD:]

@@ -18,8 +18,9 @@ from shoal.core.measure.release_reader import ReleaseColumns, read_columns
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
+from tests.support.root import ROOT
 
-CORE = Path(__file__).resolve().parents[2] / "core"
+CORE = ROOT / "core"
 
 Codes = tuple[int | float, ...]
 Record = tuple[Codes, tuple[int, ...]]  # quasi-identifiers and sorted values, in codes

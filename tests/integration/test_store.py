@@ -12,7 +12,7 @@ from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
 from shoal.streams.errors import InputError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import MovedError, Partition, load_partition
 from shoal.streams.store.encryption import make_seal
 from shoal.streams.store.records import Mark, mark_of, pack, unpack
@@ -26,7 +26,7 @@ from shoal.streams.store.release_log import (
     load_state,
 )
 from shoal.streams.store.store import TRIGGERS, Counts, FencedError, LostError, Store, check_identity
-from tests.support.table import KEY, Taken, insert, write_policy
+from tests.support.services.table import KEY, Taken, insert, write_policy
 
 PARTITIONS = 2
 IDENTITY = {"policy": "p", "engine": ENGINE, "key": "k", "seal": ""}

@@ -16,10 +16,10 @@ from shoal.core.cells.tree import Rows, Tree
 from shoal.core.overlap.generalize import ReleaseContext
 from shoal.core.people import NOWHERE, People
 from shoal.core.plan import Plan
-from tests.support.audited import sentences
-from tests.support.population import Population, Series
+from tests.support.engines.audited import sentences
+from tests.support.engines.series import DISEASES, clinic_policy
+from tests.support.histories.population import Population, Series
 from tests.support.regions import region_of
-from tests.support.series import DISEASES, clinic_policy
 
 RELEASES = 5
 

@@ -18,9 +18,9 @@ from shoal.core.plan import Plan, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from tests.property.test_engine import histories
-from tests.support.beside import unbalanced
-from tests.support.oracle import Judge, Table
-from tests.support.series import DISEASES, KINDS, ZIPS, clinic_policy, clinic_rules, window_between
+from tests.support.engines.series import DISEASES, KINDS, ZIPS, clinic_policy, clinic_rules, window_between
+from tests.support.judges.composition import unbalanced
+from tests.support.judges.series import Judge, Table
 
 AGES = st.tuples(st.integers(0, 99), st.integers(0, 99)).map(lambda ends: {"min": min(ends), "max": max(ends)})
 WEIGHTS = st.sampled_from([{"min": 0, "below": 61.5}, {"min": 50.0, "max": 99.9}, {"min": 61.5, "max": 200}])

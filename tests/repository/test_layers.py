@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-_ROOT = Path(__file__).resolve().parents[2]
-_MODULES = sorted((_ROOT / "core").rglob("*.py"))
+from tests.support.root import ROOT
+
+_MODULES = sorted((ROOT / "core").rglob("*.py"))
 
 # All that core may import besides itself. A name added here is a statement that it reads no clock, file, network,
 # environment or random source. (zoneinfo reads the time zone rules, which are data, not the time.)
@@ -59,7 +60,7 @@ def impurities(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", _MODULES, ids=lambda path: path.relative_to(_ROOT).as_posix())
+@pytest.mark.parametrize("module", _MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_module_of_core_takes_nothing_from_outside(module: Path) -> None:
     assert impurities(module.read_text()) == []
 
@@ -106,7 +107,7 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_import_linter_agrees() -> None:
-    done = lint_imports(_ROOT)
+    done = lint_imports(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -114,8 +115,8 @@ def _copy(to: Path) -> Path:
     """A copy of the packages that a test may spoil."""
     for name in ("core", "streams", "shoal"):
         without = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(_ROOT / name, to / name, ignore=without, symlinks=True)
-    shutil.copy(_ROOT / "pyproject.toml", to)
+        shutil.copytree(ROOT / name, to / name, ignore=without, symlinks=True)
+    shutil.copy(ROOT / "pyproject.toml", to)
     return to
 
 
@@ -150,11 +151,9 @@ def test_import_linter_would_notice_a_room_without_a_place(tmp_path: Path) -> No
 
 
 def test_the_auditor_is_kept_from_every_room_of_the_engine() -> None:
-    contracts = tomllib.loads((_ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (contract,) = [each for each in contracts if each.get("source_modules") == ["shoal.core.audit"]]
-    rooms = {
-        path.stem for path in (_ROOT / "core").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
-    policy = {f"policy.{path.stem}" for path in (_ROOT / "core" / "policy").glob("*.py")}
+    rooms = {path.stem for path in (ROOT / "core").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    policy = {f"policy.{path.stem}" for path in (ROOT / "core" / "policy").glob("*.py")}
     shared = {"__init__", "audit", "errors", "policy", "policy.__init__", "policy.hierarchy", "policy.policy"}
     assert {name.removeprefix("shoal.core.") for name in contract["forbidden_modules"]} == (rooms | policy) - shared
