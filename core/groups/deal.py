@@ -2,20 +2,20 @@
 
 People stand in the tree's order. Those who show protected values are cut into blocks of neighbours, and each block's
 people are dealt, value after value, to its groups like cards, so that equal values land in different groups. Then every
-(person, value) that a group would expose is checked against that person's ledger, all at once; whoever cannot afford
-their place is taken out and left to the careful sweep of `sweep.py`. Nothing here is exact: what passes, passes
-with a margin, and what does not is decided there.
+(person, value) that a group would expose is checked against that person's ledger, all at once; people who cannot afford
+their place are taken out and left to the careful steps of `formation.py`. Nothing here is exact: a place that passes
+does so with a margin, and the others are decided there.
 
 How large. The strategy's ratio is the least size. A person in a group of n pays 1/n each time it is formed, and it is
-formed anew whenever one of n people changes; with a share c changing per release that is (1 - (1-c)^n)/n per release,
-which falls as n grows. People with open values only pay nothing and need no company. So where few are protected, their
-groups are made larger (up to GENEROUS times the ratio, half filled with neighbours whose values are open) and the
-others' smaller, which together keeps the average group no larger than it would be.
+formed anew whenever one of n people changes; with a share c changing per release the price is (1 - (1-c)^n)/n per
+release, which falls as n grows. People with open values only pay nothing. So where few people are protected, their
+groups are made larger (up to LARGEST_GROWTH times the ratio, half filled with neighbours whose values are open) and the
+others' smaller, and the average group is no larger than without this.
 
-And as a budget wears out, the group grows in proportion to its hard minimum (as in Wong's geometric strategy, but only
-where there is room), so that each formation takes about the same share of what is left and nothing ever runs dry. One
-person who has little left must not make everybody's group large, so people are dealt in bands, each of groups twice as
-large as the last; the few of a worn band get as many open neighbours as it takes, up to FILL for each of them.
+As a budget is spent, the group grows in proportion to its hard minimum (as in Wong's geometric strategy, but only where
+there is room), so that each formation takes about the same share of what is left and no budget runs out. One person who
+has little left must not make everybody's group large, so people are dealt in bands, each of groups twice as large as
+the last; the few people of a late band get as many open neighbours as it takes, up to FILLERS for each of them.
 """
 
 import math
@@ -27,32 +27,36 @@ from numpy.typing import NDArray
 from shoal.core.cells.tree import Rows
 from shoal.core.groups.ledger import Ledger, each_between
 from shoal.core.groups.pool import Pool
-from shoal.core.groups.strategy import Floats, hard_minima, required_ratio, required_ratios
+from shoal.core.groups.tuning import (
+    DOUBLINGS,
+    FILLERS,
+    GROUPS_PER_BLOCK,
+    LARGEST_GROWTH,
+    LEAST_GROWTH,
+    NEAR,
+    ROUNDING,
+    ROUNDS,
+    SLACKS,
+    SPENT_GROWTH,
+    TOLERATED_ALONE,
+)
 from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import Floats, hard_minima, required_ratio, required_ratios
 
-GENEROUS = 4.0
-DOUBLINGS = 4  # of a group's size for those who are worn
-FILL = 8
-SPENT = 1e9  # as worn as can be
-BLOCK = 8  # groups dealt to together
-SLACKS = (1.0, 1.25, 1.5)
-ROUNDS = 4
-WORN = 1.4  # less than what moves anybody into a band of larger groups
-MARGIN = 1e-9
 ALONE = -1
 
 
 @dataclass
-class Spread:
-    """Each unit's group, numbered from 0, ALONE where it found none; and for each group the largest breach in it."""
+class Dealt:
+    """Each unit's group, numbered from 0, ALONE where it found none; and by group the largest breach in it."""
 
     group: Rows
     breach: Floats
 
 
-def spread(
+def deal(
     pool: Pool, ledger: Ledger, policy: Policy, is_left_out: NDArray[np.bool_], breach_so_far: float = 0.0
-) -> Spread:
+) -> Dealt:
     """Deal the pool, but for some units, into groups that everybody in them can afford.
 
     Breaches that cannot be over `breach_so_far` are not worked out.
@@ -62,29 +66,29 @@ def spread(
     has_protected[pool.owner[pool.is_protected]] = True
     protected, open_only = np.flatnonzero(has_protected & ~is_left_out), np.flatnonzero(~has_protected & ~is_left_out)
     check = _Check(pool, ledger, policy, base, breach_so_far)
-    worn = check.worn()
-    best: Spread | None = None
-    for slack in SLACKS:  # frequent values leave tight groups too small; then looser ones are tried
-        group = _deal(pool, base * slack, protected, open_only, worn)
-        breach = check.settle(group)
+    growth = check.growth()
+    best: Dealt | None = None
+    for slack in SLACKS:
+        group = _deal(pool, base * slack, protected, open_only, growth)
+        breach = check.take_out_offenders(group)
         if best is None or (group == ALONE).sum() < (best.group == ALONE).sum():
-            best = Spread(group, breach)
-        if (group[protected] == ALONE).sum() <= len(protected) // 10:
+            best = Dealt(group, breach)
+        if (group[protected] == ALONE).sum() <= len(protected) // TOLERATED_ALONE:
             break
     assert best is not None
     group = best.group
     kept, group[group != ALONE] = np.unique(group[group != ALONE], return_inverse=True)
-    return Spread(group, best.breach[kept])
+    return Dealt(group, best.breach[kept])
 
 
-def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows, worn: Floats) -> Rows:
-    """Tentative groups, with no look at anybody's account but for how worn it is."""
+def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows, growth: Floats) -> Rows:
+    """Tentative groups. Of the accounts they take only the growth into account."""
     group = np.full(len(pool), ALONE, dtype=np.int64)
-    least = math.ceil(base * (1 - 1e-12))
+    least = math.ceil(base * (1 - ROUNDING))
     room = 1 / (2 * max(pool.protected_share, 1e-9))
-    size = math.ceil(least * min(GENEROUS, max(1.0, room)))
+    size = math.ceil(least * min(LARGEST_GROWTH, max(1.0, room)))
     waiting = _without_excess(pool, base, protected, len(open_only))
-    wished = np.log2(np.maximum(1.0, worn * min(1.0, room / GENEROUS)))
+    wished = np.log2(np.maximum(1.0, growth * min(1.0, room / LARGEST_GROWTH)))
     first_leaf, rest, groups = _first_leaf(pool), open_only, 0
     for band in range(DOUBLINGS, -1, -1):
         is_mine = wished[waiting] >= band - 0.5
@@ -94,7 +98,7 @@ def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows, worn: Float
         fillers = len(mine)
         if band:  # enough for the most frequent value to be once in a group
             most = max(-(-2 * len(mine) // large), int(np.bincount(first_leaf[mine]).max()))
-            fillers = min(most * large - len(mine), FILL * len(mine))
+            fillers = min(most * large - len(mine), FILLERS * len(mine))
         fillers = min(fillers, len(rest))
         if len(mine) + fillers < least << band:
             continue  # too few: they wait for the next band
@@ -111,7 +115,7 @@ def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows, worn: Float
 
 
 def _without_excess(pool: Pool, base: float, protected: Rows, others: int) -> Rows:
-    """These units, less those whose value is too frequent for groups of the base ratio; who stays is spread evenly.
+    """These units, less those whose value is too frequent for groups of the base ratio; the rest is spread evenly.
 
     A value can be shown to at most one in `base` of the people grouped, and every unit left out makes them fewer.
     """
@@ -140,19 +144,19 @@ def _first_leaf(pool: Pool) -> Rows:
 def _round_robin(first_leaf: Rows, units: Rows, first: int, groups: int, group: Rows) -> None:
     """Deal units to groups from `first` on: block by block along the tree's order, value by value within a block."""
     position = np.arange(len(units))
-    block = (position * groups // len(units)) // BLOCK
+    block = (position * groups // len(units)) // GROUPS_PER_BLOCK
     order = np.lexsort((position, first_leaf[units], block))
     begins = np.searchsorted(block[order], np.arange(int(block[-1]) + 1))
-    in_block = np.minimum(BLOCK, groups - BLOCK * np.arange(len(begins)))
+    in_block = np.minimum(GROUPS_PER_BLOCK, groups - GROUPS_PER_BLOCK * np.arange(len(begins)))
     rank = position - begins[block[order]]
-    group[units[order]] = first + block[order] * BLOCK + rank % in_block[block[order]]
+    group[units[order]] = first + block[order] * GROUPS_PER_BLOCK + rank % in_block[block[order]]
 
 
 class _Check:
-    """Takes out of their groups those who cannot afford them, until everybody left can.
+    """Takes units that cannot afford their group out of it, until all units left can.
 
-    Few have paid so much that a look at their accounts is needed: for most it is enough to know that no value's
-    survival is under a bound, which a look at the groups they were in gives.
+    For most units a bound is enough: the groups they were in say that no value's survival is under it. Only the few
+    that have paid much need a look at their accounts.
     """
 
     def __init__(self, pool: Pool, ledger: Ledger, policy: Policy, base: float, breach_so_far: float) -> None:
@@ -161,21 +165,21 @@ class _Check:
         self._owner, self._leaf = pool.owner[pool.is_protected], pool.leaf[pool.is_protected]
         self._breach_so_far = breach_so_far
         self._least = ledger.least_survivals(pool.exposed, pool.exposed_to, len(pool))
-        once = np.ones(len(pool), dtype=np.int64)  # after which the strategies ask for most
-        self._most = required_ratios(policy.strategy, policy.l, self._least, once) * (1 + MARGIN)
+        once = np.ones(len(pool), dtype=np.int64)  # after one exposure the strategies ask for most
+        self._most = required_ratios(policy.strategy, policy.l, self._least, once) * (1 + NEAR)
 
-    def worn(self) -> Floats:
-        """By unit, the hard minimum for what it shows itself, as a multiple of what it is for the untouched.
+    def growth(self) -> Floats:
+        """By unit, the hard minimum for what it shows itself, as a multiple of the hard minimum of a new account.
 
-        1 for whoever is hardly worn.
+        1 where that is less than LEAST_GROWTH.
         """
-        worn, l = np.ones(len(self._pool)), self._policy.l
-        may_be = np.flatnonzero(hard_minima(l, self._least[self._owner]) > WORN * l)
+        growth, l = np.ones(len(self._pool)), self._policy.l
+        may_be = np.flatnonzero(hard_minima(l, self._least[self._owner]) > LEAST_GROWTH * l)
         survival, _ = self._standings(self._owner[may_be], self._leaf[may_be])
-        np.maximum.at(worn, self._owner[may_be], np.minimum(hard_minima(l, survival) / l, SPENT))
-        return worn
+        np.maximum.at(growth, self._owner[may_be], np.minimum(hard_minima(l, survival) / l, SPENT_GROWTH))
+        return growth
 
-    def settle(self, group: Rows) -> Floats:
+    def take_out_offenders(self, group: Rows) -> Floats:
         """Change `group` in place; returns the largest breach in each group that is left."""
         wrong, breach = self._offenders(group)
         turn = 0
@@ -198,7 +202,7 @@ class _Check:
             return pairs, breach
         shown_in = pairs // self._leaves
         n = people[shown_in]
-        allowed = np.floor(n / self._base + 1e-12)
+        allowed = np.floor(n / self._base + ROUNDING)
         order = np.argsort(inverse, kind="stable")
         rank = np.arange(len(order)) - (np.cumsum(times) - times)[inverse[order]]
         too_many = owner[order][rank >= allowed[inverse[order]]]
@@ -212,7 +216,7 @@ class _Check:
         payer, pair, survival = payer[hit], pair[hit], survival[hit]
         ratio = required_ratios(self._policy.strategy, self._policy.l, survival, exposures[hit])
         after = survival * (1 - times[pair] / n[pair])
-        floor = (1 - 1 / self._policy.l) * (1 + MARGIN)
+        floor = (1 - 1 / self._policy.l) * (1 + NEAR)
         cannot = (ratio * times[pair] > n[pair]) | (after < floor)
         wrong = np.unique(np.concatenate([too_many, payer[cannot]]))
         np.maximum.at(breach, shown_in[pair], 1 - after)
@@ -220,11 +224,11 @@ class _Check:
 
     def _may_offend(self, group: Rows, share: Floats) -> Rows:
         """Units whose accounts must be looked at; `share` is, by group, the largest w/n in it."""
-        paid = np.flatnonzero((group != ALONE) & (share[group] > 0) & (self._least < 1 - 2 * MARGIN))
+        paid = np.flatnonzero((group != ALONE) & (share[group] > 0) & (self._least < 1 - 2 * NEAR))
         share = share[group[paid]]
         after = self._least[paid] * (1 - share)
         is_safe = (self._most[paid] * share <= 1) & (1 - after <= self._breach_so_far)
-        is_safe &= after >= (1 - 1 / self._policy.l) * (1 + 2 * MARGIN)
+        is_safe &= after >= (1 - 1 / self._policy.l) * (1 + 2 * NEAR)
         return paid[~is_safe]
 
     def _standings(self, person: Rows, leaf: Rows) -> tuple[Floats, Rows]:

@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.policy.hierarchy import Hierarchy
-from shoal.core.policy.policy import Policy, Sensitive
-
-Weight = int | Fraction
-
-TABLE = 1 << 17  # cells of a table that is filled densely, small enough for a processor's cache
-SOUGHT = 1 << 20  # cells of a table of what is asked for
-SEARCH = 4  # shares that are gone through while one is searched for
-FEW = 8  # cells for each entry, beyond which sorting is cheaper
-NEAR = 1e-9  # relative distance to the bound within which floats are not trusted
+from shoal.core.groups.tuning import (
+    CELLS_PER_SHARE,
+    NEAR,
+    QUESTION_CELLS,
+    SHARES_PER_SEARCH,
+    SMALLEST_SURVIVAL,
+    TABLE_CELLS,
+)
+from shoal.core.groups.weight import Weight, effective_people, open_leaves, set_aside, weight_of
+from shoal.core.policy.policy import Policy
 
 
 class GroupRecord(NamedTuple):
@@ -57,37 +57,6 @@ class Account(NamedTuple):
 
     survival: float
     exposures: int
-
-
-def set_aside(sensitive: Sensitive) -> frozenset[int]:
-    """The nodes a ledger knows nothing of: "*", and the permanent values, which are G3's. Both sit on other people."""
-    return frozenset((0, *(sensitive.hierarchy.leaf_node[leaf] for leaf in sensitive.permanent)))
-
-
-def open_leaves(policy: Policy) -> NDArray[np.bool_]:
-    """By leaf, whether it is open: not protected, except for a person whose guard covers it. So are permanent ones
-    here, which weigh nothing: cohorts protect them.
-    """
-    is_open = np.zeros(len(policy.sensitive.hierarchy.leaves), dtype=bool)
-    is_open[list(policy.sensitive.open | policy.sensitive.permanent)] = True
-    return is_open
-
-
-def weight_of(
-    shown: Iterable[tuple[int, int]], hierarchy: Hierarchy, first: int, last: int, aside: frozenset[int]
-) -> Fraction:
-    """w(A, G) of the leaves [first, last): 1 for a leaf itself, 1/leaves(v) for each v above it, 0 for those aside."""
-    found = Fraction(0)
-    for node, count in shown:
-        low, high = hierarchy.first[node], hierarchy.last[node]
-        if node not in aside and low < last and first < high:
-            found += Fraction(count * (min(high, last) - max(low, first)), high - low)
-    return found
-
-
-def effective_people(people: int, shown: Iterable[tuple[int, int]], aside: frozenset[int]) -> int:
-    """n(G): the people of a group less what it shows that is set aside; at least 1."""
-    return max(1, people - sum(count for node, count in shown if node in aside))
 
 
 def each_between(begins: Rows, sizes: Rows) -> Rows:
@@ -159,7 +128,7 @@ class Ledger:
         keys, where = np.unique(groups[kept] * len(self._is_open) + leaf[kept], return_inverse=True)
         groups, leaf = np.divmod(keys, len(self._is_open))
         weight = np.bincount(where, weights=count[kept], minlength=len(keys))  # of all nodes above a leaf together
-        logs = np.log(np.maximum(1e-300, 1 - weight / people[groups]))
+        logs = np.log(np.maximum(SMALLEST_SURVIVAL, 1 - weight / people[groups]))
         self._leaf = np.concatenate([self._leaf, leaf.astype(np.int32)])
         self._kept = np.concatenate([self._kept, logs])
         numbers = np.array([number for number, _ in records], dtype=np.int64) - first
@@ -193,14 +162,14 @@ class Ledger:
         order = np.argsort(exposed, kind="stable")
         person, group = exposed[order], exposed_to[order]
         leaves = len(self._is_open)
-        at_once = max(1, TABLE // leaves)
+        at_once = max(1, TABLE_CELLS // leaves)
         nothing = np.zeros(0, dtype=np.int64)
         parts = [(nothing, nothing, np.zeros(0), nothing)]
         for first in range(0, int(person[-1]) + 1 if len(person) else 0, at_once):
             here = slice(*np.searchsorted(person, [first, first + at_once]).tolist())
             at, cells = self._shares_of(group[here], (person[here] - first) * leaves)
             paid = np.zeros(0, dtype=np.int64)
-            if is_sparse := FEW * len(cells) < at_once * leaves:
+            if is_sparse := CELLS_PER_SHARE * len(cells) < at_once * leaves:
                 paid, cells = np.unique(cells, return_inverse=True)
             times, kept = np.bincount(cells), np.bincount(cells, weights=self._kept[at])
             if not is_sparse:
@@ -220,7 +189,7 @@ class Ledger:
         exposures = ends - begins
         is_new = np.diff(person, prepend=-1) != 0  # the first leaf asked of a person
         groups = exposed_to[each_between(begins[is_new], exposures[is_new])]
-        if SEARCH * int(exposures.sum()) <= int((self._start[groups + 1] - self._start[groups]).sum()):
+        if SHARES_PER_SEARCH * int(exposures.sum()) <= int((self._start[groups + 1] - self._start[groups]).sum()):
             asked = np.repeat(np.arange(len(person)), exposures)
             at, is_there = self._find(exposed_to[each_between(begins, exposures)], leaf[asked])
             asked, at = asked[is_there], at[is_there]
@@ -245,7 +214,7 @@ class Ledger:
     def _go_through(self, exposed: Rows, groups: Rows, line: Rows, leaf: Rows) -> tuple[Rows, Rows]:
         """Of all shares of these groups, those of a leaf asked of whoever was exposed: which question, and where."""
         leaves = len(self._is_open)
-        at_once = max(1, SOUGHT // leaves)
+        at_once = max(1, QUESTION_CELLS // leaves)
         lines = int(line[-1]) + 1
         question = np.full(min(lines, at_once) * leaves, -1, dtype=np.int32)  # by cell of a table of persons and leaves
         parts = []

@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
 from shoal.core.events.guard import Guard
-from shoal.core.groups.ledger import open_leaves
+from shoal.core.groups.weight import open_leaves
 from shoal.core.people import People, Values
 from shoal.core.policy.policy import Policy
 
 
 class Ties(NamedTuple):
-    """People of the pool who must be published together, by row; and values that must be "*" for it (DESIGN, G3).
+    """People of the pool who must be published together, by row, and values that must be "*" for it.
 
-    `shunned` are, by the place of a tie, those who must not be in its group, `least` by cell how many
-    rows must have it, whoever is withheld, and if they `are_apart`, no two ties are in one group.
+    See docs/design.md, "G3 Permanent". `excluded` are, by the place of a tie, the people who must not be in its group;
+    `least` is, by cell, how many rows must be published there. If ties `are_apart`, no two of them are in one group.
     """
 
     members: list[list[int]]
     covers: dict[int, set[int]]
-    shunned: Mapping[int, NDArray[np.bool_]] = MappingProxyType({})
+    excluded: Mapping[int, NDArray[np.bool_]] = MappingProxyType({})
     least: Mapping[int, int] = MappingProxyType({})
     are_apart: bool = False
 
@@ -41,7 +41,7 @@ def _protected_share(people: People, policy: Policy) -> float:
     return int(np.count_nonzero(shows[people.set] & is_sampled)) / present if present else 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Pool:
     """Unit i of the pool is person `rows[i]`; `owner[j]` shows value `leaf[j]`, for all their values."""
 
@@ -59,7 +59,7 @@ class Pool:
     protected_share: float  # of everybody who may be published, who shows a protected value
     ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
     covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: shown as "*"
-    shunned: dict[int, NDArray[np.bool_]] = field(default_factory=dict, repr=False)  # tie -> units not to be with it
+    excluded: dict[int, NDArray[np.bool_]] = field(default_factory=dict, repr=False)  # tie -> units not to be with it
     are_ties_apart: bool = False  # no two in one group
     barred: Mapping[int, Values] = field(default_factory=dict)  # by unit: values that can only be shown as "*" (G5)
 
@@ -84,23 +84,23 @@ class Pool:
         exposed, exposed_to = people.exposures(rows)
         by_unit = np.argsort(exposed, kind="stable")
         return cls(
-            rows,
-            people.leaf[rows],
-            codes,
-            people.guard[rows],
-            people.sets.items,
-            people.guards.items,
-            owner,
-            leaf,
-            ~open_leaves(policy)[leaf],
-            exposed[by_unit],
-            exposed_to[by_unit],
-            _protected_share(people, policy),
-            [sorted(unit_of[row] for row in tie) for tie in ties.members],
-            {unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
-            {tie: is_shunned[rows] for tie, is_shunned in ties.shunned.items()},
-            ties.are_apart,
-            barred,
+            rows=rows,
+            cells=people.leaf[rows],
+            set_of=codes,
+            guard_of=people.guard[rows],
+            known_sets=people.sets.items,
+            known_guards=people.guards.items,
+            owner=owner,
+            leaf=leaf,
+            is_protected=~open_leaves(policy)[leaf],
+            exposed=exposed[by_unit],
+            exposed_to=exposed_to[by_unit],
+            protected_share=_protected_share(people, policy),
+            ties=[sorted(unit_of[row] for row in tie) for tie in ties.members],
+            covers={unit_of[row]: dict.fromkeys(leaves, 0) for row, leaves in ties.covers.items()},
+            excluded={tie: is_excluded[rows] for tie, is_excluded in ties.excluded.items()},
+            are_ties_apart=ties.are_apart,
+            barred=barred,
         )
 
     def __len__(self) -> int:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.core.audit.reading.truth import Record
-from shoal.core.groups.strategy import required_ratio
 from shoal.core.policy.policy import Attribute, Policy
+from shoal.core.policy.strategy import required_ratio
 from shoal.streams.files.event_lines import BY_NAME, read_lines
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.policy_summary import first_ratio

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator
 
-from shoal.core.groups.strategy import required_ratio
 from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import required_ratio
 
 
 def describe(policy: Policy) -> Iterator[str]:
     """Yields a few lines, for the author to compare with what they meant."""
-    sensitive, strategy, release = policy.sensitive, policy.strategy, policy.release
+    sensitive, strategy, wanted = policy.sensitive, policy.strategy, policy.triggers
     values = len(sensitive.hierarchy.leaves)
-    how = f"{strategy.releases} exposures foreseen" if strategy.releases else f"alpha {strategy.alpha:g}"
     triggers = [
-        f"every {release.every_events:,} accepted events" if release.every_events else "",
-        f"every {release.every_seconds:g} seconds" if release.every_seconds else "",
-        f"at {release.at} ({release.timezone})" if release.at else "",
+        f"every {wanted.every_events:,} accepted events" if wanted.every_events else "",
+        f"every {wanted.every_seconds:g} seconds" if wanted.every_seconds else "",
+        f"at {wanted.at} ({wanted.timezone})" if wanted.at else "",
         "on request",
     ]
     yield f"table       {policy.table}"
@@ -26,7 +25,8 @@ def describe(policy: Policy) -> Iterator[str]:
         yield f"permanent   {labels}: each holder among {policy.l:g} people or more, to those who know whether {known}"
     yield f"rows        every region is shared by at least {policy.k:,} rows"
     yield f"values      over all releases together nobody is linked to a value with more than {1 / policy.l:.4g}"
-    yield f"strategy    {strategy.name}, {how}: at first {first_ratio(policy):.2f} people for each showing of a value"
+    how = f"{strategy.name}, {strategy.describe()}"
+    yield f"strategy    {how}: at first {first_ratio(policy):.2f} people for each showing of a value"
     yield f"releases    {', '.join(trigger for trigger in triggers if trigger)}"
     yield f"digest      {policy.digest}"
 
@@ -38,8 +38,8 @@ def first_ratio(policy: Policy) -> float:
 
 def warnings(policy: Policy) -> Iterator[str]:
     """Yields what is worth a warning whatever the data are."""
-    release = policy.release
-    if not (release.every_events or release.every_seconds or release.at):
+    triggers = policy.triggers
+    if not (triggers.every_events or triggers.every_seconds or triggers.at):
         yield "the policy names no trigger, so a release is made only on request."
     if len(policy.sensitive.open) == len(policy.sensitive.hierarchy.leaves):
         yield "every sensitive value is open, so none is protected."

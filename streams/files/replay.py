@@ -172,7 +172,7 @@ class _Run:
 
     def _take(self, block: list[bytes]) -> None:
         """Takes one block of lines. This is the only loop that runs once per event."""
-        take, intake, every = self._intake.take, self._intake, self._job.policy.release.every_events or 0
+        take, intake, every = self._intake.take, self._intake, self._job.policy.triggers.every_events or 0
         first, done = self._lines.number + 1, 0
         rejected: Reject | None
         for index, raw in enumerate(block):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from shoal.core.errors import CoreError
-from shoal.core.measure.release_reader import read_published
+from shoal.core.measure.release_reader import read_columns
 from shoal.streams.errors import InputError
 from shoal.streams.files.audit import read_members
 from shoal.streams.files.event_lines import read_lines
@@ -50,7 +50,7 @@ def _read(request: Request) -> Iterator[Reading]:
         if manifest.get("policy") != policy.digest:
             raise InputError(f"release {release.number} was made under another policy than this one.")
         try:
-            published = read_published(policy, release.records)
+            published = read_columns(policy, release.records)
         except CoreError as error:
             raise InputError(f"release {release.number}: {error}.") from None
         truth = _truth(release.number, people_present(dict(manifest)), next(truths)) if request.events else None

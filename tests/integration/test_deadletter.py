@@ -27,7 +27,7 @@ from shoal.streams.store.encryption import make_seal
 from shoal.streams.store.records import Mark, pack
 from shoal.streams.store.release_log import Redo, chunks_of, counts_after, foreign_ids, load_state
 from shoal.streams.store.store import TRIGGERS, FencedError, Store
-from tests.support.table import KEY, POLICY, insert
+from tests.support.services.table import KEY, POLICY, insert
 
 PARTITIONS = 2
 

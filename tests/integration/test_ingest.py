@@ -22,7 +22,7 @@ from shoal.streams.settings import Settings
 from shoal.streams.store.encryption import make_seal
 from shoal.streams.store.records import Mark, pack
 from shoal.streams.store.store import FencedError, Store
-from tests.support.table import KEY, POLICY, insert
+from tests.support.services.table import KEY, POLICY, insert
 
 PARTITIONS = 2
 

@@ -14,7 +14,7 @@ from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.release_log import load_state
 from shoal.streams.store.store import Store
 from tests.integration.test_store import PARTITIONS, hold, release, store, take
-from tests.support.table import KEY, POLICY, Make, insert, write_policy
+from tests.support.services.table import KEY, POLICY, Make, insert, write_policy
 
 __all__ = ["store"]  # a fixture, plain and encrypted
 

@@ -14,7 +14,7 @@ from shoal.streams.store.encryption import make_seal
 from shoal.streams.store.store import LostError, Store
 from shoal.streams.worker.planner import Planner
 from shoal.streams.worker.publish import Publisher
-from tests.support.table import KEY, Make, Table, insert
+from tests.support.services.table import KEY, Make, Table, insert
 
 
 @pytest.mark.parametrize("asleep", ["before it reads the topic", "before it loads the state"])

@@ -26,7 +26,7 @@ from shoal.streams.store.release_log import (
     load_state,
 )
 from shoal.streams.store.store import TRIGGERS, Counts, FencedError, LostError, Store, check_identity
-from tests.support.table import KEY, Taken, insert, write_policy
+from tests.support.services.table import KEY, Taken, insert, write_policy
 
 PARTITIONS = 2
 IDENTITY = {"policy": "p", "engine": ENGINE, "key": "k", "seal": ""}

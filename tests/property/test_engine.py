@@ -14,8 +14,17 @@ from shoal.core.events.window import PRESENT
 from shoal.core.groups.ledger import Accounts
 from shoal.core.plan import plan
 from shoal.core.state import State
-from tests.support.oracle import Judge, Table
-from tests.support.series import DISEASES, ZIPS, churn, clinic_policy, clinic_rules, crowd, run_series, window_between
+from tests.support.engines.series import (
+    DISEASES,
+    ZIPS,
+    churn,
+    clinic_policy,
+    clinic_rules,
+    crowd,
+    run_series,
+    window_between,
+)
+from tests.support.judges.series import Judge, Table
 
 QIDS = st.fixed_dictionaries(
     {
@@ -140,7 +149,7 @@ def test_the_judge_catches_an_engine_that_forgets_the_ledger(monkeypatch: pytest
 
 
 def test_the_judge_catches_an_engine_whose_groups_are_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.core.groups.affordability.Claims.wrong", lambda self, members, raised: None)
+    monkeypatch.setattr("shoal.core.groups.promises.Promises.wrong", lambda self, members, raised: None)
     monkeypatch.setattr("shoal.core.groups.deal.required_ratio", lambda strategy, l, survival, exposures: 1.0)
     assert "breach is over 1/l" in _verdicts(clinic_policy(k=4, l=3), churn(100, 2))
 

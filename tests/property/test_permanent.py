@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shoal.core.cohort.clique import NEVER, Clique
-from shoal.core.groups.affordability import Claims, Standing
+from shoal.core.groups.standing import Standing, Standings
 from shoal.core.plan import Plan
 from shoal.core.policy.policy import Policy
-from tests.support.cohortfaults import crowd_holders, leave_decoys, renew_cliques, share_stars, tear_cliques
-from tests.support.cohortjudge import ScarcityJudge
-from tests.support.oracle import Judge
-from tests.support.population import Population, Series, hidden_in
-from tests.support.series import DISEASES, clinic_policy, clinic_rules
+from tests.support.engines.series import DISEASES, clinic_policy, clinic_rules
+from tests.support.engines.wrong_cohorts import crowd_holders, leave_decoys, renew_cliques, share_stars, tear_cliques
+from tests.support.histories.population import Population, Series, hidden_in
+from tests.support.judges.cohorts import ScarcityJudge
+from tests.support.judges.series import Judge
 
 RELEASES = 7
 
@@ -149,7 +149,7 @@ def _caught(participation: Any = None) -> set[str]:
     }
 
 
-_standing = Claims._standing
+_grown = Standings._grown
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,12 @@ def test_the_judge_catches_engines_that_are_wrong_about_cliques(
 
 
 def test_the_judge_catches_holders_who_are_counted_as_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    def counted(claims: Claims, left: int, before: Any, weights: Any, members: list[int], raised: Any) -> Standing:
-        found = _standing(claims, left, before, weights, members, raised)
-        return found._replace(left=found.left + sum(claims.target(unit).permanent for unit in members))
+    def counted(standings: Any, left: int, before: Any, weights: Any, members: list[int], raised: Any) -> Standing:
+        found = _grown(standings, left, before, weights, members, raised)
+        permanent = standings._aside - {0}
+        return found._replace(
+            left=found.left + sum(found.shown.get(node, 0) - before.get(node, 0) for node in permanent)
+        )
 
-    monkeypatch.setattr(Claims, "_standing", counted)
+    monkeypatch.setattr(Standings, "_grown", counted)
     assert "somebody's breach is over 1/l" in _caught()

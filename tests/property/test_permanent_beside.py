@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import shoal.core.groups.affordability
+import shoal.core.groups.requirement
 import shoal.core.plan
 from shoal.core.plan import Plan
-from tests.support.audited import audit_plans
-from tests.support.population import Population, Series
-from tests.support.series import DISEASES, ZIPS, clinic_policy
+from tests.support.engines.audited import audit_plans
+from tests.support.engines.series import DISEASES, ZIPS, clinic_policy
+from tests.support.histories.population import Population, Series
 
 RELEASES = 6
 
@@ -94,7 +94,7 @@ def test_rows_of_cliques_that_are_shown_beside_others_are_found_out(
     participation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shoal.core.plan, "overlapping_holders", lambda *_: {})
-    monkeypatch.setattr(shoal.core.groups.affordability, "_barred", lambda claim, _: claim)
+    monkeypatch.setattr(shoal.core.groups.requirement, "with_barred", lambda requirement, _: requirement)
     unbalanced = "G5: a group leaves more rows unbalanced beside another publication than it suppresses"
     assert unbalanced in _caught(participation)
 

@@ -15,8 +15,9 @@ from shoal.streams.cli import shoal
 from shoal.streams.files.policy_sample import findings, read_sample
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.true_tables import tables_at_releases
+from tests.support.root import ROOT
 
-_EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+_EXAMPLES = ROOT / "examples"
 _SETS = ("adult", "synthea")
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.measure.release_reader import Published
+from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Request, Tile, curve
 from shoal.streams.report.plot import Panel
@@ -75,7 +75,7 @@ class Accounts:
         self._permanent_nodes = {hierarchy.leaf_node[leaf] for leaf in policy.sensitive.permanent}
         self._survival: dict[str, dict[int, float]] = {}
 
-    def see(self, number: int, published: Published, members: Iterable[tuple[str, str, str]]) -> Spent | None:
+    def see(self, number: int, published: ReleaseColumns, members: Iterable[tuple[str, str, str]]) -> Spent | None:
         """Charges the groups formed at this release. Returns None while nobody was ever published."""
         shares = self._shares(number, published)
         for person, group, _ in members:
@@ -87,7 +87,7 @@ class Accounts:
         breaches = [1.0 - min(mine.values(), default=1.0) for mine in self._survival.values()]
         return Spent(len(breaches), float(np.median(breaches)), float(np.quantile(breaches, 0.95)), max(breaches))
 
-    def _shares(self, number: int, published: Published) -> Mapping[str, dict[int, float]]:
+    def _shares(self, number: int, published: ReleaseColumns) -> Mapping[str, dict[int, float]]:
         """w(s, G) / n(G) of each protected leaf in each group formed at this release."""
         people = published.people.tolist()
         weights: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))

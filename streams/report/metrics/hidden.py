@@ -16,7 +16,7 @@ class Hidden(Metric):
     }
 
     def measure(self, reading: Reading) -> Figures:
-        return reading.stated("suppressed", "generalized") | {"hidden_share": _hidden_share(reading)}
+        return reading.stated("suppressed", "generalized") | reading.measured("hidden_share")
 
     def tiles(self, last: Figures) -> Sequence[Tile]:
         hidden = last["suppressed"] + last["generalized"]
@@ -31,12 +31,3 @@ class Hidden(Metric):
         ]
         panel = Panel("Withheld, suppressed or raised", "release", "share", lines, is_percent=True)
         return (Picture("hidden.png", panel, "What a release leaves out or says less exactly."),)
-
-
-def _hidden_share(reading: Reading) -> float | None:
-    if reading.loss is None:
-        return None
-    published = reading.published
-    leaf_nodes = frozenset(published.policy.sensitive.hierarchy.leaf_node)
-    is_hidden = [node == 0 or node not in leaf_nodes for node in published.shown_node.tolist()]
-    return float(published.shown_count[is_hidden].sum()) / int(published.shown_count.sum())

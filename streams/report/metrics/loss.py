@@ -28,15 +28,7 @@ class Losses(Metric):
     }
 
     def measure(self, reading: Reading) -> Figures:
-        loss = reading.loss
-        if loss is None:
-            return dict.fromkeys(self.figures)
-        return {
-            "ncp": loss.ncp,
-            "discernibility": loss.discernibility,
-            "qid_loss": loss.qid_loss / loss.rows,
-            "sensitive_loss": loss.sensitive_loss / int(reading.published.shown_count.sum()),
-        }
+        return reading.measured(*self.figures)
 
     def tiles(self, last: Figures) -> Sequence[Tile]:
         return (Tile("NCP", self.write(last, "ncp"), "0 % is exact"),)

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from shoal.core.measure.loss import ReleaseLoss, release_loss
-from shoal.core.measure.release_reader import Published
+from shoal.core.measure.metrics import measure_release
+from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.event_lines import BY_NAME
 from shoal.streams.files.formats.format import FormatChoice
@@ -37,14 +37,17 @@ class Reading:
 
     number: int
     manifest: Mapping[str, Any]
-    published: Published
+    published: ReleaseColumns
     truth: Snapshot | None
     members: Sequence[tuple[str, str, str]] | None  # (id, group, cell)
 
     @cached_property
-    def loss(self) -> ReleaseLoss | None:
-        """The losses of the release; None without rows."""
-        return release_loss(self.published)
+    def _measured(self) -> Figures:
+        return dict(measure_release(self.published))
+
+    def measured(self, *names: str) -> Figures:
+        """What the published records come to under these names of `core/measure/metrics.py`; None without rows."""
+        return {name: self._measured[name] for name in names}
 
     def stated(self, *names: str) -> Figures:
         """What the manifest says under these names."""

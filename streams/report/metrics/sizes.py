@@ -16,8 +16,7 @@ class Sizes(Metric):
     }
 
     def measure(self, reading: Reading) -> Figures:
-        loss = reading.loss
-        return {name: None if loss is None else getattr(loss, name) for name in self.figures}
+        return reading.measured(*self.figures)
 
     def tiles(self, last: Figures) -> Sequence[Tile]:
         return (Tile("people per group", self.write(last, "average_group"), f"{last['groups']:,} groups"),)
