@@ -1,1 +1,1 @@
-"""How Shoal is run: on this machine, in containers, on a cluster. Not installed with the package."""
+"""Runs Shoal and its services, on this machine or in containers. Not installed with the package."""

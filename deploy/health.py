@@ -1,4 +1,4 @@
-"""The container's health check: exit 0 if the worker in this container says that it is alive, else 1.
+"""The container's health check: exits with 0 if the worker in this container answers that it is alive, else with 1.
 
 Standard library only, so that the image needs no curl.
 """

@@ -11,8 +11,8 @@ In a notebook or a script:
     shoal.audit(policy, "out", private="private", events=["events.jsonl"]).is_kept
 
 The names in `__all__` are the public interface. Everything else, all of `shoal.core` and `shoal.streams` included, is
-private and may change with any version; what a file or a topic holds is settled in docs/contract.md. Nothing is
-imported before it is used, so `import shoal` costs nothing.
+private and may change with any version. docs/contract.md says what files and topics contain. Nothing is imported
+before it is used, so `import shoal` is quick.
 """
 
 from importlib import import_module

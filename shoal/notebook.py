@@ -46,7 +46,7 @@ class Release:
         return [json.loads(record) for record in self.records]
 
     def rows(self) -> Columns:
-        """One entry per published row: its group, its cell, and each attribute as `rows.csv` writes it."""
+        """Columns with one item per published row: its group, its cell, and each attribute as `rows.csv` writes it."""
         columns: Columns = {"group": [], "cell": []}
         for group in self.groups():
             for cell in group["cells"]:
@@ -58,7 +58,7 @@ class Release:
         return columns
 
     def values(self) -> Columns:
-        """One entry per sensitive value that a group shows: the group, the value, and how often."""
+        """Columns with one item per sensitive value that a group shows: the group, the value, and how often."""
         columns: Columns = {"group": [], "value": [], "count": []}
         for group in self.groups():
             for value, count in group["sensitive"].items():

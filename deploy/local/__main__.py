@@ -60,7 +60,7 @@ def _up(folder: Path) -> int:
         print((folder / "env").read_text(), end="")
         return 0
     local = Local(
-        Kafka(folder / "kafka", free_port(9092), guarded=False), Redis(folder / "redis", free_port(6379), guarded=False)
+        Kafka(folder / "kafka", free_port(9092), watched=False), Redis(folder / "redis", free_port(6379), watched=False)
     )
     try:
         for service in local:
@@ -113,7 +113,7 @@ def _read(pids: Path) -> dict[str, int]:
 
 
 def _is_ours(pid: int, folder: Path) -> bool:
-    """A pid that was ours may by now be a stranger's: ours works in our folder, and is no zombie."""
+    """Whether a process is one that `up` started: it works in our folder. Its pid may belong to another one by now."""
     try:
         return Path(f"/proc/{pid}/cwd").resolve(strict=True).is_relative_to(folder)
     except OSError:

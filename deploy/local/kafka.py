@@ -12,9 +12,9 @@ from deploy.local.service import Service, Unavailable
 
 _LOG4J = Path(__file__).with_name("log4j.properties")
 
-# One broker has one copy of everything; the internal topics are small so that a start and a recovery are quick. A
-# killed broker is registered again only when its former session has run out, hence the short one. Consumers may ask
-# for short sessions for the same reason.
+# One broker has one copy of everything. Internal topics are small, so that a start and a recovery are quick. A killed
+# broker is registered again only when its former session has run out, so sessions are short. Consumers may ask for
+# short sessions for the same reason.
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
@@ -53,8 +53,8 @@ class Kafka(Service):
     name = "kafka"
     ready_within_s = 90.0
 
-    def __init__(self, folder: Path, port: int | None = None, *, guarded: bool = True, heap_mb: int = 512) -> None:
-        super().__init__(folder, port, guarded=guarded)
+    def __init__(self, folder: Path, port: int | None = None, *, watched: bool = True, heap_mb: int = 512) -> None:
+        super().__init__(folder, port, watched=watched)
         self._heap_mb = heap_mb
         self._controller_port = free_port()
 

@@ -1,8 +1,8 @@
-"""Chooses TCP ports that nothing on this machine listens on, and that stay ours while a service is down.
+"""Chooses TCP ports that no server on this machine uses, and that stay free while a service is down.
 
-A port from the kernel's own range (what bind(0) gives) can be taken as the near end of somebody's outgoing connection
-while our service is killed and not yet restarted; a client that keeps reconnecting to it can even connect to itself.
-So ports come from below that range.
+The kernel gives outgoing connections a port from a range of its own, the one that bind(0) uses too. It could give one
+of them our service's port while the service is down; a client that keeps reconnecting can even connect to itself. So
+ports come from below that range.
 """
 
 import random

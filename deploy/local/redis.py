@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deploy.local.service import Service, Unavailable
 
-# The file that is shipped, so that what the tests run on is what it says.
+# The same file that containers use, so that the tests run on its settings.
 _CONFIGURATION = Path(__file__).resolve().parents[1] / "redis" / "redis.conf"
 
 

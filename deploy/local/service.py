@@ -14,14 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from deploy.local import guard
+from deploy.local import watchdog
 from deploy.local.ports import answers, free_port
 
 _POLL_S = 0.05
 
 
 class Unavailable(Exception):
-    """The service cannot be had on this machine; the message says what is missing and what to do."""
+    """The service cannot run on this machine; the message says what is missing and what to do."""
 
 
 class Service(ABC):
@@ -30,12 +30,12 @@ class Service(ABC):
     name: ClassVar[str]
     ready_within_s: ClassVar[float] = 60.0
 
-    def __init__(self, folder: Path, port: int | None = None, *, guarded: bool = True) -> None:
-        """Nothing is started yet. A guarded service ends with this process; an unguarded one outlives it."""
+    def __init__(self, folder: Path, port: int | None = None, *, watched: bool = True) -> None:
+        """Nothing is started yet. A watched service ends with this process; another one outlives it."""
         self.folder = folder
         self.port = port if port is not None else free_port()
         self.started_in_s = 0.0
-        self._guarded = guarded
+        self._watched = watched
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -79,8 +79,8 @@ class Service(ABC):
             self._process = subprocess.Popen(
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        if self._guarded:
-            guard.watch(self._process.pid)
+        if self._watched:
+            watchdog.watch(self._process.pid)
         self._await_ready(began + self.ready_within_s)
         self.started_in_s = time.monotonic() - began
         return self
@@ -97,17 +97,17 @@ class Service(ABC):
         self._reap()
 
     def kill(self) -> None:
-        """kill -9: no goodbye to anyone, nothing flushed. Returns once the process is gone."""
+        """kill -9: no connection is closed and nothing is flushed. Returns once the process is gone."""
         self._signal(signal.SIGKILL)
         self._reap()
 
     def restart(self) -> Self:
-        """Start again on the same port and data, after `kill()`, `stop()`, or as it runs (then it is stopped first)."""
+        """Start again on the same port and data, after `kill()` or `stop()`; a running service is stopped first."""
         self.stop()
         return self.start()
 
     def pause(self) -> None:
-        """Freeze it: connections stay open and nothing is answered."""
+        """Freeze it: connections stay open, and no request is answered."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -142,6 +142,6 @@ class Service(ABC):
     def _reap(self, within_s: float | None = None) -> None:
         if self._process is not None:
             self._process.wait(within_s)
-            if self._guarded:
-                guard.forget(self._process.pid)
+            if self._watched:
+                watchdog.forget(self._process.pid)
             self._process = None

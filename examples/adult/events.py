@@ -1,4 +1,4 @@
-"""Writes Adult as events, as Pei's experiment has it: 12,000 inserts and a release, then an increment per release.
+"""Writes Adult as events, as in Pei's experiment: 12,000 inserts and a release, then an increment per release.
 
 python examples/adult/events.py [FIRST [INCREMENT]] > adult.jsonl
 """

@@ -2,9 +2,8 @@
 
     python examples/synthea/derive.py patients.csv.gz conditions.csv.gz
 
-Somebody is in the table of a year if they were alive in it and had one of the conditions in it; their values are all
-conditions they had in that year. Patients are numbered in the order of the file; names, addresses and dates are
-dropped.
+A patient is in the table of a year if they were alive in it and had a condition in it; their values are all conditions
+that they had in that year. Patients are numbered in the order of the file; names, addresses and dates are dropped.
 """
 
 import csv
@@ -20,7 +19,7 @@ FOLDER = Path(__file__).resolve().parent
 YEARS = range(2008, 2018)
 RACES = {"white", "asian", "black", "hispanic", "native", "other"}
 
-# Which conditions stand together, by the first pattern that is found in their description.
+# The family of a condition: the first whose pattern is found in its description.
 FAMILIES = (
     ("reproductive", r"pregnan|miscarriage|fetus|eclampsia|blighted ovum|uterine"),
     ("cancer", r"cancer|carcinoma|malignant|neoplasm"),
@@ -66,7 +65,7 @@ def read(path: str) -> list[dict[str, str]]:
 
 
 def people(patients: list[dict[str, str]]) -> dict[str, tuple[str, dict[str, object], int]]:
-    """By the source's key: a number, the quasi-identifiers, and the last year of their life that could be published."""
+    """By the source's key: a number, the quasi-identifiers, and the year of death, or 9999."""
     found = {}
     for row in patients:
         dates = row["birth_date"], row["death_date"] or "9999-"
@@ -85,17 +84,17 @@ def people(patients: list[dict[str, str]]) -> dict[str, tuple[str, dict[str, obj
 
 def tables(patients: list[dict[str, str]], conditions: list[dict[str, str]]) -> Iterator[tuple[int, dict[str, Record]]]:
     known = people(patients)
-    spells = defaultdict(list)
+    cases = defaultdict(list)
     for row in conditions:
         if row["PATIENT"] in known:
-            spells[row["PATIENT"]].append((row["START"], row["STOP"] or "9999", label(row["DESCRIPTION"])))
+            cases[row["PATIENT"]].append((row["START"], row["STOP"] or "9999", label(row["DESCRIPTION"])))
     for year in YEARS:
         table = {}
-        for key, mine in spells.items():
+        for key, mine in cases.items():
             number, qid, last = known[key]
-            held = {name for start, stop, name in mine if start <= f"{year}-12-31" and stop >= f"{year}-01-01"}
-            if held and year <= last:
-                table[number] = (qid, sorted(held))
+            values = {name for start, stop, name in mine if start <= f"{year}-12-31" and stop >= f"{year}-01-01"}
+            if values and year <= last:
+                table[number] = (qid, sorted(values))
         yield year, table
 
 
@@ -104,11 +103,11 @@ def events(patients: list[dict[str, str]], conditions: list[dict[str, str]]) -> 
     for year, table in tables(patients, conditions):
         for person in sorted(before.keys() - table.keys()):
             yield {"op": "delete", "id": person}
-        for person, (qid, held) in table.items():
+        for person, (qid, values) in table.items():
             if person not in before:
-                yield {"op": "insert", "id": person, "qid": qid, "sensitive": held}
-            elif before[person][1] != held:
-                yield {"op": "update", "id": person, "sensitive": held}
+                yield {"op": "insert", "id": person, "qid": qid, "sensitive": values}
+            elif before[person][1] != values:
+                yield {"op": "update", "id": person, "sensitive": values}
         yield {"op": "release", "at": f"{year}-12-31"}
         before = table
 

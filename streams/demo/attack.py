@@ -68,7 +68,7 @@ class Findings:
 
 def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Table]:
     """Yields the true table at each release of a stream of events, without the rejected events."""
-    intake = Intake(policy, {})  # its window is never cut, so it holds the whole record of everyone present
+    intake = Intake(policy, {})  # its window is never cut, so it has the whole record of everyone present
     for event in events:
         if event.get("op") != "release":
             intake.take(dict(event))

@@ -87,7 +87,7 @@ def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
     _replay(folder, policy, secret)
     releases = list(read_releases(folder / "releases"))
     _compare(folder, releases)
-    narrator.step("An attacker who kept every release, on Shoal's and on those of a publisher who ignores the past.")
+    narrator.step("An attacker who kept every release: first Shoal's, then those of a publisher who ignores the past.")
     shoal, naive = _attack(folder, policy, releases)
     return Story(folder, policy, sent, dead_letters, releases, shoal, naive, time.monotonic() - began)
 

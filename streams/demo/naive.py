@@ -1,7 +1,7 @@
 """The publisher that Shoal is compared with: it anonymizes each release well, and ignores the releases before.
 
 It does what is usual for one table: Mondrian, cutting the widest attribute at its median as long as every class keeps k
-rows and no sensitive value is held by more than 1/l of a class. Regions reach from cut to cut, as in Shoal. Each of its
+rows and no sensitive value belongs to more than 1/l of a class. Regions reach from cut to cut, as in Shoal. Each of its
 releases is k-anonymous and l-diverse alone.
 """
 

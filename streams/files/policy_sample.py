@@ -122,15 +122,15 @@ def _frequent(policy: Policy, table: Iterable[Record]) -> Iterator[Finding]:
         if counts[leaf] * policy.l > len(records):
             yield Finding(
                 f"{leaves[leaf]} is held by {counts[leaf] / len(records):.1%} of the people, and a permanent value can "
-                f"be hidden for {1 / policy.l:.1%} of them at most, so some of it will be suppressed."
+                f"be hidden for {1 / policy.l:.1%} of them at most, so it will sometimes be suppressed."
             )
     counts = Counter({leaf: count for leaf, count in counts.items() if leaf not in spared})
     frequent = [(leaf, count) for leaf, count in counts.most_common() if count * ratio > len(records)]
     for leaf, count in frequent[:SHOWN]:
         yield Finding(
-            f"{leaves[leaf]} is held by {count / len(records):.1%} of the people, more than the {1 / ratio:.1%} that "
-            "grouping alone can hide, so some of it will be raised, suppressed or withheld; make it open if it is not "
-            "sensitive, or foresee fewer exposures."
+            f"{leaves[leaf]} is a value of {count / len(records):.1%} of the people, more than the {1 / ratio:.1%} "
+            "that grouping alone can hide, so it will sometimes be raised, suppressed or withheld; make it open if it "
+            "is not sensitive, or foresee fewer exposures."
         )
     if len(frequent) > SHOWN:
         yield Finding(f"{len(frequent) - SHOWN:,} more values are too frequent to be hidden by grouping alone.")

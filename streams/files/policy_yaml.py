@@ -127,8 +127,8 @@ class _Document:
         try:
             node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
+            at = error.problem_mark or error.context_mark
+            place = (1, 1) if at is None else (at.line + 1, at.column + 1)
             why = ", ".join(part for part in (error.context, error.problem) if part)
             raise self.error([(place, f"this is not one YAML document: {why}")]) from None
         except yaml.reader.ReaderError as error:

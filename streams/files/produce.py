@@ -128,15 +128,14 @@ async def open_sender(settings: Settings, policy: Policy, content_type: str = MS
         bootstrap_servers=servers, enable_idempotence=True, linger_ms=5, max_batch_size=256 * 1024
     )
     try:
-        await retry_until(producer.start, settings.connect_s)
-    except KafkaError as error:
-        await producer.stop()
-        raise unreachable(servers) from error
-    try:
+        try:
+            await retry_until(producer.start, settings.connect_s)
+        except KafkaError as error:
+            raise unreachable(servers) from error
         yield Sender(producer, Topics(policy.table), content_type)
     except KafkaError as error:
         raise ServiceError(GONE) from error
-    finally:
+    finally:  # also if it is interrupted while it starts
         with suppress(TimeoutError):  # with a broker that is gone it would wait to send the rest
             await asyncio.wait_for(producer.stop(), STOP_S)
 

@@ -107,7 +107,7 @@ class ReleaseFolder:
 def read_releases(path: Path) -> Iterator[ReleaseFiles]:
     """Yields the releases of a folder in order. Raises `InputError` if one cannot be read."""
     numbers = sorted(
-        int(match[1]) for entry in path.iterdir() if (match := re.fullmatch(r"release-(\d{4,})", entry.name))
+        int(match[1]) for inner in path.iterdir() if (match := re.fullmatch(r"release-(\d{4,})", inner.name))
     )
     for number in numbers:
         yield read_files(path, number)

@@ -19,12 +19,10 @@ _RELEASE = re.compile(r"release-[0-9]+", re.ASCII)
 
 def read_groups(_policy: Policy, folder: Path) -> Iterable[tuple[str, Any]]:
     """The groups of all releases in a folder, or of one. Raises `InputError`."""
-    releases = sorted(entry for entry in folder.iterdir() if entry.is_dir() and _RELEASE.fullmatch(entry.name))
+    releases = sorted(path for path in folder.iterdir() if path.is_dir() and _RELEASE.fullmatch(path.name))
     files = [release / "groups.jsonl" for release in releases] or [folder / "groups.jsonl"]
     if not releases and not files[0].exists():
-        raise InputError(
-            f"{folder} holds no release: give a folder as `shoal releases --out` writes it, or a CSV file."
-        )
+        raise InputError(f"{folder} has no release: give a folder as `shoal releases --out` writes it, or a CSV file.")
     found: dict[tuple[Any, Any], tuple[str, Any]] = {}
     for path in files:
         for number, line in enumerate(read_text(path).splitlines(), start=1):

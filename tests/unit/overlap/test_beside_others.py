@@ -82,7 +82,7 @@ def test_a_table_that_does_not_fit_is_refused_by_its_line_and_nothing_of_it_is_s
 
 
 def test_a_folder_without_a_release_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no release"):
+    with pytest.raises(InputError, match="has no release"):
         groups_in(tmp_path)
 
 

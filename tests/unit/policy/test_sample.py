@@ -84,7 +84,7 @@ def test_a_value_more_frequent_than_the_ratio_allows_is_named(tmp_path: Path) ->
     for person in list(table)[:80]:
         table[person]["disease"] = "d3"
     (warning,) = [sentence for sentence in look(tmp_path, table) if sentence.startswith("warning")]
-    assert "d3 is held by 2" in warning
+    assert "d3 is a value of 2" in warning
     assert (
         f"more than the {1 / ConstantRatio(releases=5).target(2, 1.0, 0):.1%} that grouping alone can hide" in warning
     )
@@ -238,7 +238,7 @@ def test_the_command_prints_facts_and_warns_on_standard_error(
     assert main(["policy", "check", str(tmp_path / "policy.yaml"), "--sample", source]) == 0
     shown = capsys.readouterr()
     assert "sample      50 people; 100% are the only one" in shown.out
-    assert "shoal: warning: d1 is held by 100.0% of the people" in shown.err
+    assert "shoal: warning: d1 is a value of 100.0% of the people" in shown.err
     assert "canary" not in shown.out + shown.err
 
 

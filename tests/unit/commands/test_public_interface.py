@@ -14,7 +14,7 @@ import pytest
 import shoal
 from shoal.streams.cli import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WARD = ROOT / "examples" / "ward"
 EVENTS = WARD / "events.jsonl"
 

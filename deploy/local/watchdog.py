@@ -1,8 +1,8 @@
 """Ends the services of a process that died without stopping them, so that a killed test run leaves no broker behind.
 
-The guard is a second, tiny process that reads "+pid" and "-pid" lines from a pipe. The pipe ends when its owner dies,
-however it dies; then the guard kills what is still on its list. It works from any thread of the owner, which the
-kernel's parent-death signal does not.
+The watchdog is a second, tiny process that reads "+pid" and "-pid" lines from a pipe. The pipe ends when its owner
+dies, for any reason; then the watchdog kills what is still on its list. It works from any thread of the owner, which
+the kernel's parent-death signal does not.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import sys
 import threading
 
 _lock = threading.Lock()
-_guard: subprocess.Popen[str] | None = None
+_watchdog: subprocess.Popen[str] | None = None
 _owner = 0
 
 
@@ -23,24 +23,24 @@ def watch(pid: int) -> None:
 
 
 def forget(pid: int) -> None:
-    """The child has been reaped: its pid may soon be somebody else's."""
+    """The child has been reaped: its pid may soon belong to another process."""
     _tell(f"-{pid}")
 
 
 def _tell(line: str) -> None:
-    global _guard, _owner  # noqa: PLW0603 - one guard for each process, and a forked child needs its own
+    global _watchdog, _owner  # noqa: PLW0603 - one watchdog for each process, and a forked child needs its own
     with _lock:
-        if _guard is None or _owner != os.getpid():
-            _guard = subprocess.Popen(
+        if _watchdog is None or _owner != os.getpid():
+            _watchdog = subprocess.Popen(
                 [sys.executable, "-S", __file__], stdin=subprocess.PIPE, text=True, start_new_session=True
             )
             _owner = os.getpid()
-        assert _guard.stdin is not None
-        print(line, file=_guard.stdin, flush=True)
+        assert _watchdog.stdin is not None
+        print(line, file=_watchdog.stdin, flush=True)
 
 
 def main() -> None:
-    """Runs in the guard's own process."""
+    """Runs in the watchdog's own process."""
     watched: set[int] = set()
     for line in sys.stdin:
         (watched.add if line[0] == "+" else watched.discard)(int(line[1:]))
