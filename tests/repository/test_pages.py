@@ -1,6 +1,7 @@
 """The pages are readable and true: short lines, links that lead somewhere, words that are used, rooms that exist."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -67,13 +68,13 @@ def paths(text: str) -> set[str]:
 def terms(text: str) -> list[str]:
     """The first column of every table of the glossary."""
     rows = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
-    return [term.strip() for row in rows if row != "word" for term in row.split(",")]
+    return [term.strip(" `") for row in rows if row not in ("word", "type") for term in row.split(",")]
 
 
 def unused(words: list[str], text: str) -> list[str]:
     """Words that do not occur in a text, in the singular or the plural, in prose or in a name."""
     plain = re.sub(r"[\s_]+", " ", text.lower())
-    return [word for word in words if not re.search(rf"(?<![a-z]){re.escape(word)}", plain)]
+    return [word for word in words if not re.search(rf"(?<![a-z]){re.escape(word.lower())}", plain)]
 
 
 def rooms(text: str) -> set[str]:
@@ -131,6 +132,16 @@ def test_a_file_that_is_named_is_found_in_a_page() -> None:
     }
 
 
+def test_the_notebook_of_the_manual_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "examples" / "ward", tmp_path / "examples" / "ward")
+    monkeypatch.chdir(tmp_path)
+    (example,) = re.findall(r"^```python\n(.*?)^```$", read("docs/operating.md"), re.MULTILINE | re.DOTALL)
+    exec(compile(example, "docs/operating.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines()[-1] == "True"
+
+
 def test_every_page_is_in_the_index() -> None:
     index = read("docs/README.md")
     for page in PAGES:
@@ -142,7 +153,7 @@ def test_every_word_of_the_glossary_is_used_and_explained_once() -> None:
     words = terms(read("docs/glossary.md"))
     assert len(words) > 60
     assert len(words) == len(set(words))
-    elsewhere = [name for name in tracked("core", "streams", "docs") if name != "docs/glossary.md"]
+    elsewhere = [name for name in tracked("core", "streams", "shoal", "deploy", "docs") if name != "docs/glossary.md"]
     text = "\n".join(read(name) for name in elsewhere if name.endswith((".py", ".lua", ".md")))
     assert unused(words, text) == []
 
