@@ -1,5 +1,5 @@
-# Everything a newcomer or CI runs. `make` alone lists it. The virtual environment is made once and again when
-# pyproject.toml or constraints.txt changes; nothing outside this folder is touched, except a cache of Kafka's jars.
+# Everything a newcomer or CI runs. `make` alone lists it. The virtual environment is made once, and again when
+# pyproject.toml or constraints.txt changes. Nothing outside this folder is touched, except a cache of Kafka's jars.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -15,16 +15,19 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # Extra arguments for the command behind a target: make test ARGS="-k ledger"
 ARGS ?=
 
-.PHONY: help demo test lint format check bench soak up down worker constraints
+.PHONY: help demo test test-fast lint format check bench experiments soak up down worker constraints
 
-help: ## list what there is
+help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.run ## the whole pipeline in under a minute, nothing else needed
+demo: $(VENV)/.run ## the whole pipeline on a made-up clinic, in under a minute; needs no services
 	@$(BIN)/shoal demo $(ARGS)
 
-test: $(VENV)/.dev ## every test but the soak, on a real Kafka and Redis where they can be had
+test: $(VENV)/.dev ## every test but the soak, on a real Kafka and Redis where there are any
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(ARGS)
+
+test-fast: $(VENV)/.dev ## the tests that need no service and less than five seconds each; under two minutes
+	$(BIN)/python -m pytest --numprocesses 2 -m "not slow and not integration and not fault and not soak" $(ARGS)
 
 lint: $(VENV)/.dev ## style, types, and that core stays pure
 	$(BIN)/ruff check .
@@ -32,7 +35,7 @@ lint: $(VENV)/.dev ## style, types, and that core stays pure
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(VENV)/.dev ## put the code into the house format
+format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -43,7 +46,10 @@ check: ## exactly what CI runs
 bench: $(VENV)/.dev ## events per second against plain aiokafka and Faust, seconds per release, memory
 	$(BIN)/python -m tests.bench $(ARGS)
 
-soak: $(VENV)/.dev ## fifty kills at random moments, then an hour of every fault
+experiments: $(VENV)/.dev ## make the figures and plots of docs/experiments.md again; about twenty minutes
+	$(BIN)/python -m tests.experiments $(or $(ARGS),--all --out docs/experiments --page docs/experiments.md)
+
+soak: $(VENV)/.dev ## kill workers and services fifty times at random, then cause every fault for an hour
 	$(BIN)/python -m pytest tests/fault -m soak -s $(ARGS)
 
 # Either way Kafka answers on localhost:9092 and Redis on localhost:6379, where Shoal looks by default. If something
@@ -58,10 +64,10 @@ down: ## stop what `make up` started; the data is kept
 	elif $(has_docker); then docker compose down; \
 	else echo "nothing was up"; fi
 
-worker: $(VENV)/.run ## run the service in the foreground; SHOAL_POLICY and SHOAL_KEY say for what
+worker: $(VENV)/.run ## run the service in the foreground, for the policy SHOAL_POLICY with the secret SHOAL_KEY
 	@set -a; if [ -e .local/env ]; then source .local/env; fi; set +a; exec $(BIN)/shoal worker $(ARGS)
 
-constraints: $(VENV)/.dev ## write down the versions that are installed now
+constraints: $(VENV)/.dev ## pin the versions that are installed now
 	@{ echo '# Every version the tests ran with; made by `make constraints`. Names and versions only.'; \
 	$(BIN)/python -m pip freeze --exclude-editable; } > constraints.txt
 

@@ -1,1 +1,1 @@
-"""The pure part of Shoal: what is published, decided from data alone."""
+"""The pure part of Shoal: decides what is published, from data alone. Private: `import shoal` has what is public."""

@@ -1,1 +1,1 @@
-"""The shell of Shoal: Kafka, Redis, the command line, and everything that happens in time."""
+"""The shell of Shoal: Kafka, Redis, files, commands and the clock. Private: `import shoal` has what is public."""

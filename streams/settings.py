@@ -1,7 +1,8 @@
-"""What the environment tells Shoal: parsed once, into one frozen object, with every problem reported together.
+"""The settings: read once from the environment into one frozen object, with every problem reported together.
 
-A setting is the environment variable `SHOAL_<NAME>`, or a line of a `.env` file in the working folder; the environment
-wins. Unknown names that begin with `SHOAL_` are refused, because a misspelt privacy setting must not be a silent one.
+A setting is the environment variable `SHOAL_<NAME>`, or a line of a file `.env` in the working folder; the environment
+wins (docs/contract.md, "Settings"). An unknown name that begins with `SHOAL_` is refused: a privacy setting must not be
+ignored because it is misspelt.
 """
 
 import os
@@ -15,14 +16,14 @@ from shoal.streams.errors import InputError
 
 PREFIX = "SHOAL_"
 
-# Read elsewhere: by the fault tests' crash points and by the test suite.
+# Read elsewhere: by the crash points of the fault tests and by the test suite.
 FOREIGN = frozenset({"SHOAL_CRASH_AT", "SHOAL_REQUIRE_SERVICES", "SHOAL_TEST_KAFKA", "SHOAL_TEST_REDIS"})
 
 _SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 class SettingsError(InputError):
-    """One or more settings are wrong; the message lists them all and shows no value of a secret."""
+    """One or more settings are wrong. The message lists all of them, and no secret."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("the settings are wrong:\n  " + "\n  ".join(problems) if len(problems) > 1 else problems[0])
@@ -30,7 +31,7 @@ class SettingsError(InputError):
 
 
 class Settings(BaseModel):
-    """Everything that can be set, with its default. Field `web_port` is the variable SHOAL_WEB_PORT, and so on."""
+    """Every setting with its default. The field `web_port` is the variable SHOAL_WEB_PORT, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -79,7 +80,7 @@ class Settings(BaseModel):
 
     @property
     def key_bytes(self) -> bytes:
-        """The secret from which all randomness comes. Only call where SHOAL_KEY was required."""
+        """The secret from which all randomness comes. For callers that required SHOAL_KEY."""
         assert self.key is not None, "the caller required SHOAL_KEY"
         return self.key.get_secret_value().encode()
 
@@ -89,7 +90,7 @@ class Settings(BaseModel):
 
     @property
     def policy_path(self) -> Path:
-        """Only call where SHOAL_POLICY was required."""
+        """The path of the policy. For callers that required SHOAL_POLICY."""
         assert self.policy is not None, "the caller required SHOAL_POLICY"
         return self.policy
 
@@ -100,9 +101,9 @@ def load_settings(
     required: Collection[str] = (),
     **overrides: str | None,
 ) -> Settings:
-    """Settings from the environment and `.env`; `overrides` (a command's options) win where they are not None.
+    """Reads the environment and `.env`; `overrides` (a command's options) win unless they are None.
 
-    `required` names fields that this command cannot do without. Raises SettingsError with every problem at once.
+    `required` names fields that the command needs. Raises SettingsError, which lists every problem.
     """
     problems: list[str] = []
     found = _read_dotenv(Path(".env") if dotenv is None else dotenv, problems)

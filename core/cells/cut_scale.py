@@ -1,10 +1,10 @@
 """Scales: the values of one attribute as small codes, and the steps between which it may be cut.
 
 A code orders like its value: an integer's distance from the lower end of its domain, a category's leaf code, and the
-rank among the rows at hand where values are floats or spread over a wide domain. A *step* is what a cut may fall
-between: for a number every code, for a category, which is cut between siblings only, the children of the smallest node
-that covers its run. Two neighbouring leaves part at a depth, that of the lowest node above both; a run is cut where
-its leaves part highest, and numbering the places that are no deeper turns leaf codes into steps.
+rank among the rows at hand where values are floats or spread over a wide domain. A cut falls between two *steps*. For a
+number every code is a step. A category is cut between siblings only: its steps are the children of the smallest node
+that covers its run. Two neighbouring leaves part at a depth, that of the lowest node above both. A run is cut where its
+leaves part highest, and numbering the places that are no deeper turns leaf codes into steps.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,8 @@ from shoal.core.cells.region import domain, roundest_between
 from shoal.core.policy.policy import Attribute
 
 Codes = NDArray[np.int64]
-SMALL_SPAN = 1 << 16  # integer domains up to this size are coded by subtraction, larger ones by rank
+# Integer domains up to this size are coded by subtraction. A table has an item per code: larger ones are coded by rank.
+SMALL_SPAN = 1 << 16
 
 
 class Scale:
@@ -37,25 +38,25 @@ class Scale:
             self.codes = values - self._low
             self.span = int(high - low)
             self.places = np.arange(self.span + 1) / max(1, self.span - (attribute.kind == "int"))
-        # What a row gains, beyond what is cut off, when one leaf of a category is left: its NCP is 0, not one leaf.
+        # Where one leaf of a category is left, a row gains this beyond the part cut off: its NCP is 0, not one leaf.
         self.alone = 1 / self.span if attribute.kind == "category" else 0.0
 
     def edges(self, bounds: NDArray[Any]) -> Codes:
         """Ends of regions as codes: how many of the scale's codes lie below each."""
         if not self.is_ranked:
             return np.asarray(bounds - self._low, dtype=np.int64)
-        is_end = bounds == domain(self.attribute)[1]  # the last run also holds its upper end
+        is_end = bounds == domain(self.attribute)[1]  # the last run includes its upper end
         return np.where(is_end, self.span, np.searchsorted(self._ranked, bounds)).astype(np.int64)
 
     def is_closed(self) -> NDArray[np.bool_]:
-        """For each code whether no cut can be just below it, because two floats have no number between them."""
+        """For each code whether no cut fits just below it, because there is no float between the two values."""
         closed = np.zeros(self.span + 1, dtype=bool)
         if self.attribute.kind == "float":
             closed[1:-1] = np.nextafter(self._ranked[:-1], np.inf) >= self._ranked[1:]
         return closed
 
     def between(self, below: Codes, above: Codes) -> NDArray[Any]:
-        """A value to cut at between each two neighbouring ranks: of floats the roundest, never somebody's."""
+        """A value to cut at between each two neighbouring ranks: of floats the roundest, never the value of a row."""
         left, right = self._ranked[below], self._ranked[above]
         if self.attribute.kind == "int":
             return np.asarray(left + (right - left) // 2 + 1)
@@ -66,7 +67,7 @@ class Steps:
     """The steps of all attributes, in tables laid end to end: one per number, one per depth of a category's hierarchy.
 
     In the table that begins at `t`, step s begins with code `codes[t + s]`, has `places[t + s]` of the domain below
-    it, and code c lies in step `steps[t + c]`. `closed[t + s]` says that no cut can be just below it.
+    it, and code c lies in step `steps[t + c]`. `closed[t + s]` says that no cut fits just below it.
     """
 
     def __init__(self, scales: Sequence[Scale]) -> None:
@@ -100,7 +101,7 @@ class Steps:
 
 
 def _table(scale: Scale, is_start: NDArray[np.bool_] | None) -> tuple[Codes, Codes, NDArray[Any], NDArray[Any]]:
-    """The table in which these codes, or all of them, begin a step."""
+    """The table in which these codes begin a step, or all codes if none are given."""
     everything = np.arange(scale.span + 1)
     if is_start is None:
         return everything, everything, scale.places, scale.is_closed()

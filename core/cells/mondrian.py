@@ -1,19 +1,20 @@
 """Growing the tree: strict Mondrian over many leaves at once, one level per round (Pei, section 4).
 
-Which cut. A cut rids every row of the part of the region on its other side; its *gain* is what that takes off the
-release's NCP, summed over the rows. It costs, too: rows that are parted cannot be parted again, and halves cost most.
-So a cut is worth gain² / (rows on its one side x rows on its other), over all attributes and places alike: the median
-where rows lie evenly, the edge of the crowd where they do not. Of those worth nearly as much as the best, the one that
-parts the rows most evenly is taken, because small cells are the first to fall under k when people leave. Only sums,
-products and quotients are used, which every machine rounds alike.
+Which cut. A cut frees every row of the part of the region on the other side; its *gain* is the NCP saved by this,
+summed over the rows. A cut also has a cost: rows that are parted cannot be parted again, and cuts into halves cost
+most. So a cut is worth gain² / (rows on one side x rows on the other), over all attributes and places alike: the median
+where rows lie evenly, the edge of a dense part where they do not. Of the cuts worth nearly as much as the best, the one
+that parts the rows most evenly is taken, because small cells are the first to fall under k when people leave. Only
+sums, products and quotients are used, which every machine rounds alike (docs/decisions/where-to-cut.md has the
+figures).
 
 Layout. The rows of all leaves under work stand in one array, leaf after leaf (a *segment* each), and beside it one line
 of steps per attribute (`cut_scale.py`). Rows are counted, not sorted: each segment has, for each attribute, a block of
-bins, about as many as it has rows, and cuts are tried between the bins that hold rows, for all segments and attributes
-together. Where none of these leaves enough rows on both sides, one may still be inside the bin in which the middle row
-falls, and the search goes on there. How fine the bins are depends on all leaves at work: the same work always gives the
-same tree, but a leaf in other company may be cut a little to the side. There is no Python loop over people, and none
-over leaves but for rounding the cuts of float attributes.
+bins, about as many as it has rows, and cuts are tried between the bins with rows, for all segments and attributes
+together. Where no such cut leaves enough rows on both sides, one may still be inside the bin of the middle row, and the
+search goes on there. How fine the bins are depends on all leaves under work: equal work always gives an equal tree, but
+the same leaf among other leaves may be cut a little to the side. There is no Python loop over people, and none over
+leaves except for rounding the cuts of float attributes.
 
 Cost: O(rows x attributes) per level. A later release works only on the leaves that received arrivals.
 """
@@ -26,10 +27,12 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.cut_scale import Codes, Scale, Steps
 from shoal.core.cells.tree import Column, Rows, Tree
+from shoal.core.runs import each_between
 
 NO_CUT = -1
-NEARLY = 0.9  # as good
-FEWEST_BINS, MOST_BINS = 32, 128  # of an attribute in a segment
+NEARLY = 0.9  # of the best cut's worth: a cut that good may win by being more even
+SINGLE_STEPS = 4  # steps per row up to which steps are counted one by one, which needs no shifting
+FEWEST_BINS, MOST_BINS = 32, 128  # of an attribute in a segment: fewer miss good cuts, more cost time and find little
 
 
 def grow(
@@ -37,8 +40,8 @@ def grow(
 ) -> list[int]:
     """Split these leaves, given with their rows, while both sides keep `smallest` rows; returns the nodes split.
 
-    `leaf` is everybody's leaf and is kept up to date. Equal quasi-identifiers never part (strict), categories are cut
-    between siblings only, and a cut in a float attribute is the roundest number between its neighbours.
+    `leaf` is the leaf of every row and is kept up to date. Equal quasi-identifiers never part (strict), categories are
+    cut between siblings only, and a cut in a float attribute is the roundest number between its neighbours.
     """
     kept = [(node, rows) for node, rows in leaves if len(rows) >= 2 * smallest]
     split: list[int] = []
@@ -58,7 +61,7 @@ def grow(
 
 
 class _Cuts(NamedTuple):
-    """For each of some segments the attribute it is cut in, the first step of the right side, and the rows left."""
+    """For each of some segments the attribute it is cut in, the first step on its right, and the rows on its left."""
 
     segments: Rows
     attributes: Rows
@@ -67,7 +70,7 @@ class _Cuts(NamedTuple):
 
 
 class _Level:
-    """The leaves of one level that may still be cut, with their rows and the runs of steps their regions cover."""
+    """The leaves of one level that may still be cut, with their rows and the runs of steps that their regions cover."""
 
     def __init__(
         self, tree: Tree, columns: Sequence[Column], leaves: Rows, sizes: Rows, rows: Rows, smallest: int
@@ -85,7 +88,7 @@ class _Level:
             self._set_runs(position, np.arange(len(leaves)), low, high)
 
     def _set_runs(self, position: int, segments: Rows, low: Codes, high: Codes) -> None:
-        """Note which codes of one attribute these segments cover, and bring a category's rows to the steps there."""
+        """Note which codes of one attribute these segments cover, and turn a category's codes into the steps there."""
         runs = self._tables.runs(position, low, high)
         for known, new in zip((self._table, self._first, self._last), runs, strict=True):
             known[position, segments] = new
@@ -95,8 +98,8 @@ class _Level:
             self._steps[position, at] = self._tables.steps[np.repeat(runs[0], self._sizes[segments]) + codes]
 
     def _places_of(self, segments: Rows) -> Rows:
-        """Where the rows of these segments stand."""
-        return _ranges((np.cumsum(self._sizes) - self._sizes)[segments], self._sizes[segments])
+        """The places of the rows of these segments."""
+        return each_between((np.cumsum(self._sizes) - self._sizes)[segments], self._sizes[segments])
 
     def split(self, leaf: Rows) -> Rows:
         """Cut every leaf that can be cut and go on to the children; returns the leaves cut."""
@@ -118,7 +121,7 @@ class _Level:
         return self._descend(leaf, _Cuts(*(np.concatenate(part) for part in zip(*found, strict=True))))
 
     def _best(self, bins: "_Bins", segments: Rows) -> _Cuts:
-        """Of the places where these segments may be cut, the best of each."""
+        """The best cut of each of these segments that can be cut."""
         within, attributes, steps, left = bins.between()
         table = self._table[attributes, segments[within]]
         if self._tables.closed is not None:
@@ -130,7 +133,7 @@ class _Level:
         place = places[table + steps]
         on_left = place - places[table + self._first[attributes, owner]]
         on_right = places[table + self._last[attributes, owner] + 1] - place
-        # Rows to the left are rid of what is on the right; and a category that comes down to one leaf loses nothing.
+        # A row on the left is freed of the part on the right; a category that comes down to one leaf loses nothing.
         gain = left * (on_right + alone * (on_left < 1.5 * alone))
         gain += right * (on_left + alone * (on_right < 1.5 * alone))
         worth = gain * gain / (left * right)
@@ -140,7 +143,7 @@ class _Level:
     # -- cutting ------------------------------------------------------------------------------------------------
 
     def _descend(self, leaf: Rows, cuts: _Cuts) -> Rows:
-        """Turn the cuts into nodes, tell everybody their new leaf, and keep the children that may be cut again."""
+        """Turn the cuts into nodes, give every row its new leaf, and keep the children that may be cut again."""
         segments, attributes, steps, left = cuts
         sizes, split = self._sizes[segments], self.leaves[segments]
         at = self._places_of(segments)
@@ -165,22 +168,22 @@ class _Level:
         self.leaves, self._sizes, self._table, self._first, self._last, parted = (
             np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)
         )
-        self._unfold(parted)
+        self._descend_hierarchies(parted)
         return split
 
-    def _unfold(self, parted: Rows) -> None:
-        """Where one step is left of the category in which a leaf came about, go on among the children below it."""
+    def _descend_hierarchies(self, parted: Rows) -> None:
+        """Where a leaf has one step left of the category it was just cut in, go on among the children of that step."""
         everyone = np.arange(len(parted))
         table, first, last = (line[parted, everyone] for line in (self._table, self._first, self._last))
         low, high = self._tables.codes[table + first], self._tables.codes[table + last + 1]
-        is_folded = (first == last) & (high - low > 1)
-        for position in np.unique(parted[is_folded]).tolist():
+        is_one_step = (first == last) & (high - low > 1)
+        for position in np.unique(parted[is_one_step]).tolist():
             if self._scales[position].attribute.kind == "category":
-                here = np.flatnonzero(is_folded & (parted == position))
+                here = np.flatnonzero(is_one_step & (parted == position))
                 self._set_runs(position, here, low[here], high[here])
 
     def _values(self, cuts: _Cuts, chosen: Codes, is_right: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.float64]]:
-        """The cuts as values, whole and real; `chosen` are the steps of the rows in the attribute they are cut in."""
+        """The cuts as values, whole and real; `chosen` are the steps of the rows in the attribute of their cut."""
         whole = self._tables.codes[self._table[cuts.attributes, cuts.segments] + cuts.steps]
         real = np.zeros(len(whole))
         for position, scale in enumerate(self._scales):
@@ -214,7 +217,7 @@ class _Bins:
         for position, line in enumerate(bins):
             lowest = first[position].min()
             length = last[position].max() - lowest + 1
-            if length <= max(most, min(4 * rows, MOST_BINS)):  # count single steps, from the same one on everywhere
+            if length <= max(most, min(SINGLE_STEPS * rows, MOST_BINS)):  # from the same first step in every segment
                 self._start[position], self._shift[position] = lowest, 0
                 np.subtract(steps[position], lowest, out=line)
             else:
@@ -237,9 +240,9 @@ class _Bins:
         self._right = rows_of - self._left
 
     def between(self) -> tuple[Rows, Rows, Codes, Rows]:
-        """The places with enough rows to either side: segment, attribute, first step of the right, rows left.
+        """The places with enough rows on either side: segment, attribute, first step of the right, rows on the left.
 
-        Where bins are empty there, the place is in the middle of those.
+        Where bins are empty at a place, the cut is in the middle of the empty ones.
         """
         can = np.flatnonzero((self._left >= self._smallest) & (self._right >= self._smallest))
         segment, attribute = self._segment[can], self._attribute[can]
@@ -249,7 +252,7 @@ class _Bins:
         return segment, attribute, start + (((below + above) << shift) - 1) // 2 + 1, self._left[can]
 
     def narrowed(self, segments: Rows) -> tuple[Codes, Codes]:
-        """The first and last steps in which these segments may yet be cut: the bin in which the middle row falls.
+        """The first and last steps between which these segments may yet be cut: the bin of the middle row.
 
         For segments that cannot be cut between bins; a block of single steps has no such place.
         """
@@ -262,7 +265,7 @@ class _Bins:
 
 
 def _most(worth: NDArray[np.float64], owner: Rows) -> NDArray[np.float64]:
-    """For each place the worth of the best one of its owner; owners stand together."""
+    """For each place the worth of the best place of its owner; the places of an owner are neighbours."""
     begins = np.flatnonzero(np.diff(owner, prepend=NO_CUT))
     if not begins.size:
         return worth
@@ -270,7 +273,7 @@ def _most(worth: NDArray[np.float64], owner: Rows) -> NDArray[np.float64]:
 
 
 def _least(uneven: Rows, owner: Rows, is_good: NDArray[np.bool_]) -> Rows:
-    """For each owner the first of its good places that is least uneven."""
+    """For each owner the first of its least uneven good places."""
     good = np.flatnonzero(is_good)
     begins = np.flatnonzero(np.diff(owner[good], prepend=NO_CUT))
     if not begins.size:
@@ -283,10 +286,3 @@ def _least(uneven: Rows, owner: Rows, is_good: NDArray[np.bool_]) -> Rows:
 
 def _bit_length(numbers: Rows) -> Rows:
     return np.frexp(numbers)[1].astype(np.int64)
-
-
-def _ranges(begins: Rows, sizes: Rows) -> Rows:
-    """The positions of all these ranges, one after the other."""
-    offsets = np.cumsum(sizes) - sizes
-    positions: Rows = np.arange(int(sizes.sum())) + np.repeat(begins - offsets, sizes)
-    return positions

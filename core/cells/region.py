@@ -1,7 +1,7 @@
 """Regions: the part of the quasi-identifier space a cell covers, and the one way each is written.
 
 Inside Shoal every attribute of a region is a half-open run `[low, high)`: of integers, of floats (the last run of the
-domain also holds its upper end), or of a category's leaf codes, which stand in the hierarchy's depth-first order.
+domain includes its upper end), or of a category's leaf codes, which follow the hierarchy's depth-first order.
 """
 
 import json
@@ -26,8 +26,9 @@ def domain(attribute: Attribute) -> Bounds:
 def roundest_between(left: float, right: float) -> float | None:
     """The roundest number strictly between two values, None if there is none: fewest digits, then nearest the middle.
 
-    A cut must never be somebody's value (DESIGN, G1), hence strictly. Works on the decimal text of the values, so that
-    what is published is short, and exact: the float nearest to the decimal found must itself lie between the two.
+    A cut must never be the value of a row (docs/design.md, "G1 Cells"), hence strictly. Works on the decimal text of
+    the values, so that the published number is short. It is exact: the float nearest to the decimal must itself lie
+    between the two.
     """
     low, high = Decimal(repr(left)), Decimal(repr(right))
     middle = (low + high) / 2
@@ -56,7 +57,7 @@ def decimal_text(number: float) -> str:
 
 
 def attributes_json(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> list[str]:
-    """One attribute of many regions, name and all, as CONTRACT.md writes it."""
+    """One attribute of many regions with its name, as releases write it (docs/contract.md, "Regions")."""
     name = json.dumps(attribute.name, ensure_ascii=False)
     runs = list(zip(low.tolist(), high.tolist(), strict=True))
     if attribute.kind == "int":

@@ -3,8 +3,8 @@
 Layout. Nodes are numbered in order of creation and never removed, so a number is a cell's name for ever. Each node is
 a row over parallel arrays: the attribute it is cut on (-1 for a leaf), the cut, its two children, and for each
 attribute the run `[low, high)` it covers. People left of a cut have `value < cut`, right of it `value >= cut`, for
-integers, floats and leaf codes alike. A node's region never changes, which is what makes releases monotonic: a person
-can only move down the path they are already on.
+integers, floats and leaf codes alike. A node's region never changes. This makes releases monotonic: a person can only
+move down the path they are already on.
 
 Cost. Routing is one vectorised step per level. `core/cells/mondrian.py` decides where to cut.
 """
@@ -31,6 +31,17 @@ class NodeRecord(NamedTuple):
     cut: int | float
     left: int
     right: int
+
+
+class _Splits(NamedTuple):
+    """Leaves to be split, as columns; a cut is in `real` for a float attribute, in `whole` for any other."""
+
+    nodes: Rows
+    attributes: Rows
+    whole: Rows
+    real: NDArray[np.float64]
+    left: Rows
+    right: Rows
 
 
 class Tree:
@@ -84,7 +95,7 @@ class Tree:
                 yield node, self.record(node)
 
     def route(self, columns: Sequence[Column], rows: Rows, start: Rows | None = None) -> Rows:
-        """The leaf of each of these rows, searched from the root or from a node each row is known to be under."""
+        """The leaf of each of these rows, searched from the root or from a node above it."""
         at = np.zeros(len(rows), dtype=np.int64) if start is None else start.copy()
         moving = np.flatnonzero(self._attribute[at] != LEAF)
         while moving.size:
@@ -106,7 +117,7 @@ class Tree:
             low, high, end = self._low[position][node], self._high[position][node], self._high[position][0]
             values = column[rows]
             found &= values >= low
-            if high != end:  # the domain's end belongs to the last run, and nobody is beyond it
+            if high != end:  # the domain's end belongs to the last run, and no value is beyond it
                 found &= values < high
         return found
 
@@ -153,7 +164,7 @@ class Tree:
         return self._path[nodes]
 
     def cells_json(self, nodes: Rows) -> dict[int, str]:
-        """Cells with their regions as CONTRACT.md writes them, but for rows and end; kept, as they never change."""
+        """Cells as releases write them (docs/contract.md, "Regions"), up to the number of rows; kept for good."""
         texts = self._text
         missing = np.array([node for node in np.unique(nodes).tolist() if node not in texts], dtype=np.int64)
         parts = [
@@ -163,11 +174,6 @@ class Tree:
         for node, *regions in zip(missing.tolist(), *parts, strict=True):
             texts[node] = f'{{"cell":"c{node}","region":{{{",".join(regions)}}},"rows":'
         return texts
-
-    def region_json(self, node: int) -> str:
-        """The region of one node."""
-        text = self.cells_json(np.array([node]))[node]
-        return text[text.index('"region":') + len('"region":') : -len(',"rows":')]
 
     def losses(self, nodes: Rows) -> NDArray[np.float64]:
         """NCP of each cell: the mean over the attributes of the share of the domain it spans."""
@@ -185,12 +191,14 @@ class Tree:
             self._reserve(max(record.left, record.right) + 1)
             whole, real = (0, record.cut) if attribute.kind == "float" else (record.cut, 0.0)
             self._split(
-                np.array([node]),
-                np.array([record.attribute]),
-                np.array([whole], dtype=np.int64),
-                np.array([real], dtype=np.float64),
-                np.array([record.left]),
-                np.array([record.right]),
+                _Splits(
+                    nodes=np.array([node]),
+                    attributes=np.array([record.attribute]),
+                    whole=np.array([whole], dtype=np.int64),
+                    real=np.array([real], dtype=np.float64),
+                    left=np.array([record.left]),
+                    right=np.array([record.right]),
+                )
             )
             self.size = max(self.size, record.left + 1, record.right + 1)
 
@@ -202,13 +210,12 @@ class Tree:
         first, count = self.size, len(nodes)
         self._reserve(first + 2 * count)
         left = first + 2 * np.arange(count)
-        self._split(nodes, attributes, whole, real, left, left + 1)
+        self._split(_Splits(nodes, attributes, whole, real, left, left + 1))
         self.size += 2 * count
         return first
 
-    def _split(
-        self, nodes: Rows, attributes: Rows, whole: Rows, real: NDArray[np.float64], left: Rows, right: Rows
-    ) -> None:
+    def _split(self, splits: _Splits) -> None:
+        nodes, attributes, whole, real, left, right = splits
         for position, attribute in enumerate(self.attributes):
             for column in (self._low[position], self._high[position]):
                 column[left] = column[right] = column[nodes]

@@ -1,44 +1,36 @@
-"""`participation: all`: nothing can be swapped unseen, so there are no buddies (DESIGN, section 5).
+"""`participation: all`: no swap goes unseen, so there are no buddies (docs/design.md, "Participation all").
 
-A few rules instead. A group shows each permanent value at most once. A holder's clique, l people or more, is published
-together in one group whenever the value is shown: who is not there then is out of it for good, which is what spares are
-for. A clique that cannot be whole keeps those of it who are published in one group, under one "*". And nobody is in the
-first group that shows a holder's value who was in a group that showed it before: they alone could explain both.
+There are a few rules instead. A group shows each permanent value at most once. A holder's clique, l people or more, is
+published together in one group whenever the value is shown. A person who is not published then is out of the clique for
+good, which is why it has spares. A clique that cannot be whole keeps its published people in one group, under one "*".
+And a person who was in a group that showed the value before is not in the first group that shows a holder's value:
+this person alone could explain both.
 """
 
-from collections.abc import Set
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
-from shoal.core.cells.tree import Rows, Tree
-from shoal.core.cohort.clique import COVERED, DORMANT, EXTINCT, WHOLE, Clique, Cohorts
-from shoal.core.cohort.registration import Mask, Registration
+from shoal.core.cells.tree import Rows
+from shoal.core.cohort.clique import COVERED, DORMANT, EXTINCT, WHOLE, Clique
+from shoal.core.cohort.draft import CohortDraft
+from shoal.core.cohort.registration import Mask
 from shoal.core.cohort.roles import Roles
-from shoal.core.groups.ledger import Ledger
-from shoal.core.people import People
+
+SPARES: Final = 1  # spares of a new clique for each person it needs: it then survives the loss of half its people
 
 
-class EveryoneKnown(Roles):
-    """The roles of one value against somebody who knows who is published in every release."""
+class ParticipationAllRoles(Roles):
+    """The roles of one value against an adversary who knows which people are published in every release."""
 
-    def __init__(
-        self,
-        value: int,
-        ledger: Ledger,
-        cohorts: Cohorts,
-        people: People,
-        tree: Tree,
-        registration: Registration,
-        is_busy: Mask,
-        overlapping: Set[int],
-    ) -> None:
-        super().__init__(value, cohorts, people, tree, registration, is_busy, overlapping, 0)
-        self._ledger, self._node = ledger, ledger.node_of(value)
+    def __init__(self, value: int, draft: CohortDraft) -> None:
+        super().__init__(value, draft)
+        self._ledger, self._node = draft.ledger, draft.ledger.node_of(value)
 
     @cached_property
     def was_seen(self) -> Mask:
-        """Who was ever in a group that showed the value. Worked out where there is a holder who was not shown yet."""
+        """The people who were ever in a group that showed the value. Worked out if a holder was not shown yet."""
         positions, groups = self._people.exposures(np.arange(len(self._people)))
         shown_in = self._ledger.groups_showing(self._node)
         shows = np.zeros(int(max(groups.max(initial=0), shown_in.max(initial=0))) + 1, dtype=bool)
@@ -47,21 +39,21 @@ class EveryoneKnown(Roles):
         found[positions[shows[groups]]] = True
         return found
 
-    def update(self, size: int, newly_extinct: Rows) -> None:  # noqa: ARG002
-        """Bring every clique up to date; `size` people make one whole."""
+    def update(self, newly_extinct: Rows) -> None:  # noqa: ARG002, there are no buddies who could cease to exist
+        """Bring every clique up to date."""
         for row in self.new_holders():
-            self._is_busy[row] = True
+            self._has_role[row] = True
             self.is_clean[row] = False
             self._cohorts.add(Clique(self.value, tuple(self._people.ids(np.array([row]))), (0,), (0,), COVERED))
-        for number, clique in self._to_be_updated():
-            self._cohorts.cliques[number] = self._update_one(clique, size)
+        for number, clique in self._not_whole():
+            self._cohorts.cliques[number] = self._update_one(clique)
 
-    def _to_be_updated(self) -> list[tuple[int, Clique]]:
-        """All but those that are whole and may stay so: everyone is there, as decoys or as the one holder."""
+    def _not_whole(self) -> list[tuple[int, Clique]]:
+        """All cliques but the whole ones that may stay so: every owner is present, and only the first is a holder."""
         living = list(self._cohorts.living(self.value))
         if not living:
             return living
-        rows = np.array([row for number, _ in living for row in self._cohorts.rows_of(number, self._people)])
+        rows = np.array([row for number, _ in living for row in self._rows_of(number)])
         starts = np.cumsum([0, *(len(clique.owners) for _, clique in living[:-1])])
         is_right = self._registration.present[rows] & ~self._holds[rows]
         is_right[starts] = self._registration.present[rows[starts]] & ~np.isin(rows[starts], list(self._overlapping))
@@ -72,47 +64,47 @@ class EveryoneKnown(Roles):
             if not (all_right and pair[1].mode == WHOLE and pair[1].created[0])
         ]
 
-    def add_spares(self, size: int) -> None:
-        """As many more people for every new clique, once all values' holders have their decoys."""
+    def add_spares(self) -> None:
+        """Add spares to every new clique, once the holders of all values have their decoys."""
         for number, clique in self._cohorts.living(self.value):
-            if clique.created[0] == self._registration.number:  # shown for the first time: nobody is excluded yet
-                company = self._recruited([*clique.owners[1:]], clique.holder, 2 * size - 1)
-                self._cohorts.cliques[number] = self._with_company(clique, company, clique.created[0], WHOLE)
+            if clique.created[0] == self._registration.number:  # shown for the first time: no person is excluded yet
+                others = self._recruited([*clique.owners[1:]], clique.holder, (1 + SPARES) * self._size - 1)
+                self._cohorts.cliques[number] = self._with_others(clique, others, clique.created[0], WHOLE)
 
-    def _update_one(self, clique: Clique, size: int) -> Clique:
+    def _update_one(self, clique: Clique) -> Clique:
         if all(self._is_extinct(owner) for owner in clique.owners):
             return clique._replace(mode=EXTINCT)
         if not self._is_present(clique.holder):
             is_seen = any(self._is_present(owner) for owner in clique.owners)
             return clique._replace(mode=COVERED if is_seen else DORMANT)
-        if self._row(clique.holder) in self._overlapping:  # not shown, so nobody who is away is out of it either
+        if self._row(clique.holder) in self._overlapping:  # not shown, so an absent owner is not out of it
             return clique._replace(mode=COVERED)
         there = [owner for owner in clique.owners[1:] if self._is_present(owner) and not self._holds[self._row(owner)]]
         if not clique.created[0]:
             if self.was_seen[self._row(clique.holder)]:
                 return clique._replace(mode=COVERED)
             there = [owner for owner in there if not self.was_seen[self._row(owner)]]
-            there = self._recruited(there, clique.holder, size - 1)
-        if len(there) < size - 1:
+            there = self._recruited(there, clique.holder, self._size - 1)
+        if len(there) < self._size - 1:
             return clique._replace(mode=COVERED)
-        return self._with_company(clique, there, clique.created[0] or self._registration.number, WHOLE)
+        return self._with_others(clique, there, clique.created[0] or self._registration.number, WHOLE)
 
-    def _recruited(self, company: list[str], holder: str, count: int) -> list[str]:
-        """These people and others nearest to the holder, so many in all if there are so many without a role."""
+    def _recruited(self, others: list[str], holder: str, count: int) -> list[str]:
+        """These people and the people without a role nearest to the holder: `count` in all, or as many as there are."""
         rows: list[int] = []
-        while len(company) + len(rows) < count:
-            decoy = self._nearest_clean(self._row(holder), among=self.is_clean & ~self._is_busy & ~self.was_seen)
+        while len(others) + len(rows) < count:
+            decoy = self._nearest_clean(self._row(holder), among=self.is_clean & ~self._has_role & ~self.was_seen)
             if decoy is None:
                 break
             self.is_clean[decoy] = False
-            self._is_busy[decoy] = True
+            self._has_role[decoy] = True
             rows.append(decoy)
-        return [*company, *self._people.ids(np.array(rows, dtype=np.int64))]
+        return [*others, *self._people.ids(np.array(rows, dtype=np.int64))]
 
-    def _with_company(self, clique: Clique, company: list[str], created: int, mode: int) -> Clique:
-        """The clique of these people; whoever else was in it is clean again, unless they hold the value."""
-        for owner in {*clique.owners[1:]}.difference(company):
+    def _with_others(self, clique: Clique, others: list[str], created: int, mode: int) -> Clique:
+        """The clique of its holder and these people; all other owners are clean again, unless they hold the value."""
+        for owner in {*clique.owners[1:]}.difference(others):
             row = self._row(owner)
             self.is_clean[row] = not self._holds[row]
-        count = 1 + len(company)
-        return Clique(self.value, (clique.holder, *company), (0,) * count, (created,) * count, mode)
+        count = 1 + len(others)
+        return Clique(self.value, (clique.holder, *others), (0,) * count, (created,) * count, mode)

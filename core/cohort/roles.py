@@ -1,20 +1,20 @@
 """The cases of Bu's section 3.2, for one permanent value at one release: who becomes, stays or stops being a decoy.
 
-A clique is *active* while its holder is published. Then every instance of it wants a published owner; while it is not,
-an owner who is not published. Whoever does not fit hands their instance over to a buddy, somebody clean who could have
-been its owner all along: registered inside its container since it was made, and living in the very cell that the
-owner's rows were shown in, because everyone can look up where people live. Against somebody who knows of K people
-whether they are there, one buddy is as good as none unless there are K+1 of them (Bu, section 3.5).
+A clique is *active* while its holder is published. In an active clique every instance needs a published owner, in any
+other an owner who is not published. An owner who does not fit hands their instance over to a buddy: a clean person who
+could have been its owner all along. A buddy has been registered inside the container since the instance was made, and
+lives in the very cell in which the owner's rows were shown, because everyone can look up where people live. Against an
+adversary who knows of K people whether they are published, one buddy is not enough: there must be K+1 (Bu, section
+3.5).
 
 Cost: one look at every clique, and O(people) numpy work for each instance that changes hands.
 """
 
-from collections.abc import Set
 from functools import cached_property
 
 import numpy as np
 
-from shoal.core.cells.tree import Rows, Tree
+from shoal.core.cells.tree import Rows
 from shoal.core.cohort.clique import (
     COVERED,
     DORMANT,
@@ -25,61 +25,51 @@ from shoal.core.cohort.clique import (
     NOWHERE,
     WHOLE,
     Clique,
-    Cohorts,
 )
 from shoal.core.cohort.container import Containers
-from shoal.core.cohort.registration import Line, Mask, Registration
-from shoal.core.people import NOBODY, People
+from shoal.core.cohort.draft import CohortDraft
+from shoal.core.cohort.registration import Mask, TreeOrder
+from shoal.core.people import NOBODY
 
 
 class Roles:
-    """Holders, decoys and clean people of one value. `is_busy` is who has a role for any value; kept up to date."""
+    """Holders, decoys and clean people of one value; the draft's `has_role` is kept up to date."""
 
-    def __init__(
-        self,
-        value: int,
-        cohorts: Cohorts,
-        people: People,
-        tree: Tree,
-        registration: Registration,
-        is_busy: Mask,
-        overlapping: Set[int],
-        participation: int,
-    ) -> None:
+    def __init__(self, value: int, draft: CohortDraft) -> None:
         self.value = value
-        self._cohorts, self._people, self._tree = cohorts, people, tree
-        self._registration, self._is_busy, self._participation = registration, is_busy, participation
-        self._overlapping = overlapping  # holders of whom somebody else's group shows the value: it must be "*" (G5)
-        self._holds = registration.holds(value)
-        owned = np.array([row for n, _ in cohorts.living(value) for row in cohorts.rows_of(n, people)], dtype=np.int64)
+        self._draft, self._registration = draft, draft.registration
+        self._cohorts, self._people = draft.cohorts, draft.people
+        self._has_role, self._known, self._size = draft.has_role, draft.known, draft.size
+        self._overlapping = draft.overlapping.get(value, frozenset())
+        self._holds = draft.registration.holds(value)
+        living = self._cohorts.living(value)
+        owned = np.array([row for number, _ in living for row in self._rows_of(number)], dtype=np.int64)
         self.is_clean: Mask = ~self._holds
         self.is_clean[owned[owned != NO_ROW]] = False
-        self._in_pool: Line | None = None
-        self._everyone: Line | None = None
 
-    def update(self, size: int, newly_extinct: Rows) -> None:
-        """Bring every clique of the value up to date, and make one for every new holder; `size` is that of a clique."""
-        bereaving = newly_extinct[self.is_clean[newly_extinct]]
-        for number, before in self._unsettled(is_anybody_bereaved=bool(bereaving.size)):
-            clique = self.clique_extinction(before, bereaving)
+    def update(self, newly_extinct: Rows) -> None:
+        """Bring every clique of the value up to date, and make one for every new holder."""
+        lost_buddies = newly_extinct[self.is_clean[newly_extinct]]
+        for number, before in self._to_be_updated(has_lost_buddies=bool(lost_buddies.size)):
+            clique = self.clique_extinction(before, lost_buddies)
             if clique.mode != EXTINCT:
                 clique = self.quasi_identifiers_changed(clique)
                 clique = self.decoy_becomes_holder(clique)
                 clique = self.holder_present(clique) if self._is_present(clique.holder) else self.holder_absent(clique)
             self._cohorts.cliques[number] = clique
         for row in self.new_holders():
-            self._cohorts.add(self.introduce_holder(row, size))
+            self._cohorts.add(self.introduce_holder(row))
         self.cover_overlapping()
 
-    def _unsettled(self, *, is_anybody_bereaved: bool) -> list[tuple[int, Clique]]:
-        """The cliques that are not as they should be: the others, nearly all, are seen at once to be left alone.
+    def _to_be_updated(self, *, has_lost_buddies: bool) -> list[tuple[int, Clique]]:
+        """The cliques that are not as they should be. All others, nearly all, are found in one numpy pass.
 
-        Dormant ones are looked at, too, if somebody clean has ceased to exist, who may have been a buddy.
+        If clean people have ceased to exist, dormant cliques are included: one of these people may have been a buddy.
         """
         living = list(self._cohorts.living(self.value))
         if not living:
             return living
-        rows = np.array([self._cohorts.rows_of(number, self._people) for number, _ in living])
+        rows = np.array([self._rows_of(number) for number, _ in living])
         created = np.array([clique.created for _, clique in living])
         mode = np.array([clique.mode for _, clique in living])
         is_present = self._registration.present[rows]
@@ -90,25 +80,26 @@ class Roles:
         is_wrong = (rows == NO_ROW) | may_be_outside
         is_wrong[:, 0] |= self._registration.extinct[rows[:, 0]]
         is_wrong[:, 1:] |= self._holds[rows[:, 1:]]
-        as_wanted = (mode == WHOLE) & is_present.all(axis=1)
-        if not is_anybody_bereaved:
-            as_wanted |= (mode == DORMANT) & ~is_present.any(axis=1)
-        is_settled = as_wanted & ~is_wrong.any(axis=1)
-        return [pair for pair, settled in zip(living, is_settled.tolist(), strict=True) if not settled]
+        is_right = (mode == WHOLE) & is_present.all(axis=1)
+        if not has_lost_buddies:
+            is_right |= (mode == DORMANT) & ~is_present.any(axis=1)
+        is_right &= ~is_wrong.any(axis=1)
+        return [pair for pair, stays in zip(living, is_right.tolist(), strict=True) if not stays]
 
     # -- new holders --------------------------------------------------------------------------------------------
 
     def new_holders(self) -> list[int]:
-        """Whoever is published with the value and has no clique, in an order that says nothing."""
+        """The rows of people who are published with the value and have no clique, in the order of the keyed draw."""
         known = {clique.holder for _, clique in self._cohorts.living(self.value)}
         rows = np.flatnonzero(self._holds & self._registration.present)
         rows = rows[np.argsort(self._registration.draw[rows], kind="stable")]
         ids = self._people.ids(rows)
         return [row for row, person_id in zip(rows.tolist(), ids, strict=True) if person_id not in known]
 
-    def introduce_holder(self, row: int, size: int) -> Clique:
+    def introduce_holder(self, row: int) -> Clique:
         """Case M1: a new holder's instance in the first cohort; decoys for the others follow, by case M2."""
-        self._is_busy[row] = True
+        self._has_role[row] = True
+        size = self._size
         nowhere = (NOWHERE,) * size
         empty = Clique(self.value, (NOBODY_OWNS,) * size, nowhere, (0,) * size, COVERED, nowhere)
         clique = self._enter(empty, 0, row)
@@ -117,18 +108,18 @@ class Roles:
         return clique._replace(mode=COVERED if NOBODY_OWNS in clique.owners else WHOLE)
 
     def enter_decoy(self, clique: Clique, place: int, holder: int) -> Clique:
-        """Case M2: somebody clean becomes a decoy, with an instance of their own; unchanged if nobody is clean.
+        """Case M2: a clean person becomes a decoy, with an instance of their own; unchanged if there is none.
 
-        People without any role first, those of the pool before those whose group would have to be broken, and of them
-        the one nearest to the holder.
+        People without any role come first, then people of the pool before people whose group would have to be broken,
+        and of equals the one nearest to the holder.
         """
         decoy = self._nearest_clean(holder)
         return clique if decoy is None else self._enter(clique, place, decoy)
 
     def decoy_becomes_holder(self, clique: Clique) -> Clique:
-        """Case M3: a buddy takes over (case M4), or the instance waits for one.
+        """Case M3: a buddy takes over from a decoy who became a holder (case M4), or the instance waits for one.
 
-        Their own clique is made as any new holder's is.
+        The clique of the new holder is made like any other.
         """
         for place, owner in enumerate(clique.owners):
             if place and owner and self._holds[self._row(owner)]:
@@ -141,18 +132,18 @@ class Roles:
         """Case M4: a buddy becomes the owner of an instance; unchanged where the K-buddy condition does not hold."""
         where = self._registration.present if is_present else self._registration.absent
         found = self._buddies(np.flatnonzero(self.is_clean & where), clique, place)
-        if len(found) <= self._participation:
+        if len(found) <= self._known:
             return clique
         if is_present:
             buddy = self._registration.nearest(found, self._row(clique.holder))
         else:
             buddy = self._registration.drawn(found)
-        return self._hand(clique, place, buddy)
+        return self._hand_over(clique, place, buddy)
 
     # -- absence ------------------------------------------------------------------------------------------------
 
     def holder_absent(self, clique: Clique) -> Clique:
-        """Case A1: the decoys' instances go dormant, each with an owner who is absent."""
+        """Case A1: the decoys' instances go dormant, each with an absent owner."""
         for place in range(1, len(clique.owners)):
             if clique.nodes[place] != NOWHERE and not self._fits(clique, place, is_active=False):
                 clique = self.buddy_takes_over(clique, place, is_present=False)
@@ -173,16 +164,16 @@ class Roles:
         return clique._replace(mode=WHOLE if is_whole else COVERED)
 
     def decoy_absent(self, clique: Clique, place: int) -> Clique:
-        """Case A2: a decoy who is not there is replaced by a buddy who is."""
+        """Case A2: an absent decoy is replaced by a present buddy."""
         return self.buddy_takes_over(clique, place, is_present=True)
 
     def clique_extinction(self, clique: Clique, newly_extinct: Rows) -> Clique:
-        """A holder who ceased to exist takes the clique along, once each instance has an extinct owner or buddy.
+        """After its holder ceased to exist, a clique goes extinct once each instance has an extinct owner or buddy.
 
-        While the holder is absent a buddy who ceases to exist becomes the owner, on the K-buddy condition, so that it
-        is enough to look at the owners. Only those of this release are asked. Whoever was gone before the value was
-        last shown cannot have been its holder, and whoever was seen while the others stood under a "*" may be known not
-        to be.
+        While the holder is absent, a buddy who ceases to exist becomes the owner, on the K-buddy condition; so it is
+        enough to look at the owners. Only people who ceased to exist in this release count as such buddies. A person
+        who was gone before the value was last shown cannot have been its holder, and a person who was seen while the
+        others were under a "*" may be known not to be.
         """
         if self._is_present(clique.holder):
             return clique
@@ -190,15 +181,15 @@ class Roles:
             owner = clique.owners[place]
             if clique.nodes[place] != NOWHERE and not (owner and self._is_extinct(owner)):
                 found = self._buddies(newly_extinct[self.is_clean[newly_extinct]], clique, place)
-                if len(found) > self._participation:
-                    clique = self._hand(clique, place, self._registration.drawn(found))
+                if len(found) > self._known:
+                    clique = self._hand_over(clique, place, self._registration.drawn(found))
         owners = [owner for owner, node in zip(clique.owners, clique.nodes, strict=True) if node != NOWHERE]
         return clique._replace(mode=EXTINCT) if all(owner and self._is_extinct(owner) for owner in owners) else clique
 
     def quasi_identifiers_changed(self, clique: Clique) -> Clique:
         """Bu, section 3.5: a holder who left their container gets a new instance in place of the old one.
 
-        A decoy who did does not fit any more, and hands over where that is looked at.
+        A decoy who left does not fit any more; `holder_present` and `holder_absent` find a buddy.
         """
         holder = self._row(clique.holder)
         if not self._has_left(clique, 0) or self._registration.extinct[holder]:
@@ -206,7 +197,7 @@ class Roles:
         return clique.with_instance(0, clique.holder, self._containers.allocate(holder), self._registration.number)
 
     def cover_overlapping(self) -> None:
-        """Hide the value of whoever overlaps somebody else's group that shows it, with their cliques as they are."""
+        """Hide the value of holders who overlap an external group that shows it; their cliques stay as they are."""
         for number, clique in self._cohorts.living(self.value) if self._overlapping else ():
             if clique.mode == WHOLE and self._row(clique.holder) in self._overlapping:
                 self._cohorts.cliques[number] = clique._replace(mode=COVERED)
@@ -214,22 +205,22 @@ class Roles:
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _buddies(self, among: Rows, clique: Clique, place: int) -> Rows:
-        """Those who have been registered in the container since it was made, and live where the owner does or did."""
+        """The people registered in the container since it was made who live where the owner lives or lived."""
         node, created = clique.nodes[place], clique.created[place]
         owner, cell = clique.owners[place], clique.cells[place]
-        if cell == NOWHERE:  # the value was never shown with it
+        if cell == NOWHERE:  # the value was never shown with this instance
             return self._registration.buddies(among, node, None, created)
         if owner and not self._registration.moved_after(self._row(owner), created):
-            cell = int(self._people.leaf[self._row(owner)])  # the same, or a part of it since it was split
+            cell = int(self._people.leaf[self._row(owner)])  # that cell, or a part of it since it was split
         return self._registration.buddies(among, node, cell, created)
 
     def _fits(self, clique: Clique, place: int, *, is_active: bool) -> bool:
-        """Whether an instance's owner is where the clique's state wants them."""
+        """Whether an instance's owner is present exactly if the clique is active, and inside the container."""
         owner = clique.owners[place]
         return bool(owner) and self._is_present(owner) == is_active and not self._has_left(clique, place)
 
     def _has_left(self, clique: Clique, place: int) -> bool:
-        """Whether an owner is outside their container; only those who moved after it was made can be."""
+        """Whether an owner is outside their container; only an owner who moved after it was made can be."""
         row = self._row(clique.owners[place])
         if not self._registration.moved_after(row, clique.created[place]):
             return False
@@ -240,44 +231,42 @@ class Roles:
         if self.is_clean[row]:
             self._containers.take(row)
         self.is_clean[row] = False
-        self._is_busy[row] = True
+        self._has_role[row] = True
         node = self._containers.allocate(row)
         return clique.with_instance(place, self._people.ids(np.array([row]))[0], node, self._registration.number)
 
-    def _hand(self, clique: Clique, place: int, buddy: int) -> Clique:
-        """The old owner is clean again, unless they hold the value themselves."""
+    def _hand_over(self, clique: Clique, place: int, buddy: int) -> Clique:
+        """Give an instance to a buddy; the old owner is clean again, unless they hold the value themselves."""
         owner = clique.owners[place]
         if owner:
             self.is_clean[self._row(owner)] = not self._holds[self._row(owner)]
         self.is_clean[buddy] = False
-        self._is_busy[buddy] = True
+        self._has_role[buddy] = True
         return clique.with_owner(place, self._people.ids(np.array([buddy]))[0])._replace(is_handed=True)
 
     def _nearest_clean(self, holder: int, among: Mask | None = None) -> int | None:
-        """The clean person nearest to a holder, in the order of `enter_decoy`; or only one of these."""
+        """The clean person nearest to a holder, in the order of `enter_decoy`; or one `among` these people."""
         if among is None:
-            is_clean, is_free = self.is_clean, self.is_clean & ~self._is_busy
-            choices = [(self._pool_line, is_free), (self._pool_line, is_clean), (self._whole_line, is_clean)]
+            is_clean, is_free = self.is_clean, self.is_clean & ~self._has_role
+            wanted = [is_free, is_clean]
         else:
-            choices = [(self._pool_line, among), (self._whole_line, among)]
-        for line, is_wanted in choices:
-            if (found := line().nearest(holder, is_wanted)) is not None:
+            wanted = [among]
+        for is_wanted in wanted:
+            if (found := self._pool_order.nearest(holder, is_wanted)) is not None:
                 return found
-        return None
+        return self._present_order.nearest(holder, wanted[-1])
 
-    def _pool_line(self) -> Line:
-        if self._in_pool is None:
-            self._in_pool = self._registration.line(self._people.group == NOBODY)
-        return self._in_pool
+    @cached_property
+    def _pool_order(self) -> TreeOrder:
+        return self._registration.in_tree_order(self._people.group == NOBODY)
 
-    def _whole_line(self) -> Line:
-        if self._everyone is None:
-            self._everyone = self._registration.line(self._registration.present)
-        return self._everyone
+    @cached_property
+    def _present_order(self) -> TreeOrder:
+        return self._registration.in_tree_order(self._registration.present)
 
     @cached_property
     def _containers(self) -> Containers:
-        return Containers(self._tree, self._people, self._registration, self.is_clean, self._participation)
+        return Containers(self._draft, self.is_clean)
 
     def _is_present(self, owner: str) -> bool:
         return bool(self._registration.present[self._row(owner)])
@@ -287,5 +276,8 @@ class Roles:
 
     def _row(self, owner: str) -> int:
         row = self._people.row(owner)
-        assert row is not None, "an owner is somebody"
+        assert row is not None, "an owner is a person"
         return row
+
+    def _rows_of(self, number: int) -> list[int]:
+        return self._cohorts.rows_of(number, self._people)

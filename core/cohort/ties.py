@@ -1,7 +1,7 @@
-"""What cliques ask of group formation: who must be published together, and what must be shown as "*" for it.
+"""What cliques ask of group formation: people who must be published together, and values that become "*" for it.
 
-Cliques that share a person are one tie. A tie that stands in one group, unchanged, is left alone and the group carried;
-any other has its groups broken, and is grouped anew as a whole.
+Cliques that share a person are one tie. A tie that is in one group, unchanged, is left alone and the group carried. The
+groups of any other tie are broken, and the tie is grouped anew as a whole.
 """
 
 from collections import Counter
@@ -10,31 +10,28 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from shoal.core.cohort.clique import COVERED, NO_ROW, WHOLE, Clique, Cohorts
-from shoal.core.cohort.participation_all import EveryoneKnown
-from shoal.core.cohort.registration import Mask, Registration
+from shoal.core.cohort.draft import CohortDraft
+from shoal.core.cohort.participation_all import ParticipationAllRoles
+from shoal.core.cohort.registration import Mask
 from shoal.core.groups.ledger import Ledger
 from shoal.core.groups.pool import Ties
 from shoal.core.people import NOBODY, People
 from shoal.core.policy.policy import Policy
 
 
-class Tying:
-    """The ties of one release. `is_busy` is who has a role, `company` by clique who else is to be under its "*"."""
+class CliqueTies:
+    """The ties of one release. `before` are the cohorts of the release before it.
 
-    def __init__(
-        self,
-        cohorts: Cohorts,
-        before: Cohorts,
-        people: People,
-        registration: Registration,
-        is_busy: Mask,
-        company: Mapping[int, list[int]],
-    ) -> None:
+    `company` are, by clique, the people outside it who must be under its "*" too (see `abundance.py`).
+    """
+
+    def __init__(self, draft: CohortDraft, before: Cohorts, company: Mapping[int, list[int]]) -> None:
+        cohorts, people, registration = draft.cohorts, draft.people, draft.registration
         self._cohorts, self._before, self._people, self._company = cohorts, before, people, company
-        self._registration, self._is_busy = registration, is_busy.copy()
+        self._registration, self._has_role = registration, draft.has_role.copy()
         for rows in company.values():
-            self._is_busy[rows] = True
-        is_present = registration.present.tobytes()  # a byte each, and quicker to ask one by one
+            self._has_role[rows] = True
+        is_present = registration.present.tobytes()  # bytes: looked up one by one they are quicker than an array
         self._rows = {
             number: [row for row in cohorts.rows_of(number, people) if row != NO_ROW and is_present[row]]
             for number, clique in cohorts.living()
@@ -43,12 +40,13 @@ class Tying:
         for number, rows in company.items():
             self._rows[number] = [*self._rows.get(number, ()), *rows]
         self._united = list(self._unite())
-        self._shunned: dict[int, Mask] = {}  # by the place of a tie: who must not be in its group
+        self._excluded: dict[int, Mask] = {}  # by the place of a tie: people who must not be in its group
 
-    def show_once(self, roles: Mapping[int, EveryoneKnown]) -> None:
-        """With `participation: all`: of a tie's cliques of one value the first is shown, the others are covered.
+    def show_once(self, roles: Mapping[int, ParticipationAllRoles]) -> None:
+        """With `participation: all`: show the first of a tie's cliques of one value, and cover the others.
 
-        So is one shown for the first time, if somebody of the tie was in a group that showed the value before.
+        A clique to be shown for the first time is covered too if a person of the tie was in a group that showed the
+        value before.
         """
         for place, (cliques, rows) in enumerate(self._united):
             shown: set[int] = set()
@@ -63,10 +61,10 @@ class Tying:
                     shown.add(clique.value)
                     if is_first:
                         was_seen = roles[clique.value].was_seen
-                        self._shunned[place] = self._shunned[place] | was_seen if place in self._shunned else was_seen
+                        self._excluded[place] = was_seen | self._excluded.get(place, was_seen)
 
     def broken(self) -> set[int]:
-        """Groups to be broken: those that hold somebody whose role changed, or only a part of a tie."""
+        """Groups to be broken: those with a person whose role changed, or with only a part of a tie."""
         group = self._people.group
         found: set[int] = set()
         for number, clique in self._cohorts.changed_since(self._before).items():
@@ -82,7 +80,7 @@ class Tying:
         return found - {NOBODY}
 
     def uncovered(self, ledger: Ledger) -> set[int]:
-        """Groups to be broken, too: those with somebody's company, and fewer "*" than cliques to be hidden there."""
+        """More groups to be broken: those with a clique's company and fewer "*" than cliques to be hidden there."""
         if not self._company:
             return set()
         hidden, with_company = Counter[int](), set[int]()
@@ -95,41 +93,41 @@ class Tying:
         return {group for group, count in stars.items() if count < hidden[group]}
 
     def in_pool(self, policy: Policy) -> Ties | int:
-        """The ties that need a group, or the row of somebody whose group must be broken first: they lend a "*"."""
+        """The ties that need a group, or the row of a person whose group must be broken first: they lend a "*"."""
         members: list[list[int]] = []
-        covers, is_busy = dict[int, set[int]](), self._is_busy.copy()
-        shunned: dict[int, Mask] = {}
+        covers, has_role = dict[int, set[int]](), self._has_role.copy()
+        excluded: dict[int, Mask] = {}
         for place, (cliques, rows) in enumerate(self._united):
             if self._people.group[rows[0]] != NOBODY:
                 continue
             tie = list(rows)
-            if place in self._shunned:
-                shunned[len(members)] = self._shunned[place]
+            if place in self._excluded:
+                excluded[len(members)] = self._excluded[place]
             for number in cliques:
                 clique = self._cohorts.cliques[number]
                 if clique.mode == WHOLE:
                     continue
                 found = self._cover(clique, self._rows[number], tie, covers, policy.sensitive.permanent)
                 if found is None:
-                    lender = self._lender(rows[0], is_busy | self._shunned.get(place, is_busy))
-                    if lender is None:  # nobody in the table has a value to spare: all of the tie's become "*"
+                    lender = self._lender(rows[0], has_role | self._excluded.get(place, has_role))
+                    if lender is None:  # no person in the table can lend a value: all values of the tie become "*"
                         for row in tie:
                             covers.setdefault(row, set()).update(self._values(row))
                         break
                     if self._people.group[lender] != NOBODY:
                         return lender
-                    is_busy[lender] = True
+                    has_role[lender] = True
                     tie.append(lender)
                     found = lender, self._values(lender)[0]
                 covers.setdefault(found[0], set()).add(found[1])
             members.append(tie)
-        # Whoever is in a group that shows a value can be in no new clique of it when everyone is known: few should be.
-        return Ties(members, covers, shunned, are_apart=policy.participation == "all")
+        # With `participation: all` a person in a group that shows a value can be in no new clique of it: few should be.
+        return Ties(members, covers, excluded, are_apart=policy.participation == "all")
 
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _hidden_again(self, number: int, clique: Clique, *, is_first: bool) -> Clique:
-        """A clique that was to be shown, covered instead: so it was not shown yet, or nobody is out of it yet."""
+        """A clique that was to be shown, covered instead: as if never shown, or with its absent people in it again."""
         if is_first:
             return clique._replace(mode=COVERED, created=(0,) * len(clique.owners))
         before = self._before.cliques[number].owners
@@ -145,7 +143,7 @@ class Tying:
         covers: Mapping[int, set[int]],
         permanent: frozenset[int],
     ) -> tuple[int, int] | None:
-        """The value to be "*" for a clique: the holder's own, else one of somebody's that covers nothing yet."""
+        """The row and value to be "*" for a clique: the holder's own, else a value that covers no other clique."""
         holder = self._published(clique.holder)
         if holder is not None:
             return holder, clique.value
@@ -157,13 +155,13 @@ class Tying:
                     return row, leaf
         return None
 
-    def _lender(self, near: int, is_busy: Mask) -> int | None:
-        """Somebody without a role, who has therefore no permanent value either."""
-        rows = np.flatnonzero(self._registration.present & ~is_busy)
+    def _lender(self, near: int, is_taken: Mask) -> int | None:
+        """The nearest person who is not taken; without a role, and therefore without a permanent value."""
+        rows = np.flatnonzero(self._registration.present & ~is_taken)
         return self._registration.nearest(rows, near) if rows.size else None
 
     def _unite(self) -> Iterator[tuple[list[int], list[int]]]:
-        """Cliques, by number, and people, by row, that hang together."""
+        """The cliques, by number, and the people, by row, of each tie."""
         of_row: dict[int, int] = {}  # row -> a clique it is in
         parent = {number: number for number in self._rows}
 
@@ -192,8 +190,8 @@ class Tying:
         return row if row is not None and self._registration.present[row] else None
 
 
-def busy(cohorts: Cohorts, people: People) -> Mask:
-    """Who has a role: holders of any permanent value, and owners of any instance."""
+def people_with_role(cohorts: Cohorts, people: People) -> Mask:
+    """Which people have a role: holders of any permanent value, and owners of any instance."""
     found: Mask = np.zeros(len(people), dtype=bool)
     found[people.holders()] = True
     owned = np.array([row for number, _ in cohorts.living() for row in cohorts.rows_of(number, people)], dtype=np.int64)

@@ -8,14 +8,13 @@ lost, and count in none of these figures.
 """
 
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.region import attribute_losses, domain
 from shoal.core.cells.tree import Column, Rows, Tree
-from shoal.core.measure.metric import Metric
 from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute
@@ -68,11 +67,6 @@ def sensitive_loss(release: ReleaseColumns) -> float:
     return float(release.shown_count @ by_node[release.shown_node])
 
 
-def information_loss(release: ReleaseColumns) -> float:
-    """IL of the table (Xiao-Tao, equation 6)."""
-    return qid_loss(release) + sensitive_loss(release)
-
-
 def value_losses(attribute: Attribute, low: Column, high: Column) -> NDArray[np.float64]:
     """Xiao-Tao's loss of one attribute over many regions (equation 4).
 
@@ -87,30 +81,3 @@ def value_losses(attribute: Attribute, low: Column, high: Column) -> NDArray[np.
 def node_loss(hierarchy: Hierarchy, node: int) -> Fraction:
     """Xiao-Tao's loss of showing a value as a node of its hierarchy (equation 4): a leaf 0, "*" nearly 1."""
     return Fraction(hierarchy.last[node] - hierarchy.first[node] - 1, len(hierarchy.leaves))
-
-
-NCP: Final = Metric[ReleaseColumns](
-    "ncp",
-    "NCP",
-    "%",
-    ncp,
-    "How much of its domain an attribute of a row spans, on average over rows and attributes: 0 is exact.",
-)
-DISCERNIBILITY: Final = Metric[ReleaseColumns](
-    "discernibility", "discernibility", ",", discernibility, "The sum over regions of the square of their rows."
-)
-QID_LOSS: Final = Metric[ReleaseColumns](
-    "qid_loss",
-    "loss per row",
-    ".4f",
-    lambda release: qid_loss(release) / release.rows,
-    "Xiao and Tao’s information loss of a row’s quasi-identifiers: for each, how many other values of the domain "
-    "it might have, as a share of the domain, added up.",
-)
-SENSITIVE_LOSS: Final = Metric[ReleaseColumns](
-    "sensitive_loss",
-    "loss per value",
-    ".4f",
-    lambda release: sensitive_loss(release) / int(release.shown_count.sum()),
-    "The same for a sensitive value: 0 as it is, nearly 1 for “*”.",
-)

@@ -1,25 +1,30 @@
-"""All metrics of a release that its published records alone decide, in the order of a report."""
+"""All metrics of a release that its published records alone decide, by name.
 
+A new metric is one function of a `ReleaseColumns` and one line here. `streams/report/metrics/` shows it and says in
+words what it means.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from shoal.core.measure.group_size import AVERAGE_GROUP, LARGEST_GROUP, MEDIAN_GROUP
-from shoal.core.measure.hidden_values import HIDDEN_SHARE
-from shoal.core.measure.loss import DISCERNIBILITY, NCP, QID_LOSS, SENSITIVE_LOSS
-from shoal.core.measure.metric import Metric
+import numpy as np
+
+from shoal.core.measure.hidden_values import hidden_share
+from shoal.core.measure.loss import discernibility, ncp, qid_loss, sensitive_loss
 from shoal.core.measure.release_reader import ReleaseColumns
 
-METRICS: Final[tuple[Metric[ReleaseColumns], ...]] = (
-    HIDDEN_SHARE,
-    AVERAGE_GROUP,
-    MEDIAN_GROUP,
-    LARGEST_GROUP,
-    NCP,
-    DISCERNIBILITY,
-    QID_LOSS,
-    SENSITIVE_LOSS,
-)
+METRICS: Final[Mapping[str, Callable[[ReleaseColumns], float]]] = {
+    "hidden_share": hidden_share,
+    "average_group": lambda release: release.rows / len(release.people),
+    "median_group": lambda release: float(np.median(release.people)),
+    "largest_group": lambda release: int(release.people.max()),
+    "ncp": ncp,
+    "discernibility": discernibility,
+    "qid_loss": lambda release: qid_loss(release) / release.rows,
+    "sensitive_loss": lambda release: sensitive_loss(release) / int(release.shown_count.sum()),
+}
 
 
 def measure_release(release: ReleaseColumns) -> dict[str, float | None]:
     """Every metric of a release by name; None for all of them if it has no rows."""
-    return {metric.name: metric.measure(release) if release.rows else None for metric in METRICS}
+    return {name: measure(release) if release.rows else None for name, measure in METRICS.items()}

@@ -16,14 +16,13 @@ Everything random comes from the seed, so that one seed asks the same queries of
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.region import domain
 from shoal.core.cells.tree import Column, Rows
-from shoal.core.measure.metric import Metric
 from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
@@ -171,29 +170,3 @@ def _range(low: float, high: float, share: float, at: float, *, is_float: bool) 
 def _uniform(keyed: Keyed, number: int, purpose: str) -> float:
     """A number in [0, 1)."""
     return int(keyed.draw(np.zeros(1, dtype=np.uint64), number, purpose)[0] >> np.uint64(11)) / 2**53
-
-
-QUERY_METRICS: Final[tuple[Metric[QueryError], ...]] = (
-    Metric(
-        "query_error",
-        "query error, mean",
-        "%",
-        lambda error: error.mean,
-        "How wrong the release answers random COUNT queries on one to all attributes and a sensitive condition, "
-        "relative to the truth, or to 1 % of all values if that is more.",
-    ),
-    Metric(
-        "query_error_median",
-        "query error, median",
-        "%",
-        lambda error: error.median,
-        "Half of the queries are answered better.",
-    ),
-    Metric(
-        "query_error_most",
-        "query error, 90 %",
-        "%",
-        lambda error: error.most,
-        "9 of 10 queries are answered better.",
-    ),
-)

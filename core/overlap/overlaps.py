@@ -24,6 +24,7 @@ from shoal.core.overlap.external import Externals
 from shoal.core.overlap.region_index import RegionIndex, distinct
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Policy
+from shoal.core.runs import each_between
 
 _WHOLE = 1 << 40  # more than any count
 
@@ -166,7 +167,7 @@ class Overlaps:
         histogram = self._histogram[overlaps]
         starts = self._histogram_starts[histogram]
         sizes = self._histogram_starts[histogram + 1] - starts
-        at = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        at = each_between(starts, sizes)
         return (
             np.repeat(np.arange(len(overlaps)), sizes),
             self._index.bar_leaf[at],

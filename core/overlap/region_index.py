@@ -21,6 +21,7 @@ from shoal.core.cells.tree import Column, Rows
 from shoal.core.overlap.external import ExternalGroup, Region, domain_run
 from shoal.core.overlap.tuning import DEEPEST_CUT, FEW_BOXES, PAIRS_AT_ONCE, WORTHWHILE_CUT
 from shoal.core.policy.policy import Attribute
+from shoal.core.runs import each_between
 
 
 def distinct(keys: Rows) -> Rows:
@@ -57,8 +58,7 @@ class RegionIndex:
         """Positions in `rows` and the groups they lie in, each pair once, in no particular order."""
         where, boxes = self._in_boxes([column[rows] for column in columns], len(rows))
         sizes = (self._starts[1:] - self._starts[:-1])[boxes]
-        at = np.arange(int(sizes.sum())) + np.repeat(self._starts[boxes] - (np.cumsum(sizes) - sizes), sizes)
-        groups = self._group[at]
+        groups = self._group[each_between(self._starts[boxes], sizes)]
         if not self._has_several:
             return np.repeat(where, sizes), groups
         count = int(groups.max(initial=0)) + 1
@@ -85,8 +85,7 @@ class RegionIndex:
         for first, last in zip([0, *(cuts + 1).tolist()], [*(cuts + 1).tolist(), count], strict=True):
             sizes = (ends - starts)[first:last]
             where = np.repeat(np.arange(first, min(last, count)), sizes)
-            at = np.arange(len(where)) + np.repeat(starts[first:last] - (np.cumsum(sizes) - sizes), sizes)
-            boxes = self._parts.boxes[at]
+            boxes = self._parts.boxes[each_between(starts[first:last], sizes)]
             for position, column in enumerate(points):
                 values = column[where]
                 inside = (values >= self._low[position][boxes]) & (values < self._high[position][boxes])

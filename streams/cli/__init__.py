@@ -1,8 +1,11 @@
-"""The command `shoal`: finds the subcommand, and turns whatever goes wrong into one sentence and an exit code.
+"""The command `shoal`: finds the subcommand, and turns every error into one sentence and an exit code.
 
-Exit codes: 0 done; 1 a guarantee or check failed; 2 wrong usage or input; 3 a service cannot be reached. As in every
-shell, 130 stands for Ctrl-C and 141 for a reader that went away. Nothing heavy is imported here, so `shoal --help` is
-quick: each command has a module of its own, and that imports what it needs when it runs.
+The codes are those of (docs/contract.md, "Exit codes"): 0 done; 1 a guarantee or check failed; 2 wrong usage or input;
+3 a service cannot be reached; as in every shell, 130 for Ctrl-C and 141 for a reader that went away.
+
+A new command is one module in this folder, which defines `command`, and one line in `COMMANDS`. Nothing heavy is
+imported here or when such a module is imported: a command imports what it needs when it runs, so that `shoal --help`
+is quick.
 """
 
 import errno
@@ -16,20 +19,22 @@ from typing import IO
 
 import click
 
+from shoal import __version__
+
 CHECK_FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
 READER_GONE = 141
 
 COMMANDS = {
-    "demo": "Watch the whole pipeline on a made-up clinic, with nothing else installed.",
+    "demo": "Watch the whole pipeline on a made-up clinic; no services needed.",
     "replay": "Turn a file of events into a folder of releases, without a broker.",
     "worker": "Run the service: events from Kafka in, releases out.",
     "produce": "Send a file of events to the events topic.",
     "release": "Ask the running service for a release now.",
     "releases": "Read the releases topic, and check that it is unbroken.",
-    "audit": "Check everything published against the truth, trusting nobody.",
-    "report": "Measure what the releases lost, as a page with plots.",
+    "audit": "Check that published releases keep every promise.",
+    "report": "Measure how much the releases lost, as a page with plots.",
     "policy": "Check a policy, or print the JSON Schemas.",
     "rebuild": "Rebuild Redis from the topics.",
 }
@@ -37,7 +42,7 @@ COMMANDS = {
 
 @dataclass
 class Invocation:
-    """What one run of the command line has learnt so far; it outlives click's own context."""
+    """What one run of the command line was told; it outlives click's own context."""
 
     debug: bool = False
 
@@ -79,7 +84,7 @@ def is_debugging(ctx: click.Context) -> bool:
 
 
 def _with_debug(command: click.Command) -> click.Command:
-    """Lets `--debug` stand after the command too, where people put it."""
+    """Allows `--debug` after the command too, where people put it."""
     if DEBUG not in command.params:
         command.params.append(DEBUG)
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
@@ -88,7 +93,7 @@ def _with_debug(command: click.Command) -> click.Command:
 
 
 @click.command(cls=LazyGroup, params=[DEBUG], context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="shoal", message="shoal %(version)s")
+@click.version_option(__version__, message="shoal %(version)s")
 def shoal() -> None:
     """Publish a changing table about people, release after release, so that nobody learns too much about anyone.
 
@@ -97,7 +102,7 @@ def shoal() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code; whatever goes wrong ends as one sentence on standard error."""
+    """Runs one command and returns its exit code. Every error ends as one sentence on standard error."""
     if "_SHOAL_COMPLETE" in os.environ:
         shoal.main(prog_name="shoal")  # the shell asks for completions
     invocation = Invocation()
@@ -108,7 +113,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return _reader_gone()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last line of defence: a user never sees a traceback unasked
+    except Exception as error:  # noqa: BLE001 - a user sees a traceback only with --debug
         return _explain(error, invocation)
     return code
 
@@ -126,7 +131,7 @@ def _run(args: list[str], invocation: Invocation) -> int:
 
 
 def _explain(error: Exception, invocation: Invocation) -> int:
-    """Prints the one sentence an error comes to, and returns its exit code."""
+    """Prints an error as one sentence, and returns its exit code."""
     from shoal.streams.errors import StreamsError
 
     if invocation.debug:
@@ -138,13 +143,13 @@ def _explain(error: Exception, invocation: Invocation) -> int:
     if isinstance(error, OSError):
         return _say(_system(error), WRONG_USAGE)
     name = type(error).__name__
-    return _say(f"something inside went wrong ({name}); run it again with --debug to see where.", CHECK_FAILED)
+    return _say(f"this is a mistake in Shoal ({name}); run the command again with --debug to see where.", CHECK_FAILED)
 
 
 def _show_where(error: BaseException) -> None:
-    """The lines of code that led to an error, and to those before it.
+    """Prints the lines of code that led to an error, and to the errors that caused it.
 
-    What others' exceptions say is left out: a KeyError quotes the key, which may be a person's id.
+    The message of an exception that is not Shoal's is left out: a KeyError quotes the key, which may be a person's id.
     """
     from shoal.core.errors import CoreError
     from shoal.streams.errors import StreamsError
@@ -165,7 +170,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _system(error: OSError) -> str:
-    """The operating system's own reason, with the file it is about; never what was in it."""
+    """The operating system's reason, with the name of the file but never its content."""
     reason = os.strerror(error.errno) if error.errno else "the system refused"
     if error.errno == errno.ENOSPC:
         reason = "no space left on the disk"
@@ -173,19 +178,19 @@ def _system(error: OSError) -> str:
 
 
 def _say(text: str, code: int) -> int:
-    """Says one sentence, or, where there are several mistakes, one on each line."""
+    """Prints one sentence, or, if there are several mistakes, one on each line."""
     lines = text.splitlines()
     if len(lines) == 1 and not text.endswith("."):
         lines = [f"{text}."]
     try:
         click.echo("\n".join(line if line.startswith(" ") else f"shoal: {line}" for line in lines), err=True)
     except OSError:
-        return code  # nobody is listening; the code still says it
+        return code  # standard error is closed; the code still tells
     return code
 
 
 def _reader_gone() -> int:
-    """Whoever read our output has closed it; point it elsewhere, or the interpreter's last flush fails too."""
+    """The reader of our output has gone: points the output elsewhere, or the interpreter's last flush fails too."""
     for stream in (sys.stdout, sys.stderr):
         _silence(stream)
     return READER_GONE

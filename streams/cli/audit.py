@@ -1,4 +1,4 @@
-"""`shoal audit`: everything published against the truth or, with only OUT, what the public can check."""
+"""`shoal audit`: checks a folder of releases, against the truth or, with only OUT, as the public can."""
 
 import json
 import secrets
@@ -14,16 +14,19 @@ from shoal.streams.cli.terminal import Bar, bar
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder that `shoal replay --audit` wrote; private.")
 @click.option(
-    "--events", multiple=True, type=click.Path(path_type=Path), help="Events that led to OUT; several in their order."
+    "--events",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Events that led to OUT; repeat it for several files, in their order.",
 )
 @click.option(
     "--external",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="What others had published before the first release, beside what EVENTS says: external events in lines, "
-    "a folder of releases or a CSV of generalized rows.",
+    help="What others had published before the first release, beside the external events in EVENTS: external events "
+    "in lines, a folder of releases or a CSV of generalized rows.",
 )
-@click.option("--seed", help="Secret that pseudonyms are made with [default: SHOAL_KEY, else a new one every time].")
+@click.option("--seed", help="Secret from which pseudonyms are made [default: SHOAL_KEY, else a new one every time].")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(
     policy: Path,
@@ -34,13 +37,13 @@ def command(
     seed: str | None,
     as_json: bool,
 ) -> int:
-    """Check everything published in the folder OUT, trusting nobody.
+    """Check that the releases in the folder OUT keep every promise, trusting nothing that made them.
 
-    With --audit and --events, against who was where and what was true: every promise is recomputed with exact
-    fractions, and the report says what an adversary learns and what would have worked on naive releases of the same
-    data. With only OUT, what anyone can check. No id and no value is printed; people have pseudonyms.
+    With --audit and --events the auditor knows the truth and who was published where. It recomputes every promise with
+    exact fractions, says what an adversary learns, and runs the same attacks on naive releases of the same data. With
+    only OUT it checks what anyone can check. No id and no value is printed; people have pseudonyms.
 
-    Ends with exit code 0 if no promise is broken, and 1 if one is.
+    The exit code is 0 if no promise is broken, and 1 if one is.
     """
     from shoal.core.audit import write_report
     from shoal.streams.files.audit import audit as run
@@ -50,7 +53,9 @@ def command(
         raise click.UsageError("--audit and --events go together")
     rules = load_policy(policy)
     if external and audit is None:
-        raise click.UsageError("--external goes with --audit and --events: it takes who is where to run the attack")
+        raise click.UsageError(
+            "--external goes with --audit and --events: the attack needs to know who was published where"
+        )
     with bar("auditing") as shown:
         report = run(rules, out, audit, events, _key(seed), _Shown(shown), external)
     if as_json:
@@ -62,7 +67,7 @@ def command(
 
 
 def _key(seed: str | None) -> bytes:
-    """The seed, or SHOAL_KEY, or something new: pseudonyms then mean something in this one report only."""
+    """The seed, or SHOAL_KEY, or a new secret: the pseudonyms are then good for this one report only."""
     if seed is None:
         from shoal.streams.settings import load_settings
 

@@ -1,4 +1,4 @@
-"""`shoal demo`: shows the whole pipeline, and what came out of it, to somebody who sees Shoal for the first time."""
+"""`shoal demo`: shows the whole pipeline and its results to a person who sees Shoal for the first time."""
 
 import json
 import signal
@@ -34,9 +34,9 @@ SHOWN_VALUES = 12
 @click.option("--nights", type=click.IntRange(1, 30), default=8, show_default=True, help="Releases, one a night.")
 @click.option("--seed", default=20433, show_default=True, help="Another number gives another clinic.")
 def command(out: Path, people: int, nights: int, seed: int) -> None:
-    """Watch the whole pipeline on a made-up clinic, with nothing else installed.
+    """Watch the whole pipeline on a made-up clinic; no services are needed.
 
-    Broker and Redis are embedded and forget everything at the end: this is for trying things out, not for data.
+    The broker and Redis are embedded and forget everything at the end: this is for trying things out, not for data.
     """
     from rich.console import Console
 
@@ -44,12 +44,12 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
     from shoal.streams.demo.demo import run_demo
 
     quiet_clients()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing it started outlives it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no process it started outlives it
     console = Console(highlight=False, width=None if Console().is_terminal else WIDTH)
     console.print(
-        "[bold]Shoal[/bold] publishes a changing table about people, again and again, and keeps count of what it"
+        "[bold]Shoal[/bold] publishes a changing table about people, release after release, and limits what all"
     )
-    console.print("gives away. Here it does so for a clinic that does not exist.\n")
+    console.print("releases together tell about anyone. Here it does so for a made-up clinic.\n")
     story = run_demo(out, Clinic(people, nights, seed), _Narrator(console))
     _show_releases(console, story)
     _show_group(console, story)
@@ -58,7 +58,7 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
 
 
 class _Narrator:
-    """Tells the steps on the screen; the bar is there only while events are being sent."""
+    """Prints the steps, and shows a bar while events are being sent."""
 
     def __init__(self, console: "Console") -> None:
         self._console = console
@@ -81,7 +81,7 @@ def _show_releases(console: "Console", story: "Story") -> None:
     console.print(f"\n[bold]What happened[/bold]  ({story.took_s:.0f} seconds)\n")
     console.print(f"{story.sent.events:,} events were sent; {rejected:,} were dead-lettered ({reasons}).")
     console.print(
-        "A group whose people did not change is carried over as it was: seeing it again tells nobody anything.\n"
+        "A group whose people did not change is carried over as it was, so seeing it again tells nothing new.\n"
     )
     table = Table(box=None, header_style="bold", pad_edge=False)
     headings = ("release", "night", "people", "groups", "new", "carried", "withheld", "suppressed", "largest breach")
@@ -93,20 +93,20 @@ def _show_releases(console: "Console", story: "Story") -> None:
         table.add_row(str(one["release"]), str(one["published_at"])[:10], *(f"{count:,}" for count in counts), breach)
     console.print(table)
     console.print(
-        "\nThe largest breach is the surest anyone can be of one sensitive value of one person, from all releases "
-        "so far together. It grows as groups are formed anew, and never passes the bound."
+        "\nThe largest breach is the highest probability with which anyone can link one person to one sensitive value, "
+        "from all releases so far together. It grows as groups are formed anew, and never passes the bound."
     )
 
 
 def _show_group(console: "Console", story: "Story") -> None:
-    """One published group: the rows on the left, the values on the right, and nothing that ties the two."""
+    """Shows one published group: the rows on the left, the values on the right, and no link between the two."""
     from rich.columns import Columns
     from rich.table import Table
 
     last = story.releases[-1]
     if not last.records:
         return
-    group = _telling(story)
+    group = _typical_group(story)
     names = [attribute.name for attribute in story.policy.attributes]
     rows = Table("rows", *names, box=None, header_style="bold", pad_edge=False)
     for cell in group["cells"]:
@@ -121,12 +121,12 @@ def _show_group(console: "Console", story: "Story") -> None:
     console.print(f"\n[bold]What is published[/bold]  (one group of release {last.number}: {people} people)\n")
     console.print(Columns([rows, values], padding=(0, 6)))
     console.print(
-        "\nWho the rows might be is on the left, what these people have on the right. Nothing says who has what."
+        "\nThe rows of the group are on the left, its values on the right. Nothing says which row has which value."
     )
 
 
-def _telling(story: "Story") -> dict[str, Any]:
-    """A typical group of the last release that fits on a screen and has been carried over, if there is one."""
+def _typical_group(story: "Story") -> dict[str, Any]:
+    """A group of the last release of about average size, carried over and small enough for a screen if possible."""
     groups: list[dict[str, Any]] = [json.loads(record) for record in story.releases[-1].records]
     newest, average = story.releases[-1].number, story.manifests[-1]["rows"] / len(groups)
 
@@ -148,7 +148,7 @@ def _show_attack(console: "Console", story: "Story") -> None:
 
     k, bound = story.policy.k, 1 / story.policy.l
     naive, shoal = story.naive, story.shoal
-    console.print("\n[bold]What an attacker learns who keeps and compares all releases[/bold]\n")
+    console.print("\n[bold]What an attacker learns who keeps all releases and compares them[/bold]\n")
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("")
     table.add_column("each release alone", justify="right")
@@ -164,19 +164,19 @@ def _show_attack(console: "Console", story: "Story") -> None:
         _bad(f"{shoal.values_above_bound:,} of {shoal.ever:,}", shoal.values_above_bound),
     )
     table.add_row(
-        "the surest they can be of one value of one person",
+        "the highest probability of one value of one person",
         _bad(f"{naive.surest:.2f}", naive.values_above_bound),
         _bad(f"{shoal.surest:.2f}", shoal.values_above_bound),
     )
     table.add_row(
-        "[dim]not promised: one value left, if values never changed[/dim]",
+        "[dim]not promised: people with one value left, if values never changed[/dim]",
         f"[dim]{naive.pinned:,}[/dim]",
         f"[dim]{shoal.pinned:,}[/dim]",
     )
     console.print(table)
     console.print(
-        f"\nThe other publisher anonymizes each release well, by itself: never fewer than {k} people in a class, no "
-        f"value held by more than {bound:.0%} of one. Comparing its releases is what undoes it."
+        f"\nThe other publisher anonymizes each release well by itself: a class never has fewer than {k} people, and "
+        f"no value belongs to more than {bound:.0%} of a class. But an attacker can compare its releases."
     )
 
 
@@ -191,11 +191,11 @@ def _show_files(console: "Console", story: "Story") -> None:
         (folder / "releases", "what is published: rows.csv and values.csv open in a spreadsheet"),
         (folder / "clinic", "what went in: policy.yaml, its hierarchies, events.jsonl"),
         (folder / "replay" / "rejects.jsonl", "which events were rejected, and why"),
-        (folder / "private", "who was published where: never published, only for checking"),
-        (folder / "worker.log", "what the worker said"),
+        (folder / "private", "who was published where: for audits, never to be published"),
+        (folder / "worker.log", "the log of the worker"),
     ):
         console.print(f"  {place!s:<32} {what}", soft_wrap=True)
     console.print(
-        "\nThe service's releases and a replay of the same events and secret are the same bytes; that was checked. "
-        "This was an embedded broker, for trying things out only: README.md says how to run on Kafka and Redis."
+        "\nThe demo has checked that a replay of the same events makes the service's releases, byte for byte. "
+        "Its broker was embedded, for trying things out only: README.md says how to run on Kafka and Redis."
     )

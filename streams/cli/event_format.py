@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-WRITTEN = " or ".join(known.what for known in FORMATS.values())  # for a command's help
-
 
 def format_options(whose: str) -> Callable[[Command], Command]:
     """Adds `--csv` and so on, and `--map`, to a command; its function gets them as `event_format` and `mapping`."""

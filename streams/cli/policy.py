@@ -19,9 +19,9 @@ def command() -> None:
 @click.option(
     "--sample",
     type=click.Path(allow_dash=True),
-    help="Events, or people as CSV, to look at: warns of what the policy cannot do well on them.",
+    help="File of events: warns of what the policy cannot do well on them.",
 )
-@format_options("the sample")
+@format_options("The sample")
 def check(policy: Path, sample: str | None, event_format: str | None, mapping: Path | None) -> None:
     """Check a policy: list every mistake in it, or say what it promises."""
     from shoal.streams.files.policy_summary import describe, warnings

@@ -1,4 +1,4 @@
-"""`shoal produce`: a file of events to the events topic."""
+"""`shoal produce`: sends a file of events to the events topic."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
 from shoal.streams.cli.terminal import bar, note, quiet_clients
+from shoal.streams.files.formats import PUBLISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,37 +20,52 @@ if TYPE_CHECKING:
     from shoal.streams.files.formats.format import Line
 
 
+PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
+
+
 @click.command()
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(allow_dash=True), required=False)
 @format_options("FILE")
 @click.option("--id", "id_column", metavar="COLUMN", help="Column of the person's id [default: id].")
 @click.option(
-    "--op", "op_column", metavar="COLUMN", help="Column of the operation [default: op if there, else insert]."
+    "--op",
+    "op_column",
+    metavar="COLUMN",
+    help="Column of the operation [default: op if there is one; else insert].",
 )
 @click.option(
-    "--attribute", "attributes", metavar="NAME=COLUMN", multiple=True, help="Column of an attribute; repeat it."
+    "--attribute", "attributes", metavar="NAME=COLUMN", multiple=True, help="Column of an attribute; repeat for more."
 )
+@click.option("--sensitive", metavar="COLUMN", multiple=True, help="Column of a sensitive value; repeat for more.")
+@click.option("--separator", metavar="TEXT", help="Text between several sensitive values in one field.")
+@click.option("--delimiter", metavar="CHARACTER", help="Character between the fields of a line [default: ,].")
 @click.option(
-    "--sensitive", metavar="COLUMN", multiple=True, help="Column of a sensitive value; repeat it for several."
-)
-@click.option("--separator", metavar="TEXT", help="What stands between several sensitive values in one field.")
-@click.option("--delimiter", metavar="CHARACTER", help="What stands between the fields of a line [default: ,].")
-@click.option(
-    "--register", is_flag=True, help="FILE is a list of who exists: a row without an op registers, and has no value."
+    "--register",
+    is_flag=True,
+    help="FILE lists people who exist: a row without an op registers, and needs no value.",
 )
 @click.option(
     "--external",
     type=click.Path(path_type=Path),
-    help="Instead of FILE: a folder of releases or a CSV of generalized rows that somebody else has published.",
+    help=f"Instead of FILE: what somebody else has published, as {PUBLISHED_AS}.",
 )
-@click.option("--publisher", metavar="NAME", help="Who that is.")
+@click.option("--publisher", metavar="NAME", help="With --external: the name of that publisher.")
 @click.option(
-    "--to", type=click.File("w"), help="With --external: write events in lines, for `shoal replay`, instead of sending."
+    "--to",
+    type=click.File("w"),
+    help="With --external: write events in lines, for `shoal replay`, instead of sending.",
 )
-@click.option("--format", "wire", type=click.Choice(["msgpack", "json"]), default="msgpack", show_default=True)
+@click.option(
+    "--format",
+    "wire",
+    type=click.Choice(["msgpack", "json"]),
+    default="msgpack",
+    show_default=True,
+    help="How events are sent.",
+)
 @click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
-@click.option("--wait-s", default=600.0, show_default=True, help="How long to wait for one.")
+@click.option("--wait-s", default=600.0, show_default=True, help="How many seconds to wait for a release.")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 def command(
     policy: Path,
@@ -63,11 +79,11 @@ def command(
 ) -> int:
     """Send a file of events to the events topic.
 
-    FILE has one JSON object per line, or is CSV with a header; `-` reads standard input. Lines that are no events at
-    all are not sent, and are reported. {"op": "release"} asks for a release of everything before it.
+    FILE has one JSON object per line, or is CSV with a header; `-` reads standard input. A line that is no event at
+    all is not sent, and is reported. {"op": "release"} asks for a release of every event before it.
 
-    With --external and --publisher, what somebody else has published goes to the external topic: every release from
-    then on is safe to put beside it.
+    With --external and --publisher, the releases of another publisher go to the external topic: every later release of
+    Shoal is safe to publish beside them.
     """
     from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.files.produce import JSON, MSGPACK, produce

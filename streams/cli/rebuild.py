@@ -1,4 +1,4 @@
-"""`shoal rebuild`: rebuild Redis from the topics."""
+"""`shoal rebuild`: rebuilds Redis from the topics."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import click
 def command(ctx: click.Context, policy: Path | None) -> int:
     """Rebuild Redis from the topics, and compare every release with what was published.
 
-    Needed after Redis was lost or set back. It refuses under another engine version, and where the start of a topic is
-    gone.
+    Use it after Redis has lost its data or was restored from an old copy. It refuses to run if the releases were made
+    by another version of the engine, or if the beginning of a topic is gone.
     """
     from shoal.streams.cli import is_debugging
     from shoal.streams.settings import load_settings

@@ -1,4 +1,4 @@
-"""`shoal release`: ask the running service for a release now."""
+"""`shoal release`: asks the running service for a release now."""
 
 import asyncio
 from pathlib import Path
@@ -10,9 +10,9 @@ from shoal.streams.cli.terminal import quiet_clients
 
 @click.command()
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
-@click.option("--at", metavar="TIME", help="Time to publish it under, ISO 8601 [default: now].")
+@click.option("--at", metavar="TIME", help="Time that the release states, ISO 8601 [default: now].")
 @click.option("--wait", is_flag=True, help="Wait until the release is published.")
-@click.option("--wait-s", default=600.0, show_default=True, help="How long to wait for it.")
+@click.option("--wait-s", default=600.0, show_default=True, help="How many seconds to wait for it.")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 def command(policy: Path | None, at: str | None, wait: bool, wait_s: float, kafka: str | None) -> None:
     """Ask the running service for a release of everything produced so far."""

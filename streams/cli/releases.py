@@ -1,4 +1,4 @@
-"""`shoal releases`: read the releases topic, show it or write it to a folder, and check that it is unbroken."""
+"""`shoal releases`: reads the releases topic, shows it or writes it to a folder, and checks its chain."""
 
 import asyncio
 import sys
@@ -31,7 +31,7 @@ COLUMNS = (
 
 @click.command()
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
-@click.option("--follow", is_flag=True, help="Go on waiting for new releases.")
+@click.option("--follow", is_flag=True, help="Keep waiting for new releases.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the releases to this folder, as `shoal replay` does."
 )
@@ -87,7 +87,7 @@ def _text(value: object) -> str:
 
 
 def _show(manifests: list[Mapping[str, Any]]) -> None:
-    """The same on a terminal, narrow enough for eighty columns."""
+    """Prints the releases on a terminal, narrow enough for eighty columns."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""`shoal replay`: a file of events to a folder of releases, without a broker."""
+"""`shoal replay`: turns a file of events into a folder of releases, without a broker."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder for who was published where; private.")
 @click.option("--state", type=click.Path(path_type=Path), help="File to resume from and to save to; private.")
 @click.option(
-    "--seed", help="Secret that all randomness comes from [default: SHOAL_KEY, else the state's or a new one]."
+    "--seed", help="Secret from which all randomness comes [default: SHOAL_KEY, else the state's or a new one]."
 )
 def command(
     policy: Path,
@@ -35,11 +35,12 @@ def command(
 ) -> None:
     """Turn a file of events into a folder of releases, without a broker.
 
-    POLICY is a table's policy file. EVENTS has one JSON object per line; `-` reads standard input. A line
-    {"op": "release"} makes a release, and so does the policy's `every_events`; the end of the file makes none.
+    POLICY is a table's policy file. EVENTS has one JSON object per line, or is CSV with a header; `-` reads standard
+    input. A line {"op": "release"} makes a release, and so does the policy's `every_events`; the end of the file makes
+    none.
 
-    With --state a later run goes on where this one stopped: EVENTS may then be the same file, grown, or hold only what
-    is new. Events after the last release are not in the state and are read again.
+    With --state a later run goes on where this one stopped: EVENTS may then be the same file with more lines, or have
+    only the new lines. Events after the last release are not in the state and are read again.
     """
     from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.files.replay import Job, replay

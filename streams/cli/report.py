@@ -1,4 +1,4 @@
-"""`shoal report`: what a series of releases lost, as one page with plots."""
+"""`shoal report`: measures how much a series of releases lost, as one page with plots."""
 
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from shoal.streams.cli.terminal import bar
     "--events",
     multiple=True,
     type=click.Path(allow_dash=True),
-    help="Events that led to OUT, for the error of queries; several in their order.",
+    help="Events that led to OUT, for the error of queries; repeat it for several files, in their order.",
 )
-@format_options("what --events names")
+@format_options("Each of the events files")
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder that `shoal replay --audit` wrote; private.")
 @click.option(
     "--to", type=click.Path(path_type=Path), default=Path("report"), show_default=True, help="Folder to write."
@@ -25,7 +25,7 @@ from shoal.streams.cli.terminal import bar
 @click.option(
     "--queries", type=click.IntRange(1), default=1000, show_default=True, help="How many COUNT queries to ask."
 )
-@click.option("--seed", default="queries", show_default=True, help="The same seed asks the same queries.")
+@click.option("--seed", default="queries", show_default=True, help="The same seed draws the same queries.")
 def command(
     policy: Path,
     out: Path,
@@ -39,22 +39,25 @@ def command(
 ) -> None:
     """Measure the releases in the folder OUT: losses, group sizes, budgets, and the error of random COUNT queries.
 
-    Writes one page (index.html), its plots as PNG, and all figures as report.json. With only OUT it says what anyone
-    can see; --events adds the error against the true tables, --audit how much of their budget people have spent.
+    Writes one page (index.html), its plots as PNG, and all figures as report.json. With only OUT it measures what
+    anyone can see; --events adds the error against the true tables, --audit how much of their budgets people have
+    spent.
     """
     from shoal.streams.errors import InputError
     from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.report.metrics.metric import Request
     from shoal.streams.report.page import write_report
-    from shoal.streams.report.series import Request, read_series
+    from shoal.streams.report.series import make_metrics, read_series
 
     if not seed:
         raise click.BadParameter("must not be empty", param_hint="--seed")
     if out.resolve() in (to.resolve(), *to.resolve().parents):
         raise InputError("--to must not be inside OUT, which is published.")
     request = Request(load_policy(policy), out, events, audit, queries, seed, choice_of(event_format, mapping))
+    metrics = make_metrics(request)
     with bar("reading releases") as shown:
-        releases = read_series(request, shown)
-    page = write_report(request, releases, to)
+        releases = read_series(request, metrics, shown)
+    page = write_report(request, metrics, releases, to)
     last = releases[-1]
     error = f", query error {last['query_error']:.1%}" if "query_error" in last else ""
     ncp = f", NCP {last['ncp']:.1%}" if last["ncp"] is not None else ""

@@ -1,4 +1,4 @@
-"""What commands show: a progress bar on a terminal and none in a pipe, notes on standard error."""
+"""Progress bars, on a terminal only, and notes on standard error."""
 
 import logging
 import sys
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 def note(sentence: str) -> None:
-    """Something worth knowing that is not a result: to standard error, so that results can be piped on."""
+    """Prints a remark to standard error, so that standard output has results only."""
     click.echo(f"shoal: {sentence}", err=True)
 
 
 def quiet_clients() -> None:
-    """Keeps a Kafka client's own remarks about retries off the screen: what matters of them ends in our errors."""
+    """Keeps a Kafka client's own messages about retries off the screen: Shoal's errors say what matters."""
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 
 class Bar:
-    """One line of progress on standard error; silent where that is no terminal."""
+    """One line of progress on standard error; silent if that is no terminal."""
 
     def __init__(self, progress: "Progress | None") -> None:
         self._progress = progress
@@ -52,7 +52,7 @@ class Bar:
 
 @contextmanager
 def bar(title: str, *, in_bytes: bool = False) -> Iterator[Bar]:
-    """A progress bar that is gone when its work is done."""
+    """A progress bar, removed at the end of the block."""
     if not sys.stderr.isatty():
         yield Bar(None)
         return

@@ -1,4 +1,4 @@
-"""`shoal worker`: the service."""
+"""`shoal worker`: runs the service."""
 
 from pathlib import Path
 

@@ -1,14 +1,13 @@
-"""What somebody learns who keeps every release and compares them, whoever the publisher is.
+"""What an attacker learns who keeps every release and compares them, from Shoal's releases or from another publisher's.
 
-Three questions are asked of a series of releases, by somebody who knows everyone's quasi-identifiers, rows and groups:
+The attacker knows the quasi-identifiers, the row and the group of every person, and asks three questions:
 
-- *rows*: follow one person's row through the releases since they last moved. How many people of the newest table fit
-  all the regions it had? Fewer than k is a failure.
-- *values*: how sure can one be of one of a person's sensitive values, from all releases together (the breach of Wong's
-  definition)? More than 1/l is a failure. A group shown again with the same people and the same values says nothing new
-  and counts once.
-- *pinned*: for how many people would just one value remain, a protected one, if one took it that nobody's values ever
-  change? Shoal promises nothing about this. It is shown because people ask.
+- *rows*: follow one person's row through the releases since the person last moved. How many people of the newest table
+  fit all the regions that the row had? Fewer than k is a failure.
+- *values*: how sure is one sensitive value of one person, from all releases together (Wong's breach)? More than 1/l is
+  a failure. A group shown again with the same people and values says nothing new, and counts once.
+- *pinned*: suppose that nobody's values ever change. For how many people is then just one value left, and a protected
+  one? Shoal promises nothing about this question. It is shown because people ask.
 
 `shoal.streams.demo.naive` is the publisher that Shoal is compared with.
 """
@@ -49,7 +48,7 @@ class Group(NamedTuple):
 
 @dataclass
 class View:
-    """One release, to somebody who knows everyone's row and group. A group's key stays the same while it is carried."""
+    """One release as this attacker sees it. A group keeps its key while it is carried."""
 
     region: dict[str, Box] = field(default_factory=dict)
     group: dict[str, Hashable] = field(default_factory=dict)
@@ -58,7 +57,7 @@ class View:
 
 @dataclass(frozen=True)
 class Findings:
-    """How many people an attacker got too close to: of `present` those in the newest table, of `ever` all."""
+    """How many people the attacker came too close to, of `present` in the newest table or `ever` published."""
 
     present: int
     rows_below_k: int
@@ -69,8 +68,8 @@ class Findings:
 
 
 def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Table]:
-    """The true table at each release of a stream of events, rejected ones left out."""
-    intake = Intake(policy, {})  # its window is never cut, so everyone present was put there whole
+    """Yields the true table at each release of a stream of events, without the rejected events."""
+    intake = Intake(policy, {})  # its window is never cut, so it holds the whole record of everyone present
     for event in events:
         if event.get("op") != "release":
             intake.take(dict(event))
@@ -83,7 +82,7 @@ def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Tabl
 
 
 def view_of(policy: Policy, release: ReleaseFiles, members: Iterable[tuple[str, str, str]]) -> View:
-    """A release of Shoal's, with (id, group, cell) of everyone in it."""
+    """One of Shoal's releases; `members` are (id, group, cell) of everyone in it."""
     view = View()
     boxes: dict[str, Box] = {}
     nodes = policy.sensitive.hierarchy.node_of
@@ -112,7 +111,7 @@ def learn(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> Fin
 
 
 def _who_fits(series: Sequence[Table], views: Sequence[View]) -> dict[str, int]:
-    """For each row of the newest release: how many people of that table lie in all regions it had since a move."""
+    """For each person of the newest release: how many people fit all the regions that the person's row has had."""
     newest = series[-1]
     columns = np.array([row.qid for row in newest.values()], dtype=np.float64)
     fits: dict[Box, int] = {}
@@ -146,7 +145,7 @@ def _surest(policy: Policy, views: Sequence[View]) -> dict[str, float]:
 
 
 def _chances(policy: Policy, group: Group) -> dict[int, float]:
-    """w/n of each value that a group shows, itself or by a node above it; "*" says nothing, and sits on somebody."""
+    """w/n of each value that a group shows, itself or by a node above it. A "*" says nothing and takes a person."""
     hierarchy, is_open = policy.sensitive.hierarchy, policy.sensitive.open
     weights: dict[int, float] = defaultdict(float)
     for node, count in group.shown.items():
@@ -157,7 +156,7 @@ def _chances(policy: Policy, group: Group) -> dict[int, float]:
 
 
 def _pinned(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> int:
-    """People whose values were the same all along, and whose groups have just one value in common, not an open one."""
+    """How many people never changed their values, and were in groups that share just one value, a protected one."""
     candidates: dict[str, set[int]] = {}
     for table, view in zip(series, views, strict=True):
         listed = {key: _listed(policy.sensitive.hierarchy, group) for key, group in view.groups.items()}

@@ -1,8 +1,8 @@
 """`shoal demo`: the whole pipeline on a made-up clinic, with nothing installed but Python packages.
 
 The broker and Redis are embedded and forget everything at the end; the worker is the real one, in a process of its own.
-What is left is a folder: the policy and the events that went in, the releases as a consumer read them from the topic,
-and, private, who was published where. A replay of the same events must give the same bytes, and the demo checks it.
+The demo leaves a folder: the policy and the events that went in, the releases as a consumer read them from the topic,
+and the private membership. A replay of the same events must make the same bytes, and the demo checks that it does.
 """
 
 import asyncio
@@ -34,17 +34,18 @@ from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.produce import Sent, Watcher, produce
 from shoal.streams.files.release_folder import ReleaseFiles, ReleaseFolder, read_releases, release_name
 from shoal.streams.files.replay import Job, replay
+from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.kafka.release_reader import open_releases
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.settings import Settings
 
-MARK = "made-by-shoal-demo.txt"
+SIGN = "made-by-shoal-demo.txt"
 STOP_S = 10.0
 WAIT_S = 60.0
 
 
 class Narrator(Protocol):
-    """Whoever tells the viewer what happens."""
+    """Tells the viewer what happens."""
 
     def step(self, sentence: str) -> None: ...
 
@@ -53,7 +54,7 @@ class Narrator(Protocol):
 
 @dataclass(frozen=True)
 class Story:
-    """What a demo leaves to be shown."""
+    """Everything that is shown after a demo."""
 
     folder: Path
     policy: Policy
@@ -70,43 +71,43 @@ class Story:
 
 
 def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
-    """Runs it all. Raises `StreamsError`; whatever happens, the worker and the embedded services are stopped."""
+    """Runs the demo. Raises `StreamsError`; the worker and the embedded services are stopped in any case."""
     began = time.monotonic()
-    claim(folder)
+    take_folder(folder)
     lines = write_clinic(folder / "clinic", clinic)
     policy = load_policy(folder / "clinic" / "policy.yaml")
     secret = secrets.token_urlsafe(16)
     narrator.step(f"A made-up clinic: {lines:,} changes over {clinic.nights} nights.")
     with Embedded() as services:
         settings = Settings(kafka=services.kafka, redis=services.redis, embedded=True)
-        narrator.step("An embedded broker and Redis, for trying things out only; a real worker beside them.")
+        narrator.step("An embedded broker and Redis, for trying things out only, and the real worker on them.")
         with _worker(folder, settings, secret) as worker:
             sent, dead_letters = asyncio.run(_pipeline(folder, settings, policy, worker, lines, narrator))
-    narrator.step("The same events once more, through `shoal replay`.")
+    narrator.step("The same events once more, through `shoal replay`: the releases must be the same bytes.")
     _replay(folder, policy, secret)
     releases = list(read_releases(folder / "releases"))
     _compare(folder, releases)
-    narrator.step("An attacker who kept every release, and a publisher who does not think of that.")
+    narrator.step("An attacker who kept every release, on Shoal's and on those of a publisher who ignores the past.")
     shoal, naive = _attack(folder, policy, releases)
     return Story(folder, policy, sent, dead_letters, releases, shoal, naive, time.monotonic() - began)
 
 
-def claim(folder: Path) -> None:
-    """Takes a folder for the demo: a new or empty one, or one that an earlier demo made. Raises `InputError`."""
+def take_folder(folder: Path) -> None:
+    """Prepares a folder for the demo: a new or empty one, or one of an earlier demo. Raises `InputError`."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder.")
     if folder.exists() and any(folder.iterdir()):
-        if not (folder / MARK).exists():
+        if not (folder / SIGN).exists():
             raise InputError(f"{folder} is not empty and was not made by an earlier demo; choose another --out.")
         for name in ("clinic", "releases", "replay", "private"):
             shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text("This folder was made by `shoal demo`, which will use it again.\n", encoding="utf-8")
+    (folder / SIGN).write_text("This folder was made by `shoal demo`, which will use it again.\n", encoding="utf-8")
 
 
 @contextmanager
 def _worker(folder: Path, settings: Settings, secret: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The real worker in a process of its own, stopped at the end."""
+    """Runs the worker in a process of its own, and stops it at the end."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
     environment |= {
         "SHOAL_KAFKA": settings.kafka,
@@ -123,8 +124,8 @@ def _worker(folder: Path, settings: Settings, secret: str) -> Iterator[subproces
             stdout=log,
             stderr=log,
             env=environment,
-            cwd=folder / "clinic",  # where no `.env` of the viewer's is
-            start_new_session=True,  # Ctrl-C is ours to handle
+            cwd=folder / "clinic",  # away from any `.env` of the viewer
+            start_new_session=True,  # Ctrl-C reaches this process only, which then stops the worker
         )
         try:
             yield worker
@@ -162,12 +163,12 @@ async def _pipeline(
 
 @asynccontextmanager
 async def _while_running(worker: "subprocess.Popen[bytes]", log: Path) -> AsyncIterator[None]:
-    """Ends what is inside if the worker ends first, and says why."""
+    """Cancels the block if the worker ends before it, and says why the worker ended."""
     body = asyncio.current_task()
     assert body is not None
 
     async def watch() -> None:
-        while worker.poll() is None:  # noqa: ASYNC110 - a process of this kind tells nobody when it ends
+        while worker.poll() is None:  # noqa: ASYNC110 - a Popen has no event to wait for
             await asyncio.sleep(0.1)
         body.cancel()
 
@@ -202,7 +203,7 @@ def _count_rejected(policy: Policy, source: str) -> int:
 
 
 async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "Counter[str]":
-    """The dead letters by reason. They may come a moment after the release, so it waits a little for those expected."""
+    """How many dead letters there are of each reason. They may follow the release, so it waits for those expected."""
     topic = Topics(policy.table).dead_letter
     count = (await partition_counts(settings.kafka_servers)).get(topic, 0)
     consumer = AIOKafkaConsumer(
@@ -221,21 +222,9 @@ async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "C
         await consumer.stop()
 
 
-class _Silent:
-    """A replay that nobody watches."""
-
-    def note(self, sentence: str) -> None: ...
-
-    def begin(self, size_bytes: int | None) -> None: ...
-
-    def read(self, size_bytes: int) -> None: ...
-
-    def released(self, number: int) -> None: ...
-
-
 def _replay(folder: Path, policy: Policy, secret: str) -> None:
     events = str(folder / "clinic" / "events.jsonl")
-    replay(Job(policy, events, folder / "replay", audit=folder / "private", secret=secret.encode()), _Silent())
+    replay(Job(policy, events, folder / "replay", audit=folder / "private", secret=secret.encode()), Unwatched())
 
 
 def _compare(folder: Path, releases: list[ReleaseFiles]) -> None:

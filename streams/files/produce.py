@@ -1,8 +1,8 @@
-"""`shoal produce`: events from a file to the topic, keyed by the person's id, in an order a release can rely on.
+"""`shoal produce`: sends the events of a file to the events topic, keyed by the person's id.
 
 Events of one person always go to one partition (the key's murmur2 hash, Kafka's own default), so they stay in order. A
-`release` line goes to the triggers topic, and only after Kafka has acknowledged everything before it: a requested
-release includes every event produced before it.
+`release` line goes to the triggers topic, and only after Kafka has acknowledged every event before it. So the release
+includes every event that stands before it in the file.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ IN_FLIGHT = 20_000
 SHOWN_REFUSALS = 10
 DELIVERY_S = 45.0  # long enough for a broker to be restarted
 STOP_S = 5.0
-GONE = "Kafka went away before everything was sent; what it has, it keeps."
+GONE = "Kafka went away before everything was sent; it keeps what it has acknowledged."
 
 T = TypeVar("T")
 
 
 class Watcher(Protocol):
-    """Whoever shows progress."""
+    """Shows progress."""
 
     def advance(self, amount: int) -> None: ...
 
@@ -45,7 +45,7 @@ class Watcher(Protocol):
 
 @dataclass
 class Sent:
-    """What was sent and what was not: `refused` counts, and `examples` are the first few with their line numbers."""
+    """What was sent. `refused` counts the lines that were not, and `examples` are the first of them in words."""
 
     events: int = 0
     releases: int = 0
@@ -59,7 +59,7 @@ class Sent:
 
 
 def refusal(event: dict[str, Any]) -> str | None:
-    """Why an event cannot be sent at all; whether it is right is for the worker to say."""
+    """Why an event cannot be sent, None if it can; whether it is valid is for the worker to say."""
     if event.get("op") == "release":
         request = parse_release(event)
         return f"it is {request.reason}" if isinstance(request, Reject) else None
@@ -69,7 +69,7 @@ def refusal(event: dict[str, Any]) -> str | None:
 
 
 class Sender:
-    """A producer for one table's events and triggers."""
+    """Sends one table's events and requests for releases."""
 
     def __init__(self, producer: AIOKafkaProducer, topics: Topics, content_type: str) -> None:
         self._producer, self._topics, self._type = producer, topics, content_type
@@ -92,11 +92,11 @@ class Sender:
     async def flush(self) -> None:
         """Waits until Kafka has everything that was sent. Raises `ServiceError` if it does not take it."""
         pending, self._pending = self._pending, []
-        # The client itself would try for ever: an idempotent producer must not give up a batch it may have delivered.
+        # The client itself would try for ever: an idempotent producer must not drop a batch that it may have delivered.
         await _within(DELIVERY_S, asyncio.gather(*pending))
 
     async def request_release(self, at: str | None) -> int:
-        """Asks for a release of everything sent so far; returns the request's offset."""
+        """Asks for a release of everything sent so far. Returns the offset of the request."""
         await self.flush()
         request = {"op": "release"} if at is None else {"op": "release", "at": at}
         sending = self._producer.send_and_wait(self._topics.triggers, json.dumps(request).encode(), partition=0)
@@ -114,7 +114,7 @@ class Sender:
 
 @asynccontextmanager
 async def open_sender(settings: Settings, policy: Policy, content_type: str = MSGPACK) -> AsyncIterator[Sender]:
-    """Connects to Kafka, making the table's topics if they are missing. Raises `ServiceError` if it cannot."""
+    """Connects to Kafka, and makes the table's topics if they are missing. Raises `ServiceError` if it cannot."""
     servers = settings.kafka_servers
     await ensure_topics(
         servers,
@@ -137,7 +137,7 @@ async def open_sender(settings: Settings, policy: Policy, content_type: str = MS
     except KafkaError as error:
         raise ServiceError(GONE) from error
     finally:
-        with suppress(TimeoutError):  # it would wait for a broker that is gone to take what is left
+        with suppress(TimeoutError):  # with a broker that is gone it would wait to send the rest
             await asyncio.wait_for(producer.stop(), STOP_S)
 
 
@@ -157,7 +157,7 @@ async def produce(
     content_type: str = MSGPACK,
     wait_s: float | None = None,
 ) -> Sent:
-    """Sends every line; with `wait_s` each release is waited for before what follows it is sent, as in `replay`."""
+    """Sends every line. With `wait_s` it waits for each release before it sends the next line, as `replay` does."""
     sent = Sent()
     async with AsyncExitStack() as stack:
         sender = await stack.enter_async_context(open_sender(settings, policy, content_type))
@@ -191,7 +191,7 @@ async def produce(
 async def request_release(
     settings: Settings, policy: Policy, at: str | None, wait_s: float | None
 ) -> PublishedRelease | None:
-    """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
+    """Asks for one release, at `at` or now. With `wait_s` waits until it is published, and returns it."""
     at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     async with open_sender(settings, policy) as sender:
         offset = await sender.request_release(at)

@@ -3,11 +3,11 @@
 A release appears whole or not at all, and a number is only ever used for one content:
 
 1. `stage` writes everything to `.release-0001.partial/`, which readers do not look at, and syncs it to the disk;
-2. whoever keeps a ledger saves it;
+2. a caller that keeps a ledger saves it;
 3. `show` renames the folder to `release-0001/`.
 
-After a crash between 2 and 3, the staged folder of the ledger's own number is shown; one of any other number
-was never promised to anyone and is removed. `finish` does both.
+After a crash between 2 and 3, `finish` shows the staged folder that has the ledger's own number. It removes a staged
+folder of any other number: nothing was charged for it, and nobody has seen it.
 """
 
 import json
@@ -25,7 +25,7 @@ GROUPS, MANIFEST, ROWS, VALUES = "groups.jsonl", "manifest.json", "rows.csv", "v
 
 
 class ReleaseFiles(NamedTuple):
-    """A release read back: its number and its bytes as they were published."""
+    """A release read back from its folder: its number, and its bytes as they were published."""
 
     number: int
     records: tuple[bytes, ...]
@@ -33,7 +33,7 @@ class ReleaseFiles(NamedTuple):
 
 
 def release_name(number: int) -> str:
-    """The name of a release's folder, wide enough to sort well for some years."""
+    """The name of a release's folder, with enough digits to sort well for some years."""
     return f"release-{number:04}"
 
 
@@ -51,11 +51,11 @@ class ReleaseFolder:
         return self.path / f".{release_name(number)}.partial"
 
     def stage(self, number: int, records: Sequence[bytes], manifest: bytes) -> None:
-        """Writes a release where it is not yet seen. Raises `GuaranteeError` if another one has that number already."""
+        """Writes a release where no reader looks. Raises `GuaranteeError` if another release has its number already."""
         final, staged = self.final(number), self.staged(number)
         if final.exists() and not self._holds(final, records, manifest):
             raise GuaranteeError(
-                f"{final} exists already with another content, and a number is never used for two releases; "
+                f"{final} exists already with other content, and a number is never used for two releases; "
                 "nothing was written."
             )
         shutil.rmtree(staged, ignore_errors=True)
@@ -71,7 +71,7 @@ class ReleaseFolder:
         sync_folder(staged)
 
     def show(self, number: int) -> None:
-        """Makes a staged release visible; if it is there already, with the same bytes, the staged copy is dropped."""
+        """Makes a staged release visible. If it is visible already, with the same bytes, removes the staged copy."""
         final, staged = self.final(number), self.staged(number)
         if final.exists():
             shutil.rmtree(staged, ignore_errors=True)
@@ -80,13 +80,13 @@ class ReleaseFolder:
         sync_folder(self.path)
 
     def discard(self, number: int) -> None:
-        """Drops a staged release that will not be shown."""
+        """Removes a staged release that will not be shown."""
         shutil.rmtree(self.staged(number), ignore_errors=True)
 
     def finish(self, number: int, manifest_digest: str | None) -> None:
-        """After a restart: show the release that was charged but perhaps not yet seen, and clear what never was.
+        """After a restart: shows the release that was charged last, if that is not done, and removes other staged ones.
 
-        Raises `GuaranteeError` if the folder holds another release under that number than the one that was charged.
+        Raises `GuaranteeError` if the folder has another release under that number than the one that was charged.
         """
         staged = self.staged(number)
         if number and staged.exists() and not self.final(number).exists() and _digest(staged) == manifest_digest:
@@ -105,16 +105,21 @@ class ReleaseFolder:
 
 
 def read_releases(path: Path) -> Iterator[ReleaseFiles]:
-    """Every release of a folder in order. Raises `InputError` where one cannot be read."""
+    """Yields the releases of a folder in order. Raises `InputError` if one cannot be read."""
     numbers = sorted(
         int(match[1]) for entry in path.iterdir() if (match := re.fullmatch(r"release-(\d{4,})", entry.name))
     )
     for number in numbers:
-        folder = path / release_name(number)
-        groups, manifest = _bytes_of(folder / GROUPS), _bytes_of(folder / MANIFEST)
-        if groups is None or manifest is None:
-            raise InputError(f"{folder} has no {GROUPS if groups is None else MANIFEST}.")
-        yield ReleaseFiles(number, tuple(groups.split(b"\n")[:-1]), manifest)
+        yield read_files(path, number)
+
+
+def read_files(path: Path, number: int) -> ReleaseFiles:
+    """One release of a folder. Raises `InputError` if it cannot be read."""
+    folder = path / release_name(number)
+    groups, manifest = _bytes_of(folder / GROUPS), _bytes_of(folder / MANIFEST)
+    if groups is None or manifest is None:
+        raise InputError(f"{folder} has no {GROUPS if groups is None else MANIFEST}.")
+    return ReleaseFiles(number, tuple(groups.split(b"\n")[:-1]), manifest)
 
 
 def tables(records: Iterable[bytes], attributes: Sequence[str]) -> tuple[bytes, bytes]:
@@ -133,7 +138,7 @@ def tables(records: Iterable[bytes], attributes: Sequence[str]) -> tuple[bytes, 
 
 
 def region_text(part: Mapping[str, Any]) -> str:
-    """One attribute of a region as a person would write it: `20-34`, `[50,72.5)` or `2043*|2044*`."""
+    """One attribute of a region as people write it: `20-34`, `[50,72.5)` or `2043*|2044*`."""
     if "nodes" in part:
         return "|".join(part["nodes"])
     low = part["min"]
@@ -145,14 +150,14 @@ def region_text(part: Mapping[str, Any]) -> str:
 
 
 def csv_line(*fields: str) -> str:
-    """One line of CSV, quoted only where it must be (RFC 4180, with the line feed of Unix)."""
+    """One line of CSV, with quotes only where they are needed (RFC 4180, with the line feed of Unix)."""
     return ",".join(_quoted(field) for field in fields) + "\n"
 
 
 def write_synced(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Writes a file and waits until the disk has it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor, because of its mode
+    with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - only a descriptor can be given a mode
         view = memoryview(content)
         while view:
             view = view[file.write(view) :]
@@ -160,7 +165,7 @@ def write_synced(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Waits until the disk has a folder's names."""
+    """Waits until the disk has the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

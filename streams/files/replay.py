@@ -1,13 +1,13 @@
-"""`shoal replay`: events from a file through the same core into a folder, without any broker.
+"""`shoal replay`: events from a file, through the same core as the service, into a folder, without a broker.
 
-What is promised of a release holds here too: the ledger is charged before a release can be seen, and a number is only
-ever used for one content. Each release goes through numbered steps, and a crash or a full disk between any two of them
-leaves something that the next run with the same `--state` finishes or starts again:
+The promises are the service's: the ledger is charged before a release can be seen, and a number is only ever used for
+one content. Each release goes through numbered steps. After a crash or a full disk between any two of them, the next
+run with the same `--state` finishes the release or starts it again:
 
 1. plan it;
 2. stage its folder, unseen, and sync it to the disk;
 3. write the private files for the audit;
-4. save the state: the ledger, the line to resume from, the size of `rejects.jsonl`. From here on the release exists;
+4. save the state: the ledger, the line to resume from, the size of `rejects.jsonl`. Now the release exists;
 5. show the folder under its name.
 """
 
@@ -54,7 +54,7 @@ class Job:
 
 @dataclass
 class Outcome:
-    """What a replay did. `waiting` accepted events came after the last release; `resume_line` is where they begin."""
+    """What a replay did. `waiting` accepted events came after the last release, from line `resume_line` on."""
 
     releases: int = 0
     last_release: int = 0
@@ -66,11 +66,11 @@ class Outcome:
 
 
 class Watcher(Protocol):
-    """Whoever shows a run's progress."""
+    """Shows a run's progress."""
 
     def note(self, sentence: str) -> None: ...
 
-    def begin(self, size_bytes: int | None) -> None: ...
+    def begin(self, total: int | None) -> None: ...
 
     def read(self, size_bytes: int) -> None: ...
 
@@ -78,7 +78,7 @@ class Watcher(Protocol):
 
 
 def replay(job: Job, watcher: Watcher) -> Outcome:
-    """Runs a job to the end of its events. Raises `StreamsError`; what was released and saved until then stays."""
+    """Runs a job to the end of its events. Raises `StreamsError`; every release made before then stays."""
     refuse_misplaced(job)
     outcome = Outcome()
     with _explained(job, outcome), ExitStack() as stack:
@@ -94,7 +94,7 @@ def replay(job: Job, watcher: Watcher) -> Outcome:
 
 
 def refuse_misplaced(job: Job) -> None:
-    """Private files must not be written into the folder that is published. Raises `InputError`."""
+    """Raises `InputError` if a private file would be written into the folder that is published."""
     out = job.out.resolve()
     for option, path in (("--audit", job.audit), ("--state", job.state)):
         if path is not None and (path.resolve() == out or out in path.resolve().parents):
@@ -105,9 +105,9 @@ def refuse_misplaced(job: Job) -> None:
 
 
 def refuse_occupied(out: Path, saved: SavedState | None) -> None:
-    """Without the state of the series in OUT nothing may be added to it. Raises `InputError`."""
+    """Raises `InputError` if there are releases in OUT and their state was not given: nothing may be added to them."""
     if saved is None and out.exists() and any(out.iterdir()):
-        raise InputError(f"{out} is not empty; choose another --out, or give the --state that goes with what is in it.")
+        raise InputError(f"{out} is not empty; choose another --out, or give the --state of the releases in it.")
 
 
 class _Run:
@@ -135,9 +135,9 @@ class _Run:
         self._outcome.last_release = self._state.meta.release
 
     def prepare(self, stack: ExitStack) -> None:
-        """Brings OUT to where the state is: finishes or clears what a crash left, and cuts the rejects."""
+        """Brings OUT to where the state is: finishes or removes what a crash left, and cuts `rejects.jsonl`."""
         if self._file and self._is_new:
-            # Saved before anything is written to OUT, so that whatever happens next can be resumed.
+            # Saved before anything is written to OUT, so that a run can resume from any crash after this line.
             self._file.path.parent.mkdir(parents=True, exist_ok=True)
             self._file.save(self._secret, self._position, self._state)
         self._job.out.mkdir(parents=True, exist_ok=True)
@@ -145,14 +145,14 @@ class _Run:
         self._folder.finish(self._state.meta.release, self._state.meta.manifest)
         if self._job.audit:
             self._job.audit.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Not for the public: whoever knows the order of events would read in it who holds a permanent value.
+        # Private: with the order of events, a rejected update tells who has a permanent value.
         (self._job.out / REJECTS).touch(mode=0o600)
         self._rejects = stack.enter_context((self._job.out / REJECTS).open("ab"))
         self._rejects.truncate(min(self._position.rejects_bytes, self._rejects.tell()))
         self._rejects.seek(0, os.SEEK_END)
 
     def go(self) -> None:
-        """Reads to the end of the events."""
+        """Reads the events to their end."""
         done = self._position.line
         if self._lines.skip(done, self._position.digest):
             if done:
@@ -171,7 +171,7 @@ class _Run:
         self._rejects.flush()
 
     def _take(self, block: list[bytes]) -> None:
-        """One block of lines; the only loop that runs once per event."""
+        """Takes one block of lines. This is the only loop that runs once per event."""
         take, intake, every = self._intake.take, self._intake, self._job.policy.triggers.every_events or 0
         first, done = self._lines.number + 1, 0
         rejected: Reject | None
@@ -200,7 +200,7 @@ class _Run:
         self._done(block, done, len(block))
 
     def _take_external(self, event: dict[str, Any]) -> Reject | None:
-        """What somebody else has published; it counts as an event like any other."""
+        """Takes what another publisher has released; it counts as an event like any other."""
         read = parse_external(event, self._job.policy)
         if isinstance(read, Reject):
             return read
@@ -209,7 +209,7 @@ class _Run:
         return None
 
     def _done(self, block: list[bytes], start: int, end: int) -> int:
-        """Counts lines of a block as done, and returns where the next one is."""
+        """Counts lines of a block as done, and returns the index of the next line."""
         lines = block[start:end]
         self._lines.done(lines)
         self._watcher.read(sum(map(len, lines)) + len(lines))
@@ -236,7 +236,7 @@ class _Run:
             self._write_audit(planned)  # 3
             crash_point("replay.3")
         except BaseException:
-            self._folder.discard(number)  # nobody was charged for it, and a full disk needs the room
+            self._folder.discard(number)  # nobody was charged for it, and the disk may be full
             raise
         self._state.apply(planned.change)
         self._save()  # 4
@@ -286,15 +286,15 @@ def _locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _explained(job: Job, outcome: Outcome) -> Iterator[None]:
-    """Turns a failed write into a sentence that says what is left and what to do."""
+    """Turns a failed write into a sentence that says which releases are whole and what to do."""
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever watched has gone; nothing is wrong with the files
+        raise  # the reader of our output has gone; nothing is wrong with the files
     except OSError as error:
         reason = "there is no space left on the disk" if error.errno == errno.ENOSPC else os.strerror(error.errno or 0)
         number = outcome.last_release
         intact = f"every release up to {number} is whole" if number else "no release was made"
-        then = "run the same command again" if job.state else "run it again with an empty --out"
+        then = "run the same command again" if job.state else "run the command again with an empty --out"
         place = error.filename or job.out
-        raise InputError(f"{place} could not be written: {reason}; {intact}; put that right and {then}.") from error
+        raise InputError(f"{place} could not be written: {reason}; {intact}; correct this and {then}.") from error

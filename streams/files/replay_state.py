@@ -1,12 +1,12 @@
-"""The private file in which `shoal replay --state` keeps what must survive until its next run.
+"""The private file in which `shoal replay --state` keeps its state until the next run.
 
-It holds what Redis holds for the worker (people, groups, tree, cliques), and what replay needs besides: the secret, the
-line to resume from, a digest of the lines before it, and the size of `rejects.jsonl` at that moment. It is replaced as
-a whole with each release, so it is always of one release, and only its owner may read it.
+It has what Redis has for the worker (people, groups, tree, cliques), and what replay needs besides: the secret, the
+line to resume from, a digest of the lines before that line, and the size of `rejects.jsonl`. Each release replaces the
+file as a whole, so it is always the state after one release. Only its owner may read it.
 
 Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group, node, clique and
 group of another publisher, and the sha256 of everything before it. A file that does not end in its own digest is
-damaged, and is refused.
+damaged and is refused.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run stood when the state was saved: `line` lines were done, and this is the sha256 over them."""
+    """Where a run was when the state was saved: `line` lines were done, and `digest` is their sha256."""
 
     line: int
     digest: bytes
@@ -56,7 +56,7 @@ class SavedState:
 
 
 class StateFile:
-    """One state file, locked while it is open, so that two runs never charge from the same ledger."""
+    """One state file. It is locked while it is open, so that two runs never charge from the same ledger."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,7 +64,7 @@ class StateFile:
 
     @contextmanager
     def locked(self) -> Iterator["StateFile"]:
-        """Holds the file's lock. Raises `InputError` if another run has it."""
+        """Takes the file's lock until the end of the block. Raises `InputError` if another run has it."""
         try:
             self._lock = self._take(self.path) if self.path.exists() else None
             yield self
@@ -73,7 +73,7 @@ class StateFile:
                 self._lock.close()
 
     def load(self, policy: Policy, secret: bytes | None) -> SavedState | None:
-        """Reads the state, None if there is no file. Raises `InputError` if it is damaged or of other settings."""
+        """Reads the state; None if there is no file. Raises `InputError` if it is damaged or was made otherwise."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -84,7 +84,7 @@ class StateFile:
             raise InputError(f"{self.path} is not a state file of `shoal replay`.")
         body, digest = memoryview(content)[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
         if len(content) < len(MAGIC) + DIGEST_BYTES or sha256(body).digest() != digest:
-            raise InputError(f"{self.path} is damaged; bring back a copy of it, or start anew with another --out.")
+            raise InputError(f"{self.path} is damaged; restore a copy of it, or start anew with another --out.")
         with without_cycle_search():
             return self._read(body, policy, secret)
 
@@ -98,13 +98,13 @@ class StateFile:
         nodes = ((key, NodeRecord(*record)) for key, record in islice(stream, header["nodes"]))
         cliques = ((key, Clique(*record)) for key, record in islice(stream, header["cliques"]))
         externals = ((key, as_external(record)) for key, record in islice(stream, header["externals"]))
-        # They share one stream, so they are read in the order they were written.
+        # They share one stream, so they are read in the order in which they were written.
         read = list(people), list(groups), list(nodes), list(cliques), list(externals)
         state = State.load(policy, header["secret"], Meta(*header["meta"]), *read)
         return SavedState(header["secret"], Position(*header["position"]), state)
 
     def save(self, secret: bytes, position: Position, state: State) -> None:
-        """Replaces the file, atomically and with mode 0600; on failure the old one is untouched."""
+        """Replaces the file, atomically and with mode 0600. On failure the old file is untouched."""
         with without_cycle_search():
             self._replace(secret, position, state)
 
@@ -135,7 +135,7 @@ class StateFile:
             raise
         if self._lock is not None:
             self._lock.close()
-        self._lock = lock  # on the new file, so that there is no moment without one
+        self._lock = lock  # taken before the file had its name, so that there is no moment without a lock
         sync_folder(self.path.parent)
 
     def _check(self, header: dict[str, Any], policy: Policy, secret: bytes | None) -> None:
@@ -145,7 +145,7 @@ class StateFile:
             )
         if header["engine"] != ENGINE:
             raise InputError(
-                f"{self.path} is of engine {header['engine']}, and this version of shoal has engine {ENGINE}."
+                f"{self.path} was made by engine {header['engine']}, and this version of shoal has engine {ENGINE}."
             )
         if header["policy"] != policy.digest:
             raise InputError(
@@ -177,7 +177,7 @@ class StateFile:
         there = self.path.stat().st_ino if self.path.exists() else None
         if ours != there:
             raise InputError(
-                f"{self.path} was changed by somebody else while this run was using it; nothing was published."
+                f"{self.path} was changed by another program while this run was using it; nothing was published."
             )
 
 
@@ -185,7 +185,7 @@ def _write_locked(path: Path, header: dict[str, Any], parts: tuple[Iterable[obje
     """Writes and syncs a whole state file, and returns it open and locked."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    file = open(descriptor, "wb")  # noqa: PTH123, SIM115 - a descriptor, because of its mode; kept open, because of its lock
+    file = open(descriptor, "wb")  # noqa: PTH123, SIM115 - only a descriptor can be given a mode; open as long as the lock
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         digest = sha256()
@@ -196,7 +196,7 @@ def _write_locked(path: Path, header: dict[str, Any], parts: tuple[Iterable[obje
         file.flush()
         os.fsync(file.fileno())
     except BaseException:
-        with suppress(OSError):  # closing tries to write again what could not be written
+        with suppress(OSError):  # closing tries once more to write what could not be written
             file.close()
         raise
     return file

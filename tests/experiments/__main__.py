@@ -21,6 +21,7 @@ MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.experiments", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(SHOW)}")
+    parser.add_argument("--all", action="store_true", help="every experiment, instead of names")
     parser.add_argument("--out", type=Path, required=True, help="folder for figures and plots")
     parser.add_argument("--page", type=Path, help="page to put the tables into")
     parser.add_argument("--quick", action="store_true", help="a small part of the data")
@@ -28,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in options.names:
         if name not in SHOW:
             parser.error(f"there is no experiment {name}")
-    for name in options.names:
+    for name in SHOW if options.all else options.names:
         begun, engine = time.perf_counter(), engine_digest()  # before: others may be at work on it meanwhile
         figures = import_module(f"tests.experiments.{name}").experiment(_say, quick=options.quick)
         save(figures, options.out / f"{name}.json", engine)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from shoal.core.events.window import GONE, PUT, Delta
-from shoal.core.measure.loss import information_loss
+from shoal.core.measure.loss import qid_loss, sensitive_loss
 from shoal.core.measure.metrics import measure_release
 from shoal.core.measure.query import Numbers, Query, count_true, estimate, query_error, truth_of
 from shoal.core.measure.release_reader import ReleaseColumns, read_columns
@@ -93,7 +93,7 @@ def measure(step: Step, queries: tuple[Query, ...] = ()) -> Figures:
         "largest_group": figures["largest_group"],
         "ncp": figures["ncp"],
         "discernibility": figures["discernibility"],
-        "information_loss_per_row": information_loss(step.published) / rows,
+        "information_loss_per_row": (qid_loss(step.published) + sensitive_loss(step.published)) / rows,
         "plan_s": step.plan_s,
     }
     if queries:

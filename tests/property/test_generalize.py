@@ -19,6 +19,7 @@ from shoal.core.plan import Plan
 from tests.support.engines.audited import sentences
 from tests.support.engines.series import DISEASES, clinic_policy
 from tests.support.histories.population import Population, Series
+from tests.support.regions import region_of
 
 RELEASES = 5
 
@@ -61,7 +62,7 @@ class _History:
         lowest = [node for node, (_, _, *children) in tree.records() if all(map(tree.is_leaf, children))]
         groups = []
         for node in rng.sample(lowest, min(len(lowest), rng.choice([4, 12]))):
-            region = json.loads(tree.region_json(node))
+            region = region_of(tree, node)
             if rng.random() < 0.1:
                 region["age"] = {"min": max(0, region["age"]["min"] - 2), "max": region["age"]["max"]}
             shown = dict.fromkeys(rng.sample(DISEASES, rng.choice([6, 8])), 1)

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 import threading
-import tomllib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
+import shoal
 from deploy.local.jars import kafka_version
 from shoal.streams.cli import COMMANDS
 from shoal.streams.settings import Settings
@@ -25,7 +25,8 @@ from tests.support.services.services import KAFKA_IMAGE, REDIS_IMAGE
 _SCHEMA: dict[str, Any] = json.loads(Path(__file__).with_name("compose-spec.json").read_text())
 _COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 _SERVICES: dict[str, Any] = _COMPOSE["services"]
-_VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+_VERSION = shoal.__version__
 
 
 def instructions() -> list[tuple[str, str]]:

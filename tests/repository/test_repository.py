@@ -121,7 +121,20 @@ def test_the_example_settings_show_the_true_defaults() -> None:
 
 def test_make_lists_the_targets_it_promises() -> None:
     listed = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True)
-    for target in ("help", "demo", "test", "lint", "check", "bench", "soak", "up", "down", "worker"):
+    for target in (
+        "help",
+        "demo",
+        "test",
+        "test-fast",
+        "lint",
+        "check",
+        "bench",
+        "experiments",
+        "soak",
+        "up",
+        "down",
+        "worker",
+    ):
         assert re.search(rf"^  make {target} +\S", listed.stdout, re.MULTILINE), target
 
 

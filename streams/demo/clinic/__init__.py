@@ -37,7 +37,7 @@ DIAGNOSED_PER_DAY = 0.012
 MOVED_PER_DAY = 0.006
 BAD_PER_DAY = 3
 COLDS = {"viral-sinusitis", "viral-pharyngitis", "acute-bronchitis"}
-STAY_AT_HOME = 4  # of so many people with a cold one comes to the clinic
+STAY_AT_HOME = 4  # one in so many people with a cold comes to the clinic
 
 Event = dict[str, object]
 T = TypeVar("T")
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass
 class Patient:
-    """What the generator must remember of somebody who is being treated."""
+    """What the generator remembers of a patient."""
 
     age: int
     sex: str
@@ -67,7 +67,7 @@ class Clinic:
         self._random = Random(self.seed)
 
     def events(self) -> Iterator[Event]:
-        """Yields every event in order, one `release` at the end of each night; the same ones each time it is called."""
+        """Yields every event in order, with a `release` at the end of each night. Each call yields the same events."""
         self._random = Random(self.seed)
         present: dict[str, Patient] = {}
         arrived = 0
@@ -100,7 +100,7 @@ class Clinic:
             yield {"op": "delete", "id": name}
 
     def _diagnose(self, present: dict[str, Patient]) -> Iterator[Event]:
-        """Somebody turns out to have something else, or something else as well."""
+        """Some patients get another diagnosis, instead of the one they had or beside it."""
         for name in self._some(present, DIAGNOSED_PER_DAY):
             patient = present[name]
             found = self._condition(patient.sex, patient.age)
@@ -113,7 +113,7 @@ class Clinic:
             yield {"op": "update", "id": name, "qid": {"zip": present[name].zip}}
 
     def _mistakes(self, present: dict[str, Patient]) -> list[Event]:
-        """What every source system sends now and then; each of these is rejected."""
+        """Wrong events, such as every source system sends now and then; each is rejected."""
         name = self._random.choice(list(present))
         patient = present[name]
         qid = {"age": patient.age, "sex": patient.sex, "zip": patient.zip}
@@ -127,7 +127,7 @@ class Clinic:
         return self._random.sample(wrong, BAD_PER_DAY)
 
     def _draw(self, night: int) -> Patient:
-        """Draws a patient. Those of the first night came at any time before, so part of their stay is over."""
+        """Draws a patient. One of the first night came at any time before it, so part of the stay is over."""
         condition, sex, low, high = self._pick(*self._cases)
         age = self._random.randint(low, high)
         days = self._days[condition]
@@ -140,7 +140,7 @@ class Clinic:
         return Patient(age, sex, self._pick(*self._zips), sorted(conditions), leaves)
 
     def _condition(self, sex: str, age: int) -> str:
-        """Draws one more condition for somebody whose sex and age are known."""
+        """Draws one more condition for a patient of this sex and age."""
         cases, totals = self._cases
         while True:  # about one case in ten is of the right sex and age
             condition, of_sex, low, high = self._pick(cases, totals)

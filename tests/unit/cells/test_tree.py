@@ -15,6 +15,7 @@ from shoal.core.cells.region import roundest_between
 from shoal.core.cells.tree import Column, NodeRecord, Rows, Tree
 from shoal.core.policy.policy import build_policy
 from tests.support.engines.series import clinic_policy
+from tests.support.regions import region_of
 
 ATTRIBUTES = clinic_policy().attributes
 
@@ -226,7 +227,7 @@ def test_records_rebuild_the_same_regions() -> None:
     tree, _ = _grown(rows, 4)
     again = Tree(ATTRIBUTES)
     again.put(tree.records())
-    assert [again.region_json(node) for node in range(again.size)] == [tree.region_json(n) for n in range(tree.size)]
+    assert [region_of(again, node) for node in range(again.size)] == [region_of(tree, n) for n in range(tree.size)]
     assert again.size == tree.size > 20
 
 

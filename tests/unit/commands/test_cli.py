@@ -112,7 +112,7 @@ def test_an_error_nobody_foresaw_shows_where_it_came_from_only_if_asked_and_its_
     failing_with(monkeypatch, error)
     assert main(args) == 1
     said = capsys.readouterr().err
-    assert said.splitlines()[-1].startswith("shoal: something inside went wrong (ValueError)")
+    assert said.splitlines()[-1].startswith("shoal: this is a mistake in Shoal (ValueError)")
     assert ("Traceback" in said) == ("line " in said) == ("KeyError" in said) == ("--debug" in args)
     assert "canary" not in said
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.streams.demo.demo import MARK, claim
+from shoal.streams.demo.demo import SIGN, take_folder
 from shoal.streams.errors import InputError
 from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.chain import Chain
@@ -76,14 +76,14 @@ def test_a_signal_ends_the_demo_with_everything_it_started(tmp_path: Path, numbe
 
 
 def test_an_earlier_demos_folder_is_used_again_and_nobody_elses(tmp_path: Path) -> None:
-    claim(tmp_path / "new")
+    take_folder(tmp_path / "new")
     (tmp_path / "new" / "releases").mkdir()
     (tmp_path / "new" / "notes.txt").touch()
-    claim(tmp_path / "new")
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [MARK, "notes.txt"]
+    take_folder(tmp_path / "new")
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [SIGN, "notes.txt"]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
     with pytest.raises(InputError, match="was not made by an earlier demo"):
-        claim(tmp_path / "mine")
+        take_folder(tmp_path / "mine")
     with pytest.raises(InputError, match="is not a folder"):
-        claim(tmp_path / "mine" / "thesis.txt")
+        take_folder(tmp_path / "mine" / "thesis.txt")

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +17,10 @@ from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.files.audit import read_members
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.release_folder import read_releases
-from shoal.streams.report.breach import Accounts
+from shoal.streams.report import series
+from shoal.streams.report.metrics import METRICS
+from shoal.streams.report.metrics.breach import Accounts
+from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Tile, curve
 from shoal.streams.report.plot import Line, Panel, draw
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -226,3 +230,30 @@ def test_a_release_without_rows_is_reported_as_such(tmp_path: Path) -> None:
 def test_a_gap_in_a_line_and_many_releases_can_be_drawn() -> None:
     many = Line("many", list(range(100)), [None, *range(99)])
     assert draw([Panel("a", "x", "y", [many], is_log=True), Panel("b", "x", "y", [many, many])], 2).startswith(PNG)
+
+
+class Busiest(Metric):
+    """A metric for this test: the group with the most people."""
+
+    figures = {"busiest_group": Figure("busiest group", ",", "People of the fullest group.")}  # noqa: RUF012
+
+    def measure(self, reading: Reading) -> Figures:
+        return {"busiest_group": int(reading.published.people.max())}
+
+    def tiles(self, last: Figures) -> list[Tile]:
+        return [Tile("busiest", self.write(last, "busiest_group"), "people")]
+
+    def pictures(self, series: Sequence[Figures]) -> list[Picture]:
+        panel = Panel("Busiest", "release", "people", [curve(series, "busiest_group", "busiest")])
+        return [Picture("busiest.png", panel, "One line was enough.")]
+
+
+def test_a_new_metric_is_a_class_and_one_line(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "METRICS", (*METRICS, Busiest))
+    assert desk.report() == 0
+    last = desk.figures()[-1]["busiest_group"]
+    assert last >= 2
+    assert {"busiest group", f"{last:,}"} <= set(Page(desk.page()).cells)
+    for text in ("<dt>busiest</dt>", "People of the fullest group.", "One line was enough."):
+        assert text in desk.page()
+    assert (desk.path / "report" / "busiest.png").read_bytes().startswith(PNG)

@@ -76,7 +76,7 @@ def test_without_a_secret_of_ones_own_the_states_is_taken(tmp_path: Path, policy
     ("change", "message"),
     [
         ({"format": 99}, "has format 99, and this version of shoal reads format 4"),
-        ({"engine": "99.0"}, "is of engine 99.0"),
+        ({"engine": "99.0"}, "was made by engine 99.0"),
         ({"policy": "cd" * 32}, "belongs to another policy"),
         ({"secret": b"other"}, "belongs to another seed"),
     ],
@@ -116,7 +116,7 @@ def test_a_file_that_somebody_else_replaced_is_not_written_over(tmp_path: Path, 
         other = file.path.with_name("other")
         other.write_bytes(b"theirs")
         other.replace(file.path)
-        with pytest.raises(InputError, match="changed by somebody else"):
+        with pytest.raises(InputError, match="changed by another program"):
             file.save(b"secret", found.position, found.state)
     assert file.path.read_bytes() == b"theirs"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

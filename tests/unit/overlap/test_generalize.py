@@ -23,6 +23,7 @@ from shoal.core.randomness import Keyed
 from shoal.core.state import State
 from shoal.streams.store.records import pack, person_of
 from tests.support.engines.series import clinic_policy, crowd, encode
+from tests.support.regions import region_of
 
 VALUES = "ABCDEFGHI"
 
@@ -71,7 +72,7 @@ class Newcomers:
         return self.context.people
 
     def region(self, node: int) -> Any:
-        return json.loads(self.tree.region_json(node))
+        return region_of(self.tree, node)
 
 
 def lowest(tree: Tree) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 
 from shoal.core.cohort.abundance import Abundance
 from shoal.core.cohort.clique import COVERED, DORMANT
-from shoal.core.cohort.ties import Tying
+from shoal.core.cohort.ties import CliqueTies
 from shoal.core.plan import Plan
 from tests.support.engines.audited import audit_plans
 from tests.support.engines.series import DISEASES, clinic_policy
@@ -97,7 +97,7 @@ def test_company_gets_a_star_although_nobody_of_the_clique_is_there() -> None:
 
 
 def test_a_group_that_has_no_star_for_its_company_would_stay_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tying, "uncovered", lambda *_: set())
+    monkeypatch.setattr(CliqueTies, "uncovered", lambda *_: set())
     assert list(_absent_ones_die_while_nobody_of_the_clique_is_there().under_stars()) == []
 
 

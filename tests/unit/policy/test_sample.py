@@ -140,7 +140,7 @@ def test_a_domain_much_wider_than_the_data_is_noticed(tmp_path: Path) -> None:
 
 def test_labels_that_nobody_has_and_long_lists_without_a_hierarchy_are_noticed(tmp_path: Path) -> None:
     found = look(tmp_path, people(), policy())
-    assert any("street has 40 labels of which 50% are nobody's" in sentence for sentence in found)
+    assert any("street has 40 labels, and nobody in the sample has 50% of them" in sentence for sentence in found)
     assert any("street has 40 labels and nothing above them" in sentence for sentence in found)
 
 
@@ -161,7 +161,7 @@ def test_the_budget_is_counted_in_releases_at_the_rate_of_change_seen(tmp_path: 
     rules = policy(streets=STREETS[:20])
     (budget,) = [s for s in sentences(rules, write(tmp_path / "a.jsonl", series(20))) if s.startswith("budget")]
     broken = 1 - 0.95**8  # groups of 8 people, 20 of 400 change
-    assert budget.startswith(f"budget: lasts about {5 / broken:.0f} releases for somebody who stays and keeps a value")
+    assert budget.startswith(f"budget: lasts about {5 / broken:.0f} releases for a person who stays and keeps a value")
     assert "5.0% of the people change or leave" in budget
     assert "a group of 8 breaks at 34% of them, and 5 groups can be paid for" in budget
 

@@ -1,0 +1,186 @@
+"""The functions of the public interface: load a policy, replay events, read releases, audit them.
+
+They do what the commands of the same names do, and return plain lists and dicts. Import them from `shoal`.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from shoal.core.audit import Report
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import InputError
+from shoal.streams.files import audit as audit_files
+from shoal.streams.files import policy_yaml, release_folder
+from shoal.streams.files import replay as replay_files
+from shoal.streams.files.event_lines import Events
+from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.release_folder import ReleaseFiles, region_text
+from shoal.streams.files.unwatched import Unwatched
+from shoal.streams.kafka.chain import Chain
+
+Location = str | os.PathLike[str]
+Columns = dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release as it was published: `records`, a line of JSON for each group, and `manifest_json`."""
+
+    number: int
+    records: tuple[bytes, ...]
+    manifest_json: bytes
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the release says about itself: how many rows and groups, the largest breach, the chain's digests."""
+        return dict(json.loads(self.manifest_json))
+
+    def groups(self) -> list[dict[str, Any]]:
+        """The groups, as they were published."""
+        return [json.loads(record) for record in self.records]
+
+    def rows(self) -> Columns:
+        """One entry per published row: its group, its cell, and each attribute as `rows.csv` writes it."""
+        columns: Columns = {"group": [], "cell": []}
+        for group in self.groups():
+            for cell in group["cells"]:
+                count = cell["rows"]
+                columns["group"] += [group["group"]] * count
+                columns["cell"] += [cell["cell"]] * count
+                for name, part in cell["region"].items():
+                    columns.setdefault(name, []).extend([region_text(part)] * count)
+        return columns
+
+    def values(self) -> Columns:
+        """One entry per sensitive value that a group shows: the group, the value, and how often."""
+        columns: Columns = {"group": [], "value": [], "count": []}
+        for group in self.groups():
+            for value, count in group["sensitive"].items():
+                columns["group"].append(group["group"])
+                columns["value"].append(value)
+                columns["count"].append(count)
+        return columns
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay did.
+
+    `releases` are those that this run made. `waiting` counts the accepted events after the last release. Each of
+    `rejects` has the line (from 1) and the reason, and nothing that the event said.
+    """
+
+    releases: tuple[Release, ...]
+    accepted: int
+    waiting: int
+    rejects: tuple[Mapping[str, Any], ...]
+
+
+def load_policy(path: Location) -> Policy:
+    """The policy in a YAML file, with the hierarchies it names. Raises `InputError`, which lists every mistake."""
+    return policy_yaml.load_policy(Path(path))
+
+
+def replay(
+    policy: Policy,
+    events: Location | Iterable[Mapping[str, Any]],
+    out: Location | None = None,
+    *,
+    private: Location | None = None,
+    state: Location | None = None,
+    key: str | bytes | None = None,
+    format: str | None = None,  # noqa: A002 - the word a caller looks for
+    mapping: Location | None = None,
+) -> Replay:
+    """Replays events into the folder `out`, or, without one, into memory only.
+
+    `events` is the path of a file, or the events themselves as dicts; {"op": "release"} makes a release. `format` and
+    `mapping` are what `shoal replay` calls --csv and --map. `private` is a folder for who was published where, which
+    an audit needs. `state` is a file to resume from. `key` is the secret that all randomness comes from: the same
+    events and key give the same bytes, and without one a new one is drawn.
+
+    Raises `StreamsError`; every release that was made until then is whole.
+    """
+    if out is None:
+        if private is not None or state is not None:
+            raise InputError("a replay in memory has no private files and no state; give a folder `out`.")
+        with TemporaryDirectory(prefix="shoal-") as folder:
+            return replay(policy, events, folder, key=key, format=format, mapping=mapping)
+    source: Events = os.fspath(events) if isinstance(events, str | os.PathLike) else events
+    choice = FormatChoice(format, None if mapping is None else Path(mapping))
+    job = replay_files.Job(policy, source, Path(out), _path(private), _path(state), _bytes(key), choice)
+    outcome = replay_files.replay(job, Unwatched())
+    numbers = range(outcome.last_release - outcome.releases + 1, outcome.last_release + 1)
+    made = tuple(_release(release_folder.read_files(Path(out), number)) for number in numbers)
+    rejects = (Path(out) / replay_files.REJECTS).read_bytes().splitlines()[-outcome.rejected :]
+    read = tuple(json.loads(line) for line in rejects) if outcome.rejected else ()
+    return Replay(made, outcome.accepted, outcome.waiting, read)
+
+
+def read_releases(out: Location) -> list[Release]:
+    """The releases in a folder, in order.
+
+    Raises `InputError` if one cannot be read, and `GuaranteeError` if their chain is broken: if one is missing,
+    changed, or does not follow from the one before it.
+    """
+    if not Path(out).is_dir():
+        raise InputError(f"{out} is not a folder of releases.")
+    return list(_follow(map(_release, release_folder.read_releases(Path(out)))))
+
+
+def read_release(out: Location, number: int) -> Release:
+    """One release of a folder. Its chain is not checked. Raises `InputError` if it cannot be read."""
+    return _release(release_folder.read_files(Path(out), number))
+
+
+def audit(
+    policy: Policy,
+    out: Location,
+    *,
+    private: Location | None = None,
+    events: Sequence[Location] = (),
+    external: Sequence[Location] = (),
+    key: str | bytes | None = None,
+) -> Report:
+    """Checks every promise for the releases in a folder, as `shoal audit` does, trusting nothing that made them.
+
+    With `private` (what `replay` wrote) and `events` (files that led to the releases, in order) against the truth;
+    with neither, what anyone can check. `external` is what others had published before. People appear in the report
+    under pseudonyms made with `key`. `is_kept` says whether no promise is broken; `as_json()` is the whole report.
+
+    Raises `InputError` if something cannot be read.
+    """
+    if (private is None) != (not events):
+        raise InputError("`private` and `events` go together.")
+    secret = _bytes(key) or secrets.token_bytes(32)
+    paths = [Path(path) for path in events]
+    others = [Path(path) for path in external]
+    return audit_files.audit(policy, Path(out), _path(private), paths, secret, Unwatched(), others)
+
+
+def _follow(releases: Iterable[Release]) -> Iterator[Release]:
+    chain: Chain | None = None
+    for release in releases:
+        chain = chain or Chain(str(release.manifest.get("table")))
+        chain.add(release.records, release.manifest_json)
+        yield release
+
+
+def _release(files: ReleaseFiles) -> Release:
+    return Release(files.number, files.records, files.manifest)
+
+
+def _path(location: Location | None) -> Path | None:
+    return None if location is None else Path(location)
+
+
+def _bytes(key: str | bytes | None) -> bytes | None:
+    if key is not None and not key:
+        raise InputError("an empty key is no secret.")
+    return key.encode() if isinstance(key, str) else key

@@ -1,0 +1,28 @@
+"""How many groups a release has, and how many of them were carried over from the one before."""
+
+from collections.abc import Sequence
+
+from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, curve
+from shoal.streams.report.plot import Panel
+
+
+class Groups(Metric):
+    """Groups, as the manifest states them."""
+
+    figures = {  # noqa: RUF012
+        "groups": Figure("groups", ","),
+        "carried": Figure(
+            "carried",
+            ",",
+            "Groups published again as they were, because nobody in them changed. They say nothing new and cost "
+            "nothing.",
+        ),
+    }
+
+    def measure(self, reading: Reading) -> Figures:
+        return reading.stated("groups", "formed", "carried", "counterfeits")
+
+    def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
+        lines = [curve(series, "carried", "carried"), curve(series, "formed", "newly formed")]
+        panel = Panel("Groups", "release", "groups", lines)
+        return (Picture("groups.png", panel, "Carried groups say nothing new."),)

@@ -1,0 +1,120 @@
+"""What a metric of the report provides: figures of each release, in numbers and in words, tiles and plots."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from shoal.core.measure.metrics import measure_release
+from shoal.core.measure.release_reader import ReleaseColumns
+from shoal.core.policy.policy import Policy
+from shoal.streams.files.event_lines import BY_NAME
+from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.true_tables import Snapshot
+from shoal.streams.report.plot import Line, Panel
+
+Figures = dict[str, Any]  # the figures of one release, by name; one that cannot be measured is None or missing
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to report on. `events` and `audit` are private and may be left out."""
+
+    policy: Policy
+    out: Path
+    events: Sequence[str] = ()
+    audit: Path | None = None
+    queries: int = 1000
+    seed: str = "queries"
+    format: FormatChoice = BY_NAME  # of the events
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One release as a metric sees it. `truth` and `members` are None where the report was not given them."""
+
+    number: int
+    manifest: Mapping[str, Any]
+    published: ReleaseColumns
+    truth: Snapshot | None
+    members: Sequence[tuple[str, str, str]] | None  # (id, group, cell)
+
+    @cached_property
+    def _measured(self) -> Figures:
+        return dict(measure_release(self.published))
+
+    def measured(self, *names: str) -> Figures:
+        """What the published records come to under these names of `core/measure/metrics.py`; None without rows."""
+        return {name: self._measured[name] for name in names}
+
+    def stated(self, *names: str) -> Figures:
+        """What the manifest says under these names."""
+        return {name: self.manifest[name] for name in names}
+
+
+class Figure(NamedTuple):
+    """A column of the table: its head, its format (Python's, or % for a share), and what it means."""
+
+    head: str
+    how: str
+    meaning: str = ""
+
+    def write(self, value: Any) -> str:
+        """The figure as text; a missing one is a dash."""
+        if value is None:
+            return "–"
+        return f"{100 * value:.2f} %" if self.how == "%" else format(value, self.how)
+
+
+class Tile(NamedTuple):
+    """One figure of the last release, large, with a remark below it."""
+
+    name: str
+    value: str
+    remark: str
+
+
+class Picture(NamedTuple):
+    """A plot with its file name and what it shows, in a sentence."""
+
+    file: str
+    panel: Panel
+    caption: str
+
+
+class Metric(ABC):
+    """One thing that the report measures. It is made once for a series, and sees the releases in order."""
+
+    figures: ClassVar[Mapping[str, Figure]]  # the columns of the table that it fills
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    @abstractmethod
+    def measure(self, reading: Reading) -> Figures:
+        """The figures of one release."""
+
+    def tiles(self, last: Figures) -> Sequence[Tile]:  # noqa: ARG002 - most metrics have some
+        """Tiles on the last release, given all of its figures."""
+        return ()
+
+    def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:  # noqa: ARG002
+        """Plots over the releases, given all of their figures."""
+        return ()
+
+    def write(self, figures: Figures, name: str) -> str:
+        """One of this metric's figures as text."""
+        return self.figures[name].write(figures.get(name))
+
+
+def curve(series: Sequence[Figures], name: str, label: str, is_bound: bool = False) -> Line:
+    """One figure over the releases, as a line of a plot."""
+    x = [figures["release"] for figures in series]
+    return Line(label, x, [figures.get(name) for figures in series], is_bound)
+
+
+def people_present(figures: Figures) -> int:
+    """How many people the true table of a release had."""
+    return int(figures["rows"]) + int(figures["withheld"]) + int(figures["unsampled"])

@@ -1,0 +1,28 @@
+"""How large the groups of a release are."""
+
+from collections.abc import Sequence
+
+from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Tile, curve
+from shoal.streams.report.plot import Panel
+
+
+class Sizes(Metric):
+    """People per group: the average, the median and the largest."""
+
+    figures = {  # noqa: RUF012
+        "average_group": Figure("people per group", ".2f", "On average; small groups say more, and cost more."),
+        "median_group": Figure("median group", ".1f"),
+        "largest_group": Figure("largest group", ","),
+    }
+
+    def measure(self, reading: Reading) -> Figures:
+        return reading.measured(*self.figures)
+
+    def tiles(self, last: Figures) -> Sequence[Tile]:
+        return (Tile("people per group", self.write(last, "average_group"), f"{last['groups']:,} groups"),)
+
+    def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
+        labels = {"largest_group": "largest", "average_group": "average", "median_group": "median"}
+        lines = [curve(series, name, label) for name, label in labels.items()]
+        panel = Panel("Group sizes", "release", "people", lines, is_log=True)
+        return (Picture("sizes.png", panel, "The axis is logarithmic."),)

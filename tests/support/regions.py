@@ -1,0 +1,13 @@
+"""A cell's region as a release writes it."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from shoal.core.cells.tree import Tree
+
+
+def region_of(tree: Tree, node: int) -> Any:
+    """The region of one node, parsed."""
+    return json.loads(tree.cells_json(np.array([node]))[node] + "0}")["region"]
