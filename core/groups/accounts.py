@@ -12,11 +12,12 @@ import numpy as np
 
 from shoal.core.cells.tree import Rows
 from shoal.core.events.guard import EMPTY
-from shoal.core.groups.ledger import Account, Accounts, Ledger, each_between
+from shoal.core.groups.ledger import Account, Accounts, Ledger
 from shoal.core.groups.pool import Pool
 from shoal.core.groups.tuning import EXPOSURES_PER_LOOKUP, UNREACHABLE
 from shoal.core.policy.policy import Policy
 from shoal.core.policy.strategy import Floats, required_ratio, required_ratios
+from shoal.core.runs import each_between
 
 
 class Means(NamedTuple):
