@@ -92,9 +92,6 @@ class Ledger:
         self._records.update(self._later)
         self._later = {}
 
-    def __len__(self) -> int:
-        return len(self._records) + len(self._later)
-
     def extend(self, records: Sequence[tuple[int, GroupRecord]]) -> None:
         """Add formations, in the order of their numbers, which are larger than any so far."""
         if not records:
