@@ -1,18 +1,18 @@
-"""What the core raises, and only for what its caller got wrong; expected outcomes are values, not exceptions."""
+"""The errors of the core. It raises them for mistakes of its caller only; expected outcomes are values."""
 
 from typing import NamedTuple
 
 
 class CoreError(Exception):
-    """Anything the core refuses. Messages name places of a policy, never people or their values."""
+    """Any error of the core. Messages name places of a policy, never people or their values."""
 
 
 class Mistake(NamedTuple):
-    """One thing that is wrong with a policy, and its place in the document."""
+    """One mistake in a policy, and its place in the document."""
 
     path: tuple[str | int, ...]
     message: str
-    at_key: bool = False  # the key itself is wrong (unknown, doubled), rather than what it holds
+    at_key: bool = False  # the key itself is wrong (unknown, doubled), rather than its value
 
     @property
     def place(self) -> str:
@@ -42,7 +42,7 @@ class PolicyError(CoreError):
 
 
 class LineMistake(NamedTuple):
-    """One thing that is wrong with a hierarchy, and the line it is on, counted from 1."""
+    """One mistake in a hierarchy, and its line, counted from 1."""
 
     line: int
     message: str

@@ -1,8 +1,8 @@
 """Keyed randomness: everything random in Shoal is a keyed hash of the secret, so the same inputs give the same bytes.
 
-Nothing here reads a clock or an operating system's entropy. A person's *tag* is a keyed hash of their id: it stands in
-for the id wherever an order or a draw is needed, so that neither the order of arrival nor the id itself can show
-through in what is published. Uses are kept apart by blake2b's personalisation field.
+Nothing here reads a clock or the operating system's entropy. A person's *tag* is a keyed hash of their id: it stands
+in for the id wherever an order or a draw is needed, so that neither the order of arrival nor the id itself shows in
+what is published. Uses are kept apart by blake2b's personalisation field.
 """
 
 import hashlib
@@ -45,12 +45,12 @@ class Keyed:
         return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
 
     def coin(self, tags: Tags, share: float) -> NDArray[np.bool_]:
-        """Whether each tag's coin shows heads, which it does with probability `share`: always the same for one tag."""
+        """Whether each tag's coin shows heads, with probability `share`; the coin of a tag always shows the same."""
         if share >= 1.0:
             return np.ones(len(tags), dtype=bool)
         return np.asarray(self.draw(tags, 0, "sampling") < np.uint64(int(share * 2.0**64)))
 
     def case_id(self, person_id: str, since: int) -> str:
-        """The pseudonym of a person while their quasi-identifiers stay as they became at release `since`."""
+        """The pseudonym of a person whose quasi-identifiers are unchanged since release `since`."""
         text = f"{since}/{person_id}".encode()
         return hashlib.blake2b(text, key=self._key, digest_size=12, person=b"shoal-case").hexdigest()

@@ -1,11 +1,12 @@
 """JSON Schemas (draft 2020-12) of what goes in and what comes out: the policy, the events, the releases.
 
-They say what can be said without a particular policy; labels, ranges and which attributes there are is checked by
-`shoal.core.events.record`. They describe everything the format has, including what this version refuses.
+They say what holds under every policy. Labels, ranges and the names of attributes depend on the policy;
+`core/events/record.py` checks them.
 """
 
 from typing import Any, Final
 
+from shoal.core.events.fields import FIELDS, MULTISET, POSITIVE, REGION, SCHEMAS, TEXT, Fields
 from shoal.core.measure.loss import Loss
 from shoal.core.policy.document import PolicyDocument
 from shoal.core.policy.strategy import STRATEGIES, Strategy
@@ -13,62 +14,7 @@ from shoal.core.policy.strategy import STRATEGIES, Strategy
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _COUNT: Final = {"type": "integer", "minimum": 0}
-_POSITIVE: Final = {"type": "integer", "minimum": 1}
 _SHA256: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-_TEXT: Final = {"type": "string", "minLength": 1}
-_LABEL: Final = {"anyOf": [_TEXT, {"type": "integer"}]}
-_BOUNDS: Final = {
-    "type": "object",
-    "properties": {"min": {"type": "number"}, "max": {"type": "number"}, "below": {"type": "number"}},
-    "required": ["min"],
-    "oneOf": [{"required": ["max"]}, {"required": ["below"]}],
-    "additionalProperties": False,
-}
-_NODES: Final = {
-    "type": "object",
-    "properties": {"nodes": {"type": "array", "items": _TEXT, "minItems": 1, "uniqueItems": True}},
-    "required": ["nodes"],
-    "additionalProperties": False,
-}
-_REGION: Final = {"type": "object", "additionalProperties": {"oneOf": [_BOUNDS, _NODES]}}
-_MULTISET: Final = {"type": "object", "additionalProperties": _POSITIVE}
-_GUARD: Final = {
-    "anyOf": [
-        {"type": ["string", "integer", "null"]},
-        {
-            "type": "object",
-            "properties": {
-                "node": {"type": ["string", "integer", "null"]},
-                "bound": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-            },
-            "required": ["node"],
-            "additionalProperties": False,
-        },
-    ]
-}
-_FIELDS: Final[dict[str, Any]] = {
-    "id": _TEXT,
-    "qid": {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
-    "sensitive": {"anyOf": [_LABEL, {"type": "array", "items": _LABEL, "minItems": 1}]},
-    "guard": _GUARD,
-    "publisher": _TEXT,
-    "groups": {
-        "type": "array",
-        "minItems": 1,
-        "items": {
-            "type": "object",
-            "properties": {
-                "region": _REGION,
-                "regions": {"type": "array", "items": _REGION, "minItems": 1},
-                "sensitive": {**_MULTISET, "minProperties": 1},
-            },
-            "required": ["sensitive"],
-            "oneOf": [{"required": ["region"]}, {"required": ["regions"]}],
-            "additionalProperties": False,
-        },
-    },
-    "at": {"type": "string", "description": "ISO 8601"},
-}
 
 
 def policy_schema() -> dict[str, Any]:
@@ -94,32 +40,27 @@ def event_schema() -> dict[str, Any]:
     return {
         "$schema": DIALECT,
         "title": "Shoal event",
-        "oneOf": [
-            _event("insert", required=("id", "qid", "sensitive"), optional=("guard",)),
-            _event("update", required=("id",), optional=("qid", "sensitive", "guard")),
-            _event("delete", required=("id",)),
-            _event("register", required=("id", "qid")),
-            _event("deregister", required=("id",)),
-            _event("external", required=("publisher", "groups")),
-            _event("release"),
-        ],
+        "oneOf": [_event(op, fields) for op, fields in FIELDS.items()],
     }
 
 
 def release_schema() -> dict[str, Any]:
-    """One record of the releases topic: a group or, last, the manifest. Fields may be added, never renamed."""
+    """One record of the releases topic: a group or the manifest, which comes last (docs/contract.md, "Releases").
+
+    A later version may add fields and never renames one.
+    """
     cell = _record(
-        {"cell": _TEXT, "region": _REGION, "rows": _POSITIVE},
-        {"case_ids": {"type": "array", "items": _TEXT, "minItems": 1, "uniqueItems": True}},
+        {"cell": TEXT, "region": REGION, "rows": POSITIVE},
+        {"case_ids": {"type": "array", "items": TEXT, "minItems": 1, "uniqueItems": True}},
     )
     group = _record(
         {
-            "table": _TEXT,
-            "release": _POSITIVE,
+            "table": TEXT,
+            "release": POSITIVE,
             "group": {"type": "string", "pattern": "^g[0-9]+$"},
-            "formed": _POSITIVE,
+            "formed": POSITIVE,
             "cells": {"type": "array", "items": cell, "minItems": 1},
-            "sensitive": {**_MULTISET, "minProperties": 1},
+            "sensitive": {**MULTISET, "minProperties": 1},
             "counterfeits": _COUNT,
         }
     )
@@ -127,12 +68,12 @@ def release_schema() -> dict[str, Any]:
     breach = {"type": "number", "minimum": 0, "maximum": 1}
     manifest = _record(
         {
-            "table": _TEXT,
-            "release": _POSITIVE,
+            "table": TEXT,
+            "release": POSITIVE,
             "previous": {"anyOf": [_SHA256, {"type": "null"}]},
             "policy": _SHA256,
             "content": _SHA256,
-            "engine": _TEXT,
+            "engine": TEXT,
             "published_at": {"type": ["string", "null"]},
             **dict.fromkeys(("rows", "groups", "formed", "carried", "withheld", "unsampled"), _COUNT),
             **dict.fromkeys(("suppressed", "generalized", "counterfeits"), _COUNT),
@@ -149,13 +90,12 @@ def release_schema() -> dict[str, Any]:
     }
 
 
-def _event(op: str, *, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> dict[str, Any]:
-    fields = {name: _FIELDS[name] for name in (*required, *optional, "at")}
+def _event(op: str, fields: Fields) -> dict[str, Any]:
     return {
         "title": op,
         "type": "object",
-        "properties": {"op": {"const": op}, **fields},
-        "required": ["op", *required],
+        "properties": {"op": {"const": op}, **{name: SCHEMAS[name] for name in (*fields.required, *fields.optional)}},
+        "required": ["op", *fields.required],
         "additionalProperties": False,
     }
 

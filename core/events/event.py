@@ -1,16 +1,18 @@
-"""Events as they arrive: what is wrong with one in a word, and reading JSON without believing any of it.
+"""Events as they arrive: strict JSON, the checks that need no policy, and the reasons to reject one.
 
 A reject names a reason, the op if it is a known one, and a field of the fixed format or of the policy. It never holds
-anything the sender wrote: an unknown field's own name is content, so only its parent is named.
+anything the sender wrote: an unknown field's own name is content, so only its parent is named (docs/contract.md,
+"Rejects").
 """
 
 import json
 import re
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from shoal.core.errors import CoreError
+from shoal.core.events.fields import FIELDS, KNOWN
 
 
 class Reason(StrEnum):
@@ -45,7 +47,7 @@ class Reason(StrEnum):
 
 @final
 class Reject(NamedTuple):
-    """An event that has no effect, and why; what is not known of it is None."""
+    """An event that has no effect, and why; `op` and `field` are None where they are not known."""
 
     reason: Reason
     op: str | None = None
@@ -53,14 +55,11 @@ class Reject(NamedTuple):
 
 
 class ReleaseRequest(NamedTuple):
-    """A request for a release. `number` is set by Shoal's own timers: such a request is stale once that one is made."""
+    """A request for a release. Shoal's own timers set `number`: their request is stale once that release is made."""
 
     at: str | None
     number: int | None = None
 
-
-PERSON_OPS: Final = frozenset(("insert", "update", "delete", "register", "deregister"))
-OPS: Final = PERSON_OPS | {"external", "release"}
 
 _ISO_CHARACTERS = re.compile(r"[0-9TtWwZz:.,+\- ]+", re.ASCII)
 
@@ -106,13 +105,13 @@ def parse_json(raw: bytes) -> object | Reject:
 
 
 def read_op(event: object) -> tuple[str, dict[Any, Any]] | Reject:
-    """The op of an event, if it is one there is, and the event as the dict it must be."""
+    """The op of an event and the event itself, if it is an object with a known op."""
     if type(event) is not dict:
         return Reject(Reason.NOT_AN_OBJECT)
     op = event.get("op")
     if type(op) is not str:
         return Reject(Reason.WRONG_TYPE if "op" in event else Reason.MISSING_FIELD, None, "op")
-    return (op, event) if op in OPS else Reject(Reason.UNKNOWN_OP, None, "op")
+    return (op, event) if op in FIELDS else Reject(Reason.UNKNOWN_OP, None, "op")
 
 
 def wrong_time(at: object) -> Reason | None:
@@ -132,7 +131,7 @@ def wrong_time(at: object) -> Reason | None:
 def parse_release(event: object, *, numbered: bool = False) -> ReleaseRequest | Reject:
     """Read a `release` event; other ops are rejected as `wrong-topic`.
 
-    With `numbered` it may name the release it asks for, as the timers' own requests do.
+    With `numbered` it may name the release that it asks for, as the timers' own requests do.
     """
     read = read_op(event)
     if isinstance(read, Reject):
@@ -140,42 +139,26 @@ def parse_release(event: object, *, numbered: bool = False) -> ReleaseRequest | 
     op, fields = read
     if op != "release":
         return Reject(Reason.WRONG_TOPIC, op, "op")
-    if not fields.keys() <= ({"op", "at", "release"} if numbered else {"op", "at"}):
-        return Reject(Reason.UNKNOWN_FIELD, op)
-    at, number = fields.get("at"), fields.get("release")
-    if "at" in fields and (wrong := wrong_time(at)):
-        return Reject(wrong, op, "at")
-    if "release" in fields:
-        if type(number) is not int:
-            return Reject(Reason.WRONG_TYPE, op, "release")
-        if number < 1:
-            return Reject(Reason.OUT_OF_DOMAIN, op, "release")
-    return ReleaseRequest(at, number)
-
-
-# The fields of an event about a person, besides `op`: those it must have, and those it may have.
-_REQUIRED: Final[dict[str, tuple[str, ...]]] = {
-    "insert": ("id", "qid", "sensitive"),
-    "update": ("id",),
-    "delete": ("id",),
-    "register": ("id", "qid"),
-    "deregister": ("id",),
-}
-_OPTIONAL: Final[dict[str, tuple[str, ...]]] = {
-    "insert": ("at", "guard"),
-    "update": ("at", "guard", "qid", "sensitive"),
-    "delete": ("at",),
-    "register": ("at",),
-    "deregister": ("at",),
-}
-_KNOWN: Final = {op: frozenset(("op", *_REQUIRED[op], *_OPTIONAL[op])) for op in PERSON_OPS}
+    names_one = numbered and "release" in fields
+    others = {name: value for name, value in fields.items() if name != "release"} if names_one else fields
+    if wrong := wrong_fields(op, others):
+        return wrong
+    if not names_one:
+        return ReleaseRequest(fields.get("at"))
+    number = fields["release"]
+    if type(number) is not int:
+        return Reject(Reason.WRONG_TYPE, op, "release")
+    return Reject(Reason.OUT_OF_DOMAIN, op, "release") if number < 1 else ReleaseRequest(fields.get("at"), number)
 
 
 def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:
-    """What is wrong with an event about a person, but for the content of its `id`, `qid`, `sensitive` and `guard`."""
-    if not event.keys() <= _KNOWN[op]:
+    """What is wrong with the fields of an event: one is unknown or missing, or `at` is no time.
+
+    What the other fields hold is not looked at.
+    """
+    if not event.keys() <= KNOWN[op]:
         return Reject(Reason.UNKNOWN_FIELD, op)
-    for field in _REQUIRED[op]:
+    for field in FIELDS[op].required:
         if field not in event:
             return Reject(Reason.MISSING_FIELD, op, field)
     if "at" in event and (wrong := wrong_time(event["at"])):
@@ -184,7 +167,7 @@ def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:
 
 
 def wrong_id(person: object) -> Reason | None:
-    """What is wrong with an id, which must be text that can be written down."""
+    """What is wrong with an id, which must be text that UTF-8 can encode."""
     if type(person) is not str:
         return Reason.WRONG_TYPE
     if not person:

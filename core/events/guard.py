@@ -1,8 +1,8 @@
-"""Guards: what one person asks for beyond, or instead of, the table's promise (Xiao-Tao, section 3; DESIGN, G4).
+"""Guards: what one person asks for instead of the table's promise (Xiao-Tao, section 3; docs/design.md, "G4 Personal").
 
 A guard names a node of the sensitive hierarchy: the person must not be linked to *any* of the leaves under it, taken
-together, with more than their bound. It takes the place of the promise for single values. The empty guard names
-nothing: publish mine as it is.
+together, with more than their bound. It takes the place of the promise for single values. The empty guard names no
+node: the person's values may be published as they are.
 """
 
 from typing import Any, Final, NamedTuple
@@ -12,25 +12,25 @@ from shoal.core.policy.policy import Policy
 
 EMPTY: Final = -1
 
-Wish = tuple[()] | tuple[int, float | None]  # no guard any more, or a guard as a plain pair
+Wish = tuple[()] | tuple[int, float | None]  # () takes a guard back; a pair sets one
 
 
 class Guard(NamedTuple):
-    """A node of the sensitive hierarchy, or EMPTY; and a bound of one's own, or None for the table's."""
+    """A node of the sensitive hierarchy, or EMPTY; and the person's own bound, or None for the table's."""
 
     node: int
     bound: float | None = None
 
 
 def as_guard(stored: tuple[int, float | None] | None) -> Guard | None:
-    """A guard as it came back from storage, where it is a plain pair."""
+    """A guard that was stored as a plain pair."""
     return None if stored is None else Guard(*stored)
 
 
 def read_guard(raw: object, policy: Policy) -> Wish | Reject | None:
-    """What an event's `guard` asks for: None is nothing, () takes a guard back. A Reject lacks only the op.
+    """The wish in an event's `guard`, None without one. A Reject lacks only the op.
 
-    A node by its label, "" for the empty guard, or an object with the node and a bound in (0, 1/l].
+    A guard is written as a node's label, "" for the empty guard, or an object with the node and a bound in (0, 1/l].
     """
     if raw is None:
         return None

@@ -1,7 +1,7 @@
 """Reading quasi-identifiers and sensitive values of an event under a policy: the inner loop of ingest.
 
 Everything a check needs is prepared once per policy, so that a good event costs type tests and look-ups, and nothing is
-raised. Why a bad one is bad is worked out afterwards, from scratch, by the functions named `_wrong_…`.
+raised. The reason to reject a bad event is worked out afterwards, from scratch, by the functions named `_wrong_…`.
 """
 
 import re
@@ -20,13 +20,13 @@ _Column = tuple[str, dict[str | int, int] | None, bool, int | float, int | float
 
 
 def leaf_codes(hierarchy: Hierarchy) -> dict[str | int, int]:
-    """Leaf codes by label, and by the integer whose text is the label. Ask for a str or an int only: True equals 1."""
+    """Leaf codes by label, and by the integer whose text is the label. Look up only a str or an int: True equals 1."""
     numbers = {int(label): code for label, code in hierarchy.leaf_code.items() if _INTEGER.fullmatch(label)}
     return hierarchy.leaf_code | numbers
 
 
 class RecordReader:
-    """Reads records under one policy. Each method returns what it read, or a Reject that lacks only the op."""
+    """Reads records under one policy. Each method returns the codes it read, or a Reject that lacks only the op."""
 
     __slots__ = ("_by_name", "_columns", "_policy", "_single", "unchanged")
 
@@ -59,7 +59,7 @@ class RecordReader:
         return tuple(found)
 
     def read_patch(self, raw: object) -> tuple[Any, ...] | Reject:
-        """The attributes that are there, in the policy's order, and None for the others."""
+        """The attributes that are given, in the policy's order, and None for the others."""
         if type(raw) is not dict:
             return Reject(Reason.WRONG_TYPE, None, "qid")
         found = [*self.unchanged]

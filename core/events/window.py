@@ -1,7 +1,7 @@
-"""Intake: which events count, and what a window of them comes to for each person.
+"""A window: what the events between two releases come to, one *delta* for each person they are about.
 
-A window holds one *delta* per person: where that person stands now, as against the window's start. It depends on the
-effect of the events alone, not on how they got there:
+A delta says where a person stands now, as against the window's start. It depends on the effect of the events alone, not
+on the events that led there:
 
 | kind         | now                                            | qid                           | values               |
 |--------------|------------------------------------------------|-------------------------------|----------------------|
@@ -11,45 +11,31 @@ effect of the events alone, not on how they got there:
 | REGISTER     | absent, registered here (whatever came before) | tuple                         | permanent, or None   |
 | DEREGISTERED | no more                                        | None                          | permanent, or None   |
 
-So an insert and a delete in one window come to REGISTER: no record, but registered, as everyone is who ever had one;
-and REGISTER or DEREGISTERED may stand for somebody who was present at the start. Whether a person *changed* (there and
-back is no change) is for the plan to say, which knows the record at the start. Whoever was ever given a permanent value
-holds it for good: an insert has it whether or not it says so, and a delta of somebody absent names what they hold.
+So an insert and a delete in one window come to REGISTER: there is no record, but a person who ever had one is
+registered. REGISTER and DEREGISTERED may stand for a person who was present at the start. A delta does not say whether
+the person *changed* (there and back is no change): the plan does, which knows the record at the start.
 
-This is the hot path of ingest, a microsecond or two an event, and nothing is raised. A rejected event leaves no trace.
-`take` reads an event and judges it; whoever has read one already says `insert`, `update` or `delete`.
+A person who was ever given a permanent value holds it for good. An insert has the value whether or not it says so, and
+the delta of an absent person names the values they hold.
+
+A delta is a plain tuple: intake makes one per event, and making a named tuple takes three times as long. Read it by
+unpacking, or by the names of its places: `delta[OFFSETS]`.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from shoal.core.events.event import Reason, Reject, ReleaseRequest, parse_release, read_op, wrong_fields, wrong_id
-from shoal.core.events.guard import Wish, read_guard
-from shoal.core.events.record import RecordReader
-from shoal.core.policy.policy import Policy
+from shoal.core.events.guard import Wish
 
-__all__ = [
-    "ABSENT",
-    "DEREGISTERED",
-    "DEREGISTERED_STATUS",
-    "GONE",
-    "PATCH",
-    "PRESENT",
-    "PUT",
-    "REGISTER",
-    "Delta",
-    "Intake",
-    "ReleaseRequest",
-    "held_in",
-    "overlay",
-    "parse_release",
-]
-
-# (kind, qid, values, offsets, guard): values are sorted distinct leaf codes; offsets are those of every accepted event
-# of this window about someone whose home was not settled at its start (unknown to the roster, or in `unsettled`), else
-# None; guard is what they last asked for in this window (see `guard.py`), None if nothing: then an older wish
-# stands, as it does through delete and insert. Several offsets are a list that grows in place: somebody new may have
-# very many events in one window.
+KIND: Final = 0
+QID: Final = 1
+VALUES: Final = 2  # sorted distinct leaf codes
+# Of every accepted event of this window about a person whose home was not known at its start; None for other people.
+# Several offsets are a list that grows in place: a new person may have very many events in one window.
+OFFSETS: Final = 3
+# The last wish in this window (see `guard.py`), None without one: then an older wish stands, also through delete and
+# insert.
+GUARD: Final = 4
 Delta = tuple[int, tuple[Any, ...] | None, tuple[int, ...] | None, Sequence[int] | None, Wish | None]
 
 PATCH: Final = 0
@@ -64,295 +50,14 @@ DEREGISTERED_STATUS: Final = 3
 STATUS_AFTER: Final = (PRESENT, PRESENT, ABSENT, ABSENT, DEREGISTERED_STATUS)  # by kind of delta
 
 
-class Intake:
-    """Judges events one at a time and folds those that count into the window.
-
-    `roster` maps the id of everyone ever accepted to a status, `held` the few who hold permanent values to those; both
-    are kept up to date in place. `window` and `accepted` continue a window begun earlier, whose effect the two show
-    already.
-    """
-
-    __slots__ = (
-        "_grown",
-        "_handlers",
-        "_permanent",
-        "_read_patch",
-        "_read_qid",
-        "_read_values",
-        "accepted",
-        "held",
-        "policy",
-        "roster",
-        "touched",
-        "unchanged",
-        "unsettled",
-        "window",
-    )
-
-    def __init__(
-        self,
-        policy: Policy,
-        roster: dict[str, int],
-        window: dict[str, Delta] | None = None,
-        accepted: int = 0,
-        held: dict[str, tuple[int, ...]] | None = None,
-    ) -> None:
-        reader = RecordReader(policy)
-        self.policy, self._permanent = policy, policy.sensitive.permanent
-        self._read_qid, self._read_patch, self._read_values = reader.read_qid, reader.read_patch, reader.read_values
-        self.unchanged = reader.unchanged
-        self._handlers = {
-            "insert": self._insert,
-            "update": self._update,
-            "delete": self._delete,
-            "register": self._register,
-            "deregister": self._deregister,
-        }
-        self.roster = roster
-        self.held: dict[str, tuple[int, ...]] = {} if held is None else held
-        self.window: dict[str, Delta] = {} if window is None else window
-        self.accepted = accepted  # events of this window
-        self.unsettled: set[str] = set()  # known to the roster, but perhaps at home in another partition
-        self.touched: dict[str, Delta] = {}  # what was made or changed since the last drain
-        self._grown: dict[str, int] = {}  # of the touched, how many of their offsets were drained, if they have several
-
-    def take(self, event: object, offset: int = -1) -> Reject | None:
-        """Accept an event, or say why not. `offset` is its place in its partition, where it has one."""
-        if type(event) is not dict or type(op := event.get("op")) is not str:
-            return _wrong_op(event)
-        handler = self._handlers.get(op)
-        if handler is None:
-            return _wrong_op(event)
-        person = event.get("id")
-        if type(person) is str and person and (person.isascii() or not wrong_id(person)):
-            return handler(event, person, offset)
-        return wrong_fields(op, event) or Reject(wrong_id(person) or Reason.EMPTY, op, "id")
-
-    def drain(self) -> dict[str, Delta]:
-        """The deltas made or changed since the last call. Their offsets are only those that came since, so that a
-        window written down drain by drain, with `overlay`, grows with its events and not with their square.
-        """
-        touched, self.touched = self.touched, {}
-        for person, drained in self._grown.items():
-            kind, qid, values, offsets, guard = self.window[person]
-            assert offsets is not None
-            touched[person] = (kind, qid, values, offsets[drained:], guard)
-        self._grown = {}
-        return touched
-
-    def cut(self) -> dict[str, Delta]:
-        """End the window and return it. The next one begins empty, nothing touched, with the roster as it is."""
-        window, self.window = self.window, {}
-        self.accepted = 0
-        self.touched, self._grown = {}, {}
-        return window
-
-    def forget(self, person: str) -> None:
-        """Somebody turned out to be at home elsewhere: as unknown here as if never heard of."""
-        self.roster.pop(person, None)
-        self.held.pop(person, None)
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError unless the window is as the module says and agrees with the roster. O(window)."""
-        assert self.touched.keys() <= self.window.keys()
-        assert self._grown.keys() <= self.touched.keys()
-        for person, (kind, qid, values, offsets, guard) in self.window.items():
-            assert self.roster[person] == STATUS_AFTER[kind]
-            assert (qid is not None) == (kind in (PATCH, PUT, REGISTER))
-            assert qid is None or len(qid) == len(self.unchanged)
-            assert qid is None or kind == PATCH or None not in qid
-            assert values is not None or kind != PUT
-            assert values is None or kind in (PATCH, PUT) or values == self.held[person]
-            assert not held_in(values, self._permanent) or set(held_in(values, self._permanent)) == {*self.held[person]}
-            assert values is None or (values and list(values) == sorted(set(values)))
-            is_patch = values is not None or qid != self.unchanged or offsets is not None or guard is not None
-            assert kind != PATCH or is_patch
-            assert offsets is None or (offsets and list(offsets) == sorted(set(offsets)))
-
-    # -- events that are read already ---------------------------------------------------------------------------------
-
-    def insert(
-        self, person: str, qid: tuple[Any, ...], values: tuple[int, ...], guard: Wish | None, offset: int
-    ) -> Reject | None:
-        """Accept somebody's record, or say why not."""
-        status = self.roster.get(person)
-        if self._permanent and (status is None or status == ABSENT):
-            values = self._hold(person, values)
-        if status is None:
-            # What `_fold` would do, written out: most of a first load comes through here. Somebody who is in the window
-            # and not in the roster was found to be at home elsewhere in the meantime.
-            delta: Delta = (PUT, qid, values, (offset,) if offset >= 0 else None, guard)
-            if self.window.setdefault(person, delta) is delta:
-                self.touched[person] = delta
-                self.roster[person] = PRESENT
-                self.accepted += 1
-                return None
-        elif status != ABSENT:
-            return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "insert", "id")
-        self._fold(person, PUT, qid, values, status, offset, guard)
-        return None
-
-    def update(
-        self,
-        person: str,
-        qid: tuple[Any, ...],
-        values: tuple[int, ...] | None,
-        guard: Wish | None,
-        offset: int,
-    ) -> Reject | None:
-        """Accept a change of somebody's record, or say why not. `qid` has None where nothing changes."""
-        status = self.roster.get(person)
-        if status != PRESENT:
-            return _not_present("update", status)
-        if values is not None and self._permanent:
-            if not set(self.held.get(person, ())).issubset(values):
-                return Reject(Reason.PERMANENT, "update", "sensitive")
-            self._hold(person, values)
-        before = self.window.get(person)
-        if before is not None:
-            kind, before_qid, before_values, _, _ = before
-            assert before_qid is not None
-            if qid is not self.unchanged:
-                qid = tuple([old if new is None else new for new, old in zip(qid, before_qid, strict=True)])
-            else:
-                qid = before_qid
-            self._fold(person, kind, qid, before_values if values is None else values, status, offset, guard)
-        elif values is not None or qid != self.unchanged or guard is not None or person in self.unsettled:
-            self._fold(person, PATCH, qid, values, status, offset, guard)
-        else:
-            self.accepted += 1
-        return None
-
-    def delete(self, person: str, offset: int) -> Reject | None:
-        """Accept that somebody leaves, or say why not."""
-        status = self.roster.get(person)
-        if status != PRESENT:
-            return _not_present("delete", status)
-        before = self.window.get(person)
-        if before is not None and before[0] == PUT:
-            self._fold(person, REGISTER, before[1], self.held.get(person), status, offset)
-        else:
-            self._fold(person, GONE, None, self.held.get(person), status, offset)
-        return None
-
-    # -- reading them -------------------------------------------------------------------------------------------------
-
-    def _insert(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
-        qid = self._read_qid(event.get("qid"))
-        if type(qid) is Reject:
-            return wrong_fields("insert", event) or qid._replace(op="insert")
-        values = self._read_values(event.get("sensitive"))
-        if type(values) is Reject:
-            return wrong_fields("insert", event) or values._replace(op="insert")
-        guard = None if len(event) == 4 else self._read_guard("insert", event)
-        if isinstance(guard, Reject):
-            return guard
-        return self.insert(person, qid, values, guard, offset)
-
-    def _update(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
-        known = 2
-        qid: tuple[Any, ...] = self.unchanged
-        values: tuple[int, ...] | None = None
-        if "qid" in event:
-            known = 3
-            read = self._read_patch(event["qid"])
-            if type(read) is Reject:
-                return wrong_fields("update", event) or read._replace(op="update")
-            qid = read
-        if "sensitive" in event:
-            known += 1
-            read = self._read_values(event["sensitive"])
-            if type(read) is Reject:
-                return wrong_fields("update", event) or read._replace(op="update")
-            values = read
-        guard = None if len(event) == known else self._read_guard("update", event)
-        if isinstance(guard, Reject):
-            return guard
-        return self.update(person, qid, values, guard, offset)
-
-    def _read_guard(self, op: str, event: dict[Any, Any]) -> Wish | Reject | None:
-        """The guard of an event that has more fields than were looked at; none of them may be unknown."""
-        if wrong := wrong_fields(op, event):
-            return wrong
-        wish = read_guard(event.get("guard"), self.policy)
-        return wish._replace(op=op) if isinstance(wish, Reject) else wish
-
-    def _delete(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
-        if len(event) != 2 and (wrong := wrong_fields("delete", event)):
-            return wrong
-        return self.delete(person, offset)
-
-    def _register(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
-        qid = self._read_qid(event.get("qid"))
-        if type(qid) is Reject:
-            return wrong_fields("register", event) or qid._replace(op="register")
-        if len(event) != 3 and (wrong := wrong_fields("register", event)):
-            return wrong
-        status = self.roster.get(person)
-        if status is not None and status != ABSENT:
-            return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "register", "id")
-        self._fold(person, REGISTER, qid, self.held.get(person), status, offset)
-        return None
-
-    def _deregister(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
-        if len(event) != 2 and (wrong := wrong_fields("deregister", event)):
-            return wrong
-        status = self.roster.get(person)
-        if status is None:
-            return Reject(Reason.UNKNOWN_ID, "deregister", "id")
-        if status != ABSENT:
-            return Reject(Reason.NOT_ABSENT if status == PRESENT else Reason.DEREGISTERED, "deregister", "id")
-        self._fold(person, DEREGISTERED, None, self.held.get(person), status, offset)
-        return None
-
-    def _hold(self, person: str, values: tuple[int, ...]) -> tuple[int, ...]:
-        """What somebody has now: these values, and whatever permanent ones they were ever given."""
-        held = self.held.get(person, ())
-        if held and not set(held).issubset(values):
-            values = tuple(sorted({*held, *values}))
-        if now := held_in(values, self._permanent):
-            self.held[person] = now
-        return values
-
-    def _fold(
-        self,
-        person: str,
-        kind: int,
-        qid: tuple[Any, ...] | None,
-        values: tuple[int, ...] | None,
-        status: int | None,
-        offset: int,
-        guard: Wish | None = None,
-    ) -> None:
-        offsets: Sequence[int] | None = None
-        before = self.window.get(person)
-        if before is not None:
-            if guard is None:
-                guard = before[4]
-            if before[3] is not None:
-                offsets = self._grow(person, before[3], offset)
-        elif offset >= 0 and (status is None or person in self.unsettled):
-            offsets = (offset,)
-        self.window[person] = self.touched[person] = (kind, qid, values, offsets, guard)
-        self.roster[person] = STATUS_AFTER[kind]
-        self.accepted += 1
-
-    def _grow(self, person: str, offsets: Sequence[int], offset: int) -> list[int]:
-        grown = offsets if type(offsets) is list else [*offsets]
-        if person not in self._grown:
-            self._grown[person] = 0 if person in self.touched else len(grown)
-        grown.append(offset)
-        return grown
-
-
 def held_in(values: tuple[int, ...] | None, permanent: frozenset[int]) -> tuple[int, ...]:
-    """The permanent ones among somebody's values."""
+    """The permanent ones among a person's values."""
     return tuple(value for value in values if value in permanent) if values and permanent else ()
 
 
 def overlay(window: dict[str, Delta], drained: Mapping[str, Delta]) -> None:
-    """Bring a window that was written down up to date by what was drained next, whose lists become its own."""
-    known = {person: window[person][3] for person in window.keys() & drained.keys()}
+    """Add what was drained next to a window that was written down before. The window takes over its lists."""
+    known = {person: window[person][OFFSETS] for person in window.keys() & drained.keys()}
     window.update(drained)
     for person, before in known.items():
         if before is not None:
@@ -361,17 +66,3 @@ def overlay(window: dict[str, Delta], drained: Mapping[str, Delta]) -> None:
             grown = before if type(before) is list else [*before]
             grown.extend(offsets)
             window[person] = (kind, qid, values, grown, guard)
-
-
-def _wrong_op(event: object) -> Reject:
-    read = read_op(event)
-    if isinstance(read, Reject):
-        return read
-    op, _ = read
-    return Reject(Reason.WRONG_TOPIC, op, "op")
-
-
-def _not_present(op: str, status: int | None) -> Reject:
-    if status is None:
-        return Reject(Reason.UNKNOWN_ID, op, "id")
-    return Reject(Reason.NOT_PRESENT if status == ABSENT else Reason.DEREGISTERED, op, "id")

@@ -102,7 +102,7 @@ def _deal(pool: Pool, base: float, protected: Rows, open_only: Rows, growth: Flo
             fillers = min(most * large - len(mine), FILLERS * len(mine))
         fillers = min(fillers, len(rest))
         if len(mine) + fillers < least << band:
-            continue  # too few: they wait for the next band
+            continue  # too few units: they wait for the next band
         made = max(1, (len(mine) + fillers) // large)
         _round_robin(first_leaf, mine, groups, made, group)
         is_filler = np.zeros(len(rest), dtype=bool)
@@ -166,7 +166,7 @@ class _Check:
         self._owner, self._leaf = pool.owner[pool.is_protected], pool.leaf[pool.is_protected]
         self._breach_so_far = breach_so_far
         self._least = ledger.least_survivals(pool.exposed, pool.exposed_to, len(pool))
-        once = np.ones(len(pool), dtype=np.int64)  # after one exposure the strategies ask for most
+        once = np.ones(len(pool), dtype=np.int64)  # an account with a share has one exposure or more (see `Strategy`)
         self._most = required_ratios(policy.strategy, policy.l, self._least, once) * (1 + NEAR)
 
     def growth(self) -> Floats:
@@ -185,7 +185,7 @@ class _Check:
         wrong, breach = self._offenders(group)
         turn = 0
         while wrong.size:
-            is_last = turn >= ROUNDS  # then whole groups are given up, so that this comes to an end
+            is_last = turn >= ROUNDS  # from then on whole groups are given up, so that the loop ends
             group[np.isin(group, np.unique(group[wrong])) if is_last else wrong] = ALONE
             wrong, breach = self._offenders(group)
             turn += 1
@@ -224,7 +224,7 @@ class _Check:
         return wrong, breach
 
     def _may_offend(self, group: Rows, share: Floats) -> Rows:
-        """Units whose accounts must be looked at; `share` is, by group, the largest w/n in it."""
+        """Units whose accounts must be looked at. `share` is the largest w/n in each group."""
         paid = np.flatnonzero((group != ALONE) & (share[group] > 0) & (self._least < 1 - 2 * NEAR))
         share = share[group[paid]]
         after = self._least[paid] * (1 - share)

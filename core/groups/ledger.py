@@ -1,13 +1,15 @@
 """The ledger: what each person has already paid, kept so that any breach can be recomputed exactly (Wong, section 7).
 
 Layout. A person's account is the chain of groups they were ever published in (see `core/people.py`); a group's
-histogram is stored once and shared by everybody who was in it. A group that is carried over is the same draw, so it
-stands in the chain once (DESIGN, G2). From the two, survival for any value or set of values follows at any time, also
-after a guard changed. Beside the histograms, log(1 - w/n) of every protected leaf stands in flat arrays, group after
-group, so that the accounts of a whole pool can be added up at once.
+histogram is stored once and shared by everybody who was in it. A group that is carried over is the same draw, so the
+chain has it once (docs/design.md, "G2 Global"). From chains and histograms, survival for any value or set of values
+follows at any time, also after a guard changed.
 
-Floats guide the search for groups; where a float comes near the bound, exact fractions decide, so rounding can never
-spend more than was promised.
+Beside the histograms, flat arrays hold the *shares* of each group, group after group: for every protected leaf that it
+shows, the log of 1 - w/n. From them the accounts of a whole pool are added up at once.
+
+Floats guide the search for groups; where a float comes near the bound, exact fractions decide. So rounding never spends
+more than was promised.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +47,7 @@ class GroupRecord(NamedTuple):
 
 
 class Accounts(NamedTuple):
-    """The standing of many, a line for each (person, protected leaf) that was ever shown to be possible, in order."""
+    """The accounts of many people: a line for each person and each protected leaf that their groups ever showed."""
 
     person: Rows
     leaf: Rows
@@ -54,7 +56,7 @@ class Accounts(NamedTuple):
 
 
 class Account(NamedTuple):
-    """One person's standing for one value or set of values."""
+    """One person's account for one value or set of values."""
 
     survival: float
     exposures: int
@@ -71,9 +73,9 @@ class Ledger:
         self._is_aside = np.zeros(len(self._hierarchy.labels), dtype=bool)
         self._is_aside[list(self._aside)] = True
         self._records: dict[int, GroupRecord] = {}
-        self._later: dict[int, GroupRecord] = {}  # a copy's own; those above are shared with the original
+        self._later: dict[int, GroupRecord] = {}  # a copy's own; the original shares the records above
         self._showing: dict[int, Rows] = {}  # by the node of a permanent value, the groups that showed it
-        self._start = np.zeros(2, dtype=np.int64)  # of group g's shares, at g; the last entry is the end
+        self._start = np.zeros(2, dtype=np.int64)  # group g's shares begin at start[g] and end at start[g + 1]
         self._leaf = np.zeros(0, dtype=np.int32)
         self._kept = np.zeros(0, dtype=np.float64)
         self._least = np.zeros(1, dtype=np.float64)  # by group, the smallest of its shares' logs
@@ -86,12 +88,9 @@ class Ledger:
         return twin
 
     def merge(self) -> None:
-        """Make a copy's formations everybody's: for when the copy takes the original's place."""
+        """Take over a copy's own formations into the shared records, when the copy takes the original's place."""
         self._records.update(self._later)
         self._later = {}
-
-    def __len__(self) -> int:
-        return len(self._records) + len(self._later)
 
     def extend(self, records: Sequence[tuple[int, GroupRecord]]) -> None:
         """Add formations, in the order of their numbers, which are larger than any so far."""
@@ -149,9 +148,9 @@ class Ledger:
     # -- accounts -----------------------------------------------------------------------------------------------
 
     def accounts(self, exposed: Rows, exposed_to: Rows) -> Accounts:
-        """What many people have paid for, given as (person, group) pairs, one for each exposure, persons from 0.
+        """The accounts of many people, whose exposures are given as (person, group) pairs; persons count from 0.
 
-        Added up in tables of some people by all leaves, so that nothing needs sorting.
+        Shares are added up in tables of some people by all leaves, so that nothing needs sorting.
         """
         order = np.argsort(exposed, kind="stable")
         person, group = exposed[order], exposed_to[order]
@@ -177,7 +176,7 @@ class Ledger:
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Survival and exposures of these (person, leaf) pairs only; they and the exposures are in order of persons.
 
-        Whoever is not asked about costs nothing, so this is for a few of many.
+        The other people cost nothing, so this is for asking about a few of many.
         """
         begins, ends = np.searchsorted(exposed, person), np.searchsorted(exposed, person, side="right")
         exposures = ends - begins
@@ -194,7 +193,7 @@ class Ledger:
         return survival, np.bincount(asked, minlength=len(person))
 
     def _find(self, groups: Rows, leaves: Rows) -> tuple[Rows, NDArray[np.bool_]]:
-        """Where each group's share of a leaf stands, and whether it has any; by halving."""
+        """Where each group's share of a leaf is, and whether it has one; by halving."""
         low, end = self._start[groups], self._start[groups + 1]
         high = end
         for _ in range(int((end - low).max(initial=0)).bit_length()):
@@ -206,7 +205,10 @@ class Ledger:
         return low, is_there
 
     def _go_through(self, exposed: Rows, groups: Rows, line: Rows, leaf: Rows) -> tuple[Rows, Rows]:
-        """Of all shares of these groups, those of a leaf asked of whoever was exposed: which question, and where."""
+        """Of all shares of these groups, those that a question is about: which question, and where the share is.
+
+        A question is a (line, leaf) pair: it is about the shares of a leaf in the groups that its line was exposed to.
+        """
         leaves = len(self._is_open)
         at_once = max(1, QUESTION_CELLS // leaves)
         lines = int(line[-1]) + 1
@@ -225,11 +227,11 @@ class Ledger:
         return np.concatenate(questions), np.concatenate(places)
 
     def least_survivals(self, exposed: Rows, exposed_to: Rows, people: int) -> NDArray[np.float64]:
-        """By person, what no value's survival is under: as if each group had shown one value most, always the same."""
+        """By person, a lower bound of every value's survival: as if each group's smallest share were of one value."""
         return np.exp(np.bincount(exposed, weights=self._least[exposed_to], minlength=people)) * (1 - NEAR)
 
     def _shares_of(self, groups: Rows, rows: Rows) -> tuple[Rows, Rows]:
-        """Where the shares of these groups stand, and for each the cell of its leaf in a row of a table."""
+        """Where the shares of these groups are, and for each the cell of its leaf in a row of a table."""
         sizes = self._start[groups + 1] - self._start[groups]
         at = each_between(self._start[groups], sizes)
         cells = np.repeat(rows, sizes)

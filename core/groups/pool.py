@@ -14,6 +14,7 @@ from shoal.core.events.guard import Guard
 from shoal.core.groups.weight import open_leaves
 from shoal.core.people import People, Values
 from shoal.core.policy.policy import Policy
+from shoal.core.runs import each_between
 
 
 class Ties(NamedTuple):
@@ -43,22 +44,22 @@ def _protected_share(people: People, policy: Policy) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """Unit i of the pool is person `rows[i]`; `owner[j]` shows value `leaf[j]`, for all their values."""
+    """Unit i of the pool is person `rows[i]`. Of all their values together, `owner[j]` shows value `leaf[j]`."""
 
     rows: Rows
     cells: Rows
-    set_of: NDArray[np.int32]  # codes of sets of values, and of guards
-    guard_of: NDArray[np.int32]
+    set_of: NDArray[np.int32]  # codes of sets of values
+    guard_of: NDArray[np.int32]  # codes of guards
     known_sets: list[Values] = field(repr=False)  # by code
     known_guards: list[Guard | None] = field(repr=False)
     owner: Rows
     leaf: Rows
     is_protected: NDArray[np.bool_]  # of each (owner, leaf)
-    exposed: Rows  # units in order, and the groups they were in, newest first, one exposure each
+    exposed: Rows  # one line for each exposure: the units in order, and their groups, newest first
     exposed_to: Rows
-    protected_share: float  # of everybody who may be published, who shows a protected value
+    protected_share: float  # of all people who may be published, the share that shows a protected value
     ties: list[list[int]] = field(default_factory=list, repr=False)  # units that must be published in one group
-    covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: shown as "*"
+    covers: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)  # unit -> leaf -> 0: it is "*"
     excluded: dict[int, NDArray[np.bool_]] = field(default_factory=dict, repr=False)  # tie -> units not to be with it
     are_ties_apart: bool = False  # no two in one group
     barred: Mapping[int, Values] = field(default_factory=dict)  # by unit: values that can only be shown as "*" (G5)
@@ -72,14 +73,12 @@ class Pool:
         ties: Ties = NO_TIES,
         barred: Mapping[int, Values] = MappingProxyType({}),
     ) -> "Pool":
+        """The people of these rows, in this order. `barred` is by unit."""
         codes = people.set[rows]
         sizes = np.array([len(values) for values in people.sets.items], dtype=np.int64)
         flat = np.array([leaf for values in people.sets.items for leaf in values], dtype=np.int64)
         begins = (np.cumsum(sizes) - sizes)[codes]
-        owner = np.repeat(np.arange(len(rows)), sizes[codes])
-        ends = np.cumsum(sizes[codes])
-        at = np.arange(len(owner)) + np.repeat(begins - (ends - sizes[codes]), sizes[codes])
-        leaf = flat[at]
+        leaf = flat[each_between(begins, sizes[codes])]
         unit_of = {row: unit for unit, row in enumerate(rows.tolist())} if ties.members else {}
         exposed, exposed_to = people.exposures(rows)
         by_unit = np.argsort(exposed, kind="stable")
@@ -90,7 +89,7 @@ class Pool:
             guard_of=people.guard[rows],
             known_sets=people.sets.items,
             known_guards=people.guards.items,
-            owner=owner,
+            owner=np.repeat(np.arange(len(rows)), sizes[codes]),
             leaf=leaf,
             is_protected=~open_leaves(policy)[leaf],
             exposed=exposed[by_unit],
@@ -108,15 +107,16 @@ class Pool:
 
     @cached_property
     def sets(self) -> list[Values]:
-        """Everybody's values, for the few that are looked at one by one."""
+        """The values of each unit, for the few units that are looked at one by one."""
         return [self.known_sets[code] for code in self.set_of.tolist()]
 
     @cached_property
     def guards(self) -> list[Guard | None]:
+        """The guard of each unit."""
         return [self.known_guards[code] for code in self.guard_of.tolist()]
 
     def exposures(self, unit: int) -> list[int]:
-        """The groups a unit was in, for the few that are looked at one by one."""
+        """The groups that one unit was in."""
         found: list[int] = self.exposed_to[self.exposure_bounds[unit] : self.exposure_bounds[unit + 1]].tolist()
         return found
 

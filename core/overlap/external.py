@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.region import domain
-from shoal.core.events.event import Reason, Reject, read_op, wrong_id, wrong_time
+from shoal.core.events.event import Reason, Reject, read_op, wrong_fields, wrong_id
 from shoal.core.policy.policy import Attribute, Policy
 
 Run = tuple[int, int] | tuple[float, float]
 Region = tuple[tuple[Run, ...], ...]
 
-_FIELDS: Final = frozenset(("op", "publisher", "groups", "at"))
 _RUN_FIELDS: Final = {"int": ({"min", "max"},), "float": ({"min", "below"}, {"min", "max"}), "category": ({"nodes"},)}
 
 
@@ -51,13 +50,8 @@ def parse_external(event: object, policy: Policy) -> External | Reject:
 
 
 def _read(fields: dict[Any, Any], policy: Policy) -> External | Reject:
-    if not fields.keys() <= _FIELDS:
-        return Reject(Reason.UNKNOWN_FIELD)
-    for name in ("publisher", "groups"):
-        if name not in fields:
-            return Reject(Reason.MISSING_FIELD, None, name)
-    if "at" in fields and (wrong := wrong_time(fields["at"])):
-        return Reject(wrong, None, "at")
+    if wrong_field := wrong_fields("external", fields):
+        return wrong_field
     if wrong := wrong_id(fields["publisher"]):
         return Reject(wrong, None, "publisher")
     if type(fields["groups"]) is not list:

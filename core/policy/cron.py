@@ -1,10 +1,10 @@
-"""Cron expressions of five fields, and the next moment one of them names, computed from nothing but its arguments.
+"""Cron expressions of five fields, and the next moment that one names.
 
 Fields are minute, hour, day of month, month, day of week; each is `*`, a number, a name (jan, mon), a range `a-b`, a
 step `*/n` or `a-b/n`, or a list of those. As in Vixie's cron, if neither day field begins with `*`, either may match.
 
-Clock changes. An expression names local wall-clock times. One that is skipped in spring fires at the first moment after
-the gap (several skipped ones fire once together); one that comes twice in autumn fires the first time only.
+Clock changes. An expression names local wall-clock times. A time that is skipped in spring fires at the first moment
+after the gap (several skipped times fire once together); a time that comes twice in autumn fires the first time only.
 """
 
 import re
@@ -44,7 +44,7 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class Cron:
-    """A parsed expression; `next_after` is all it is for."""
+    """A parsed expression."""
 
     text: str
     minutes: tuple[int, ...]
@@ -85,7 +85,7 @@ class Cron:
 
 
 def parse_cron(text: str) -> Cron:
-    """Raises CronError, which says what is wrong with the expression, including that it never comes true."""
+    """Parse an expression. Raises CronError, also for an expression that no moment can fit."""
     parts = text.split()
     if len(parts) != len(_FIELDS):
         raise CronError(
@@ -141,7 +141,7 @@ def _parse_number(text: str, kind: _Field) -> int:
 
 
 def _moment(wall: datetime, zone: tzinfo) -> datetime:
-    """When `wall` is on the clocks of `zone` for the first time, or the end of the gap that swallows it."""
+    """When the clocks of `zone` first show `wall`; the end of the gap if they skip it."""
     local = wall.replace(tzinfo=zone, fold=0)
     moment = local.astimezone(UTC)
     if moment.astimezone(zone).replace(tzinfo=None) == wall:

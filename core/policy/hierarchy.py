@@ -1,4 +1,4 @@
-"""Hierarchies of labels, in ARX's format: which labels are leaves, and what stands above them.
+"""Hierarchies of labels, in ARX's format: which labels are leaves, and which labels stand above them.
 
 Layout. Nodes are numbered depth-first, parents before children, the root "*" being node 0; children stand in the order
 in which the file first names them. Leaves are numbered from 0 in the same walk, so that every node covers a
@@ -54,7 +54,7 @@ class Hierarchy:
         """For each leaf code but the first, the depth of the lowest node above both it and the one before; 0 there.
 
         A run may be cut where its leaves part highest: between the children of the smallest node that covers it. So
-        whatever is cut from the whole domain down is one node or a run of siblings. Worked out once.
+        every part that is cut from the whole domain down is one node or a run of siblings. Worked out once.
         """
         if not self._parting:
             depth = [0] * len(self.labels)
@@ -68,7 +68,7 @@ class Hierarchy:
         return self._parting
 
     def fewest_labels(self, lo: int, hi: int) -> tuple[str, ...]:
-        """The fewest labels that say exactly [lo, hi), highest first, in the hierarchy's order."""
+        """The fewest labels that cover exactly [lo, hi), in the hierarchy's order."""
         known = self._fewest.get((lo, hi))
         if known is None:
             found = []
@@ -83,7 +83,7 @@ class Hierarchy:
         return known
 
     def check_invariants(self) -> None:
-        """Raise AssertionError unless the layout is what the module says. O(nodes)."""
+        """Raise AssertionError unless the layout is as the module describes it. O(nodes)."""
         assert self.labels[0] == ROOT
         assert self.parent[0] == -1
         assert (self.first[0], self.last[0]) == (0, len(self.leaves))
@@ -104,7 +104,7 @@ class Hierarchy:
 
 
 def wrong_label(label: str, noun: str = "label") -> str | None:
-    """What is wrong with a label, or None. People see it and machines compare it, so it must hide nothing."""
+    """What is wrong with a label, or None. Labels that look alike must be equal, so nothing in them is invisible."""
     if not label:
         return f"a {noun} is empty"
     if label != label.strip():
@@ -146,7 +146,7 @@ def flat_hierarchy(labels: Iterable[str]) -> Hierarchy:
 
 
 def _build(chains: Sequence[tuple[int, list[str]]], mistakes: list[LineMistake]) -> Hierarchy:
-    above: dict[str, tuple[str, int]] = {}  # label -> what stands above it, and the line that said so first
+    above: dict[str, tuple[str, int]] = {}  # label -> the label above it, and the first line that said so
     below: dict[str, list[str]] = {ROOT: []}  # inner label -> the labels under it, in order of appearance
     leaf_line: dict[str, int] = {}
     inner_line: dict[str, int] = {}

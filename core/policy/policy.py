@@ -1,7 +1,7 @@
 """The policy of one table: which attributes are published, and with which promises.
 
-A policy is refused whole, with every mistake in it at once: `build_policy` does not stop at the first one, and a
-mistake in one section hides none in another.
+A policy with mistakes is refused with all of them at once: `build_policy` does not stop at the first one, and a mistake
+in one section hides none in another.
 """
 
 import hashlib
@@ -77,7 +77,7 @@ class Policy:
 def hierarchy_paths(document: object) -> list[str]:
     """The hierarchy files a policy names, as it writes them: the attributes' in order, then the sensitive one's.
 
-    Takes any document, however wrong. A file named twice is listed twice: the digest takes it in twice.
+    Takes any document, however wrong. A file named twice is listed twice, and the digest is over both.
     """
     if not isinstance(document, dict):
         return []
@@ -132,7 +132,7 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
 
 
 class _Checker:
-    """Finds what concerns more than one value. What an earlier mistake took away is not complained about again."""
+    """Finds mistakes that concern more than one value. A value with a mistake of its own is not checked again."""
 
     def __init__(self, files: Mapping[str, bytes | None], mistakes: list[Mistake]) -> None:
         self._files = files
@@ -183,7 +183,7 @@ class _Checker:
 
     def _hierarchy(self, section: Mapping[str, Any], path: Path) -> Hierarchy | None:
         """The hierarchy of a section that has either `values` or `hierarchy`."""
-        # What was left out is None; what was given but wrong is not in the section at all.
+        # A key that was left out is None; a key with a mistake is not in the section.
         with_values, with_file = (section.get(key, "wrong") is not None for key in ("values", "hierarchy"))
         if with_values and with_file:
             self._wrong((*path, "hierarchy"), "cannot stand beside values; keep one of the two", at_key=True)

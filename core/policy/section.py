@@ -24,7 +24,7 @@ QUOTE_IT = "must be text; if it is meant as text, write it in quotes"
 
 
 class Section(BaseModel):
-    """A mapping of the policy. Strict: no text for numbers, no true for 1, and no key that is not known."""
+    """A mapping of the policy file. Strict: no text for numbers, no true for 1, and no unknown key."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
@@ -34,10 +34,10 @@ class Section(BaseModel):
 def read_section(
     model: type[Section], raw: object, path: Path, mistakes: list[Mistake], missing: str = "is missing"
 ) -> dict[str, Any]:
-    """The fields of a section that are right, with defaults for those left out; what is wrong goes to `mistakes`.
+    """The fields of a section without a mistake, with defaults for those left out. Adds the mistakes to `mistakes`.
 
     Sections inside it are read the same way, so that one mistake hides no other. Fields to be read later stay as they
-    are. `missing` is what to say of a required field that was left out.
+    are. `missing` is the message for a required field that was left out.
     """
     if not isinstance(raw, dict):
         mistakes.append(Mistake(path, EMPTY if raw is None else "must be a mapping of keys to values"))
@@ -83,7 +83,7 @@ def read_one_of(
     path: Path,
     mistakes: list[Mistake],
 ) -> tuple[str, dict[str, Any]] | None:
-    """The kind that a section names in one of its keys, and its fields; None for a kind there is not.
+    """The kind that a section names in its key `named_by`, and its fields; None if there is no such kind.
 
     A key of another kind is no misspelling, so the mistake says whose it is: "is for category attributes, not for int".
     """
@@ -112,7 +112,7 @@ def _adapter(model: type[Section], field: str) -> TypeAdapter[Any]:
 
 
 def _doubled(value: object, path: Path) -> Iterator[Mistake]:
-    """Labels that a list has twice; 7 and "7" are one label."""
+    """A mistake for each label that a list has twice; 7 and "7" are one label."""
     seen: set[str] = set()
     for at, label in enumerate(value if isinstance(value, list) else ()):
         if isinstance(label, str) or type(label) is int:
@@ -122,7 +122,7 @@ def _doubled(value: object, path: Path) -> Iterator[Mistake]:
 
 
 def unknown_key(path: Path, key: object, known: Iterable[str]) -> Mistake:
-    """A key nobody asked for, with a guess at what was meant."""
+    """The mistake of an unknown key, with a guess at the one that was meant."""
     if not isinstance(key, str):
         return Mistake(path, "has a key that is not text; write it in quotes")
     choices = list(known)
@@ -131,7 +131,7 @@ def unknown_key(path: Path, key: object, known: Iterable[str]) -> Mistake:
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str = "") -> str:
-    """`; did you mean k?` if something known is close to a word."""
+    """`; did you mean k?` if a known word is close to this one."""
     close = difflib.get_close_matches(word, list(known), n=1) if isinstance(word, str) else ()
     return f"; did you mean {close[0]}?" if close else otherwise
 

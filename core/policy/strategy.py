@@ -25,13 +25,17 @@ _LARGEST_BASE = 1 - 1e-15  # rounding may bring floor / survival to 1, and 1 to 
 
 
 class Strategy(Section):
-    """How a person's budget is spent over the releases (docs/design.md, "Strategies")."""
+    """How a person's budget is spent over the releases (docs/design.md, "Strategies").
+
+    A target must not fall as survival falls, and must not rise with exposures at the same survival: `deal.py` works out
+    the largest target of most accounts from a bound of their survival.
+    """
 
     name: str
 
     @abstractmethod
     def target(self, l: float, survival: float, exposures: int) -> float:
-        """The ratio to aim at for one account; infinite, or anything at all, where the budget is spent."""
+        """The ratio to aim at for one account. Where the budget is spent, any number will do."""
 
     @abstractmethod
     def targets(self, l: float, survival: Floats, exposures: NDArray[np.int64]) -> Floats:

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.core.events.window import PUT, Intake
+from shoal.core.events.intake import Intake
+from shoal.core.events.window import PUT
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
 from shoal.streams.files.release_folder import ReleaseFiles

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from shoal.core.events.window import Intake
+from shoal.core.events.intake import Intake
 from shoal.core.policy.policy import Policy
 from shoal.streams.demo.attack import Findings, learn, tables, view_of
 from shoal.streams.demo.clinic import Clinic, write_clinic

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from shoal.core.events.event import Reject, parse_json
-from shoal.core.events.window import Intake, ReleaseRequest, parse_release
+from shoal.core.events.event import Reject, ReleaseRequest, parse_json, parse_release
+from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import ExternalGroup, parse_external
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy

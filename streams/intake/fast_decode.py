@@ -21,8 +21,8 @@ import msgspec
 from msgspec.structs import astuple
 
 from shoal.core.events.event import Reject, wrong_time
+from shoal.core.events.intake import Intake
 from shoal.core.events.record import RecordReader, leaf_codes
-from shoal.core.events.window import Intake
 from shoal.core.policy.policy import Attribute
 from shoal.streams.intake.codec import JSON, MSGPACK, content_type, decode_event
 

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
-from shoal.core.events.window import STATUS_AFTER, Delta, Intake, held_in, overlay
+from shoal.core.events.intake import Intake
+from shoal.core.events.window import STATUS_AFTER, Delta, held_in, overlay
 from shoal.core.policy.policy import Policy
 from shoal.streams.intake.fast_decode import make_taker
 from shoal.streams.store.encryption import PlainSeal, Seal
@@ -135,7 +136,7 @@ class Partition:
             self.window += 1
             self.barrier = None
             # Whom the window brought is unsettled in the next one, until this one's release is applied.
-            self.intake.unsettled = {person for person, delta in self.intake.window.items() if delta[3] is not None}
+            self.intake.without_home = {person for person, delta in self.intake.window.items() if delta[3] is not None}
             self.intake.cut()
             self.logged = 0
         return Reply(int(applied), bool(passed), int(waiting))
@@ -147,7 +148,7 @@ class Partition:
             foreign += [store.seal.open(PERSON_KIND, field, value)[0] for field, value in chunk]
         for person in foreign:
             self.intake.forget(person)
-        self.intake.unsettled = set()
+        self.intake.without_home = set()
         self.settled = applied
 
 
@@ -183,7 +184,7 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     barrier = int(frozen[1]) if frozen[0] is not None and int(frozen[0]) == window and frozen[1] is not None else None
     held.update(_held_after(deltas, permanent))
     intake = Intake(policy, roster, deltas, held=held)
-    intake.unsettled = unsettled
+    intake.without_home = unsettled
     part = Partition(number, token, offset, window, applied, barrier, intake)
     part.logged = len(deltas)
     return part

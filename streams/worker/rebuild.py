@@ -23,7 +23,8 @@ from aiokafka.errors import KafkaError
 from redis.exceptions import RedisError
 
 from shoal.core.events.event import Reject
-from shoal.core.events.window import Delta, Intake
+from shoal.core.events.intake import Intake
+from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State

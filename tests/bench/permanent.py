@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from shoal.core.events.window import Intake
+from shoal.core.events.intake import Intake
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.state import State

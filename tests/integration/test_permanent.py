@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shoal.core.events.event import Reason, Reject
-from shoal.core.events.window import Intake
+from shoal.core.events.intake import Intake
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from shoal.core.events.window import PRESENT, Delta, Intake
+from shoal.core.events.intake import Intake
+from shoal.core.events.window import PRESENT, Delta
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
@@ -268,14 +269,14 @@ async def test_who_is_at_home_elsewhere_is_forgotten_and_their_events_are_marked
         await take(store, part)
     # the next window is open before the release is planned
     await take(store, parts[1], {"op": "update", "id": "p5", "qid": {"age": 1}})
-    assert parts[1].intake.unsettled == {"p5", "p50"}
+    assert parts[1].intake.without_home == {"p5", "p50"}
     await finish(store, policy, 1)
     marks = [mark_of(raw) for raw in await store.redis.lrange(store.key("rejects:1"), 0, -1)]
     assert marks == [Mark(0, "wrong-partition", None, None)]
     reply = await take(store, parts[1])
     await parts[1].settle(store, reply.applied)
     assert set(parts[1].intake.roster) == {"p50"}
-    assert not parts[1].intake.unsettled
+    assert not parts[1].intake.without_home
     assert (await take(store, parts[1], {"op": "update", "id": "p5", "qid": {"age": 2}})).waiting == 2, "unknown here"
     await release(store, policy, *parts, number=2)
     marks = [mark_of(raw) for raw in await store.redis.lrange(store.key("rejects:1"), 0, -1)]

@@ -22,7 +22,8 @@ from shoal.core.audit.reading.onetree import find_crossing, find_knots
 from shoal.core.audit.reading.published import Group, ReleaseReader
 from shoal.core.audit.reading.regions import Region
 from shoal.core.events.event import Reject
-from shoal.core.events.window import PRESENT, Intake
+from shoal.core.events.intake import Intake
+from shoal.core.events.window import PRESENT
 from shoal.core.plan import Window, plan
 from shoal.core.policy.hierarchy import parse_hierarchy
 from shoal.core.policy.policy import Policy, Sensitive, build_policy

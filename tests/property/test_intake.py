@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from shoal.core.events.event import Reject
 from shoal.core.events.guard import EMPTY
+from shoal.core.events.intake import Intake
 from shoal.core.events.window import (
     ABSENT,
     DEREGISTERED,
@@ -19,7 +20,6 @@ from shoal.core.events.window import (
     PUT,
     REGISTER,
     Delta,
-    Intake,
     overlay,
 )
 from shoal.core.policy.policy import build_policy

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from shoal.core.events.event import Reject
-from shoal.core.events.window import Intake
+from shoal.core.events.intake import Intake
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.streams.intake.codec import JSON, MSGPACK
 from shoal.streams.intake.fast_decode import QuickTaker, Taker, make_taker
@@ -128,7 +128,7 @@ def records(draw: st.DrawFn) -> tuple[bytes, str]:
 def outcome(make: Callable[[Intake], Taker], taken: list[tuple[bytes, str]]) -> tuple[list[Reject | None], str]:
     """What became of each record, and everything the intake holds then; as text, so that 1 is not 1.0, nor 0.0 -0.0."""
     intake = Intake(POLICY, dict(ROSTER))
-    intake.unsettled.add("known")
+    intake.without_home.add("known")
     taker = make(intake)
     refused = [taker.take(raw, HEADERS[form], offset) for offset, (raw, form) in enumerate(taken)]
     intake.check_invariants()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from shoal.core.cohort.clique import WHOLE
-from shoal.core.events.window import Intake
+from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import External, parse_external
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy

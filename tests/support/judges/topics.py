@@ -18,7 +18,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from shoal.core.events.event import Reject
-from shoal.core.events.window import Intake
+from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import ExternalGroup, parse_external
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy

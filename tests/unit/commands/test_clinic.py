@@ -6,7 +6,7 @@ from collections import Counter
 from importlib import resources
 from pathlib import Path
 
-from shoal.core.events.window import Intake
+from shoal.core.events.intake import Intake
 from shoal.core.policy.policy import Policy
 from shoal.streams.demo.clinic import BAD_PER_DAY, Clinic, write_clinic
 from shoal.streams.files.policy_yaml import load_policy

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from shoal.core.errors import PolicyError
-from shoal.core.events.window import Intake
+from shoal.core.events.intake import Intake
 from shoal.core.plan import plan
 from shoal.core.policy.policy import build_policy
 from shoal.core.schema import event_schema, policy_schema, release_schema

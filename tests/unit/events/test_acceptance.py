@@ -8,15 +8,8 @@ import pytest
 
 from shoal.core.events.event import Reason, Reject
 from shoal.core.events.guard import EMPTY
-from shoal.core.events.window import (
-    ABSENT,
-    DEREGISTERED_STATUS,
-    PATCH,
-    PRESENT,
-    PUT,
-    Delta,
-    Intake,
-)
+from shoal.core.events.intake import Intake
+from shoal.core.events.window import ABSENT, DEREGISTERED_STATUS, PATCH, PRESENT, PUT, Delta
 from shoal.core.policy.policy import Policy, build_policy
 
 

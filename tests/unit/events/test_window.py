@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shoal.core.events.event import Reason, Reject
+from shoal.core.events.intake import Intake
 from shoal.core.events.window import (
     ABSENT,
     DEREGISTERED,
@@ -15,7 +16,6 @@ from shoal.core.events.window import (
     PUT,
     REGISTER,
     Delta,
-    Intake,
     overlay,
 )
 from tests.unit.events.test_acceptance import CODES, DELETE, DEREGISTER, INSERT, POLICY, QID, REGISTER_EVENT, UPDATE
@@ -91,7 +91,7 @@ def test_offsets_are_kept_for_people_the_roster_did_not_know() -> None:
 
 def test_offsets_are_kept_for_people_whose_home_is_not_settled() -> None:
     intake = Intake(POLICY, dict(KNOWN))
-    intake.unsettled.add("p")
+    intake.without_home.add("p")
     assert intake.take(NOTHING, 3) is None
     assert intake.take(MOVE, 4) is None
     assert intake.window == {"p": (PATCH, (35, None, None, None), None, [3, 4], None)}
@@ -147,10 +147,10 @@ def test_a_person_with_very_many_events_costs_as_much_as_many_people() -> None:
 def test_who_is_inserted_after_being_found_at_home_elsewhere_keeps_the_offsets_of_the_window() -> None:
     """Their events in this window are all misrouted, and each has to become a dead letter."""
     intake = Intake(POLICY, dict(KNOWN))
-    intake.unsettled.add("p")
+    intake.without_home.add("p")
     assert intake.take(MOVE, 3) is None
     del intake.roster["p"]  # as a partition does when a release says so
-    intake.unsettled.clear()
+    intake.without_home.clear()
     assert intake.take(INSERT, 4) is None
     assert intake.window["p"][3] == [3, 4]
 

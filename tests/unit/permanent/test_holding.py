@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from shoal.core.events.event import Reason, Reject
-from shoal.core.events.window import ABSENT, DEREGISTERED, GONE, PRESENT, PUT, REGISTER, Intake
+from shoal.core.events.intake import Intake
+from shoal.core.events.window import ABSENT, DEREGISTERED, GONE, PRESENT, PUT, REGISTER
 from shoal.core.fold import Window, fold
 from shoal.core.people import People, Person
 from shoal.core.randomness import Keyed

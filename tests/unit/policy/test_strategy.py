@@ -54,3 +54,15 @@ def test_no_strategy_goes_under_the_hard_minimum(name: str) -> None:
         minimum = hard_minimum(2, survival)
         assert math.isfinite(minimum)
         assert required_ratio(strategy, 2, survival, 9) >= minimum
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_targets_rise_as_survival_falls_and_do_not_rise_with_exposures(name: str) -> None:
+    """The dealer relies on it to bound the ratio of an account that it has not looked at."""
+    strategy = STRATEGIES[name](**EXAMPLES[name])
+    survival = np.linspace(1.0, 0.55, 20)
+    for exposures in range(1, 9):
+        ratios = required_ratios(strategy, 2, survival, np.full(20, exposures))
+        later = required_ratios(strategy, 2, survival, np.full(20, exposures + 1))
+        assert (np.diff(ratios) >= 0).all()
+        assert (later <= ratios).all()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.core.events.event import Reason, Reject, parse_json
-from shoal.core.events.window import Intake
+from shoal.core.events.intake import Intake
 from shoal.streams.intake.codec import decode_event, parse_msgpack
 from tests.support.engines.series import clinic_policy
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shoal.core.events.window import Delta, Intake, overlay
+from shoal.core.events.intake import Intake
+from shoal.core.events.window import Delta, overlay
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import _MOST_LOGGED, Partition
