@@ -22,7 +22,7 @@ from shoal.core.policy.policy import Policy
 from shoal.streams.errors import ServiceError
 from shoal.streams.files.csv_events import Line
 from shoal.streams.files.lines import EventLines
-from shoal.streams.kafka.release_reader import PublishedRelease, open_releases, wait_for_release
+from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
 from shoal.streams.kafka.topics import Topics, ensure_topics, retry_until, unreachable
 from shoal.streams.settings import Settings
 
@@ -205,7 +205,7 @@ async def produce(
 
 async def request_release(
     settings: Settings, policy: Policy, at: str | None, wait_s: float | None
-) -> PublishedRelease | None:
+) -> CommittedRelease | None:
     """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
     at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     async with open_sender(settings, policy) as sender:

@@ -11,7 +11,7 @@ import pytest
 from aiokafka.errors import KafkaError
 
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.store.encryption import make_seal
+from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.store import Store
 from shoal.streams.worker.external import external_ends
 from tests.support.table import KEY, Make, Table, insert
@@ -90,7 +90,7 @@ async def test_a_release_is_not_frozen_while_kafka_does_not_know_what_was_taken(
 ) -> None:
     beside = make(privacy=PRIVACY)
     await asyncio.to_thread(_release_beside_one, beside)
-    store = Store(beside.redis, beside.name, make_seal(None))
+    store = Store(beside.redis, beside.name, make_cipher(None))
     try:
         ask = partial(external_ends, [beside.kafka], store, beside.topics)
         ends = await ask()
