@@ -85,7 +85,7 @@ def test_a_rebuild_finds_every_publication_again(beside: Table) -> None:
     beside.judge()
 
 
-async def test_a_release_is_not_frozen_while_kafka_does_not_know_what_was_taken(
+async def test_a_release_is_not_frozen_while_kafka_does_not_know_what_was_read(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beside = make(privacy=PRIVACY)
@@ -101,7 +101,7 @@ async def test_a_release_is_not_frozen_while_kafka_does_not_know_what_was_taken(
                 await ask()
         with monkeypatch.context() as topic:
             topic.setattr("shoal.streams.worker.external.read_ends", _answers(dict.fromkeys(range(4), 0)))
-            with pytest.raises(GuaranteeError, match="ends before what was taken"):
+            with pytest.raises(GuaranteeError, match="ends before what was read"):
                 await ask()
     finally:
         await store.close()
