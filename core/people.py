@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from shoal.core.cells.tree import Column, Rows, Tree
 from shoal.core.events.guard import Guard, as_guard
 from shoal.core.events.window import ABSENT, PRESENT
-from shoal.core.overlap.sampling import sampling
 from shoal.core.policy.policy import Attribute
 from shoal.core.randomness import Keyed
+from shoal.core.sampling import sampling
 
 NOBODY = -1  # the group of someone who is not published
 NOTHING = -1  # the end of a chain of exposures

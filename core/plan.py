@@ -21,9 +21,9 @@ from shoal.core.groups.pool import NO_TIES, Pool
 from shoal.core.groups.sweep import Formation, form_groups
 from shoal.core.measure.loss import measure_loss
 from shoal.core.overlap.carried import overlapping_holders, unsafe_groups
-from shoal.core.overlap.formation import Overlapped, merged, stand_beside
-from shoal.core.overlap.generalize import Ground, generalize, refill
-from shoal.core.overlap.overlaps import Beside, Neighbours, neighbours_of
+from shoal.core.overlap.formation import Overlapped, form_overlapping, merged
+from shoal.core.overlap.generalize import ReleaseContext, generalize, refill
+from shoal.core.overlap.overlaps import ExternalIndex, Overlaps, index_of
 from shoal.core.people import NOBODY, NOWHERE, People
 from shoal.core.policy.policy import Policy
 from shoal.core.release import GroupWriter, Members, Release, Tail, Tally, case_ids_json, sha256, write_manifest
@@ -52,7 +52,7 @@ def plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
     draft.close_cells()
     draft.update_cohorts(folded)
     pool = draft.gather_pool()
-    overlapped = draft.stand_beside(pool)
+    overlapped = draft.form_overlapping(pool)
     formation = draft.form_groups(pool, overlapped)
     formed = draft.charge(pool, formation)
     return draft.emit(window, folded, formed)
@@ -69,7 +69,7 @@ class _Draft:
         self._cohorts: Cohorts = state.cohorts.copy()
         self._ties = NO_TIES
         self._externals = state.externals.copy()
-        self._ground = Ground(self._people, self._tree, self._ledger, policy, state.keyed, number)
+        self._context = ReleaseContext(self._people, self._tree, self._ledger, policy, state.keyed, number)
         self._published_since = range(0)  # external publications that are new
         self._next_group = state.meta.next_group
         self._max_breach = state.meta.max_breach
@@ -90,7 +90,7 @@ class _Draft:
         self._break(folded.broken)
         people, published = self._people, np.flatnonzero(self._people.group != NOBODY)
         if self._published_since and len(published):
-            new = Neighbours(self._policy, self._externals, self._published_since)
+            new = ExternalIndex(self._policy, self._externals, self._published_since)
             self._break(unsafe_groups(people, published, self._ledger, self._policy, new))
 
     def grow_tree(self, folded: Folded) -> None:
@@ -114,8 +114,8 @@ class _Draft:
         """Step 3, continued: a cell under k is closed; its people are withheld and their groups broken."""
         people = self._people
         present = people.sampled()
-        refill(self._ground, present)
-        self._is_closed = self._ground.counts(present) < self._policy.k
+        refill(self._context, present)
+        self._is_closed = self._context.counts(present) < self._policy.k
         hidden = present[self._is_closed[people.leaf[present]]]
         self._break({group for group in people.group[hidden].tolist() if group != NOBODY})
 
@@ -126,7 +126,7 @@ class _Draft:
             release = CohortUpdate(self._cohorts, people, self._tree, self._ledger, self._policy)
             registration = Registration(people, self._tree, self._is_closed, self._state.keyed, self._number)
             has_others, touched = len(self._externals), np.array(folded.touched, dtype=np.int64)
-            others = neighbours_of(self._policy, self._externals) if has_others else None
+            others = index_of(self._policy, self._externals) if has_others else None
             overlapping = overlapping_holders(people, others) if others else {}
             self._ties = release.update(registration, touched, overlapping, self._break)
 
@@ -139,7 +139,7 @@ class _Draft:
         rows = rows[np.lexsort((shuffle, self._places(people.leaf[rows])))]
         return Pool.of(people, rows, self._policy, self._ties)
 
-    def stand_beside(self, pool: Pool) -> Overlapped:
+    def form_overlapping(self, pool: Pool) -> Overlapped:
         """Step 5: rows that overlap what others have published are put into groups that are balanced beside it.
 
         Those of them never published before may start in coarse cells, but for tables with permanent values.
@@ -147,18 +147,18 @@ class _Draft:
         if not len(self._externals) or not len(pool):
             return Overlapped([], {}, 0.0)
         columns, policy = self._people.columns, self._policy
-        neighbours = neighbours_of(policy, self._externals)
-        beside = Beside(pool, columns, neighbours, policy.overlap)
-        overlapped = stand_beside(pool, columns, beside, self._ledger, policy)
+        index = index_of(policy, self._externals)
+        overlaps = Overlaps(pool, columns, index, policy.overlap)
+        overlapped = form_overlapping(pool, columns, overlaps, self._ledger, policy)
         balanced = [unit for draft in overlapped.drafts for unit in draft.members]
         if balanced and not policy.sensitive.permanent:
             rows = pool.rows[np.array(balanced)]
-            self._is_closed[generalize(self._ground, neighbours, rows, self._in_open_cells())] = False
+            self._is_closed[generalize(self._context, index, rows, self._in_open_cells())] = False
         return overlapped
 
     def form_groups(self, pool: Pool, overlapped: Overlapped) -> Formation:
         """Step 6: group the rest of the pool."""
-        published = self._ground.counts(self._in_open_cells())
+        published = self._context.counts(self._in_open_cells())
         cells = np.unique(pool.cells)
         least = [max(self._policy.k, self._ties.least.get(cell, 0)) for cell in cells.tolist()]
         spare = dict(zip(cells.tolist(), (published[cells] - least).tolist(), strict=True))
@@ -301,7 +301,7 @@ class _Draft:
         ends = np.append(starts, len(order))[1:]
         texts = self._tree.cells_json(leaves[starts])
         sizes = zip(leaves[starts].tolist(), (ends - starts).tolist(), strict=True)
-        if self._policy.release.case_ids:
+        if self._policy.case_ids:
             runs = zip(starts.tolist(), ends.tolist(), strict=True)
             cases = [case_ids_json(self._case_ids(order[start:end])) for start, end in runs]
             cells = [f"{texts[leaf]}{rows}{case}}}" for (leaf, rows), case in zip(sizes, cases, strict=True)]

@@ -6,7 +6,9 @@ They say what can be said without a particular policy; labels, ranges and which 
 
 from typing import Any, Final
 
+from shoal.core.measure.loss import Loss
 from shoal.core.policy.document import PolicyDocument
+from shoal.core.policy.strategy import STRATEGIES, Strategy
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -75,12 +77,16 @@ def policy_schema() -> dict[str, Any]:
     for name in ("CategorySection", "SensitiveSection"):
         schema["$defs"][name]["oneOf"] = [{"required": ["values"]}, {"required": ["hierarchy"]}]
     schema["properties"]["attributes"]["minProperties"] = 1
-    schema["$defs"]["StrategySection"] |= {
-        "if": {"properties": {"name": {"const": "geometric"}}},
-        "then": {"required": ["alpha"], "properties": {"releases": False}},
-        "else": {"properties": {"alpha": False}},
+    del schema["$defs"]["Strategy"]
+    schema["$defs"]["PrivacySection"]["properties"]["strategy"] = {
+        "oneOf": [_strategy(strategy) for strategy in STRATEGIES.values()]
     }
     return {"$schema": DIALECT, **schema, "title": "Shoal policy"}
+
+
+def _strategy(strategy: type[Strategy]) -> dict[str, Any]:
+    schema = _without_nulls(strategy.model_json_schema())
+    return {**schema, "required": ["name", *schema.get("required", ())]}
 
 
 def event_schema() -> dict[str, Any]:
@@ -117,7 +123,7 @@ def release_schema() -> dict[str, Any]:
             "counterfeits": _COUNT,
         }
     )
-    loss = _record({name: {"type": "number", "minimum": 0} for name in ("ncp", "discernibility", "average_group")})
+    loss = _record({name: {"type": "number", "minimum": 0} for name in Loss._fields})
     breach = {"type": "number", "minimum": 0, "maximum": 1}
     manifest = _record(
         {

@@ -14,7 +14,7 @@ import redis
 from hypothesis import HealthCheck, settings
 
 from deploy.local import Kafka, Local, Redis, Unavailable
-from tests.support.services import Found, WrongAddress, find_kafka, find_redis, native_kafka, native_redis
+from tests.support.services.services import Found, WrongAddress, find_kafka, find_redis, native_kafka, native_redis
 
 # No test fails because it was slow: the machine may be busy with something else. CI tries the same histories every
 # time, so that a failure there is the change's; everybody else draws new ones.

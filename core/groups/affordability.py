@@ -21,8 +21,8 @@ from shoal.core.cells.tree import Rows
 from shoal.core.events.guard import EMPTY
 from shoal.core.groups.ledger import NEAR, Account, Accounts, Ledger, each_between, open_leaves, set_aside, weight_of
 from shoal.core.groups.pool import Pool
-from shoal.core.groups.strategy import Floats, hard_minima, hard_minimum, required_ratio, required_ratios
 from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import Floats, hard_minima, hard_minimum, required_ratio, required_ratios
 
 Raised = Mapping[int, Mapping[int, int]]  # unit -> leaf -> the node it is shown as
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from shoal.core.cells.tree import Rows
 from shoal.core.groups.ledger import Ledger, each_between
 from shoal.core.groups.pool import Pool
-from shoal.core.groups.strategy import Floats, hard_minima, required_ratio, required_ratios
 from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import Floats, hard_minima, required_ratio, required_ratios
 
 GENEROUS = 4.0
 DOUBLINGS = 4  # of a group's size for those who are worn

@@ -30,9 +30,9 @@ from shoal.core.groups.affordability import ROUNDING, Claim, Claims, Means, Stan
 from shoal.core.groups.deal import ALONE, spread
 from shoal.core.groups.ledger import Ledger
 from shoal.core.groups.pool import Pool
-from shoal.core.groups.strategy import required_ratio
 from shoal.core.groups.units import KEPT_IN_MIND, Bound, bind
 from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import required_ratio
 
 LOOK_AHEAD = 128
 LEAST_AHEAD = 8  # how far that shrinks where one unit after the other finds nobody

@@ -1,1 +1,1 @@
-"""Measures of a published release: information loss and the error of count queries."""
+"""What a release loses: metrics of its published records, and its answers to COUNT queries against the truth."""

@@ -1,48 +1,32 @@
-"""Information loss of a release: as its manifest states it, and as anyone can compute it from what was published.
+"""Information loss of a release: as its manifest states it, and as anyone can compute it from the published records.
 
-NCP (normalized certainty penalty) is the mean over rows and attributes of the share of the domain a region spans;
-discernibility is the sum over cells of rows squared (Pei, section 3); the average group is people per group; the
-information loss of a table is Xiao-Tao's (section 4, equations 4 to 6, every penalty factor 1): over all rows, for each
-attribute and for the sensitive value, how many other values of the domain it might as well be, as a share of the
-domain. Withheld rows are late, not lost, and count in none of them.
+NCP (normalized certainty penalty) is the mean over rows and attributes of the share of the domain a region spans.
+Discernibility is the sum over cells of rows squared (Pei, section 3). The information loss of a table is Xiao-Tao's
+(section 4, equations 4 to 6, every penalty factor 1): over all rows, for each attribute and for the sensitive value,
+the number of other values of the domain that are as possible, as a share of the domain. Withheld rows are late, not
+lost, and count in none of these figures.
 """
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.region import attribute_losses, domain
 from shoal.core.cells.tree import Column, Rows, Tree
-from shoal.core.measure.release_reader import Published
+from shoal.core.measure.metric import Metric
+from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute
 
 
 class Loss(NamedTuple):
+    """The losses that a manifest states (docs/contract.md, "Manifest")."""
+
     ncp: float
     discernibility: int
     average_group: float
-
-
-class ReleaseLoss(NamedTuple):
-    """Everything that is measured of a release without knowing the truth. Sums are over rows, or values shown."""
-
-    rows: int
-    groups: int
-    ncp: float
-    discernibility: int
-    average_group: float
-    median_group: float
-    largest_group: int
-    qid_loss: float
-    sensitive_loss: float
-
-    @property
-    def information_loss(self) -> float:
-        """IL of the table (Xiao-Tao, equation 6)."""
-        return self.qid_loss + self.sensitive_loss
 
 
 def measure_loss(tree: Tree, cells: Rows, rows: NDArray[np.int64], groups: int) -> Loss | None:
@@ -54,36 +38,46 @@ def measure_loss(tree: Tree, cells: Rows, rows: NDArray[np.int64], groups: int) 
     return Loss(penalty / total, int((rows * rows).sum()), total / groups)
 
 
-def release_loss(published: Published) -> ReleaseLoss | None:
-    """The losses of a release from its published records alone; None without rows."""
-    rows, people = published.rows, published.people
-    if not rows:
-        return None
-    cell_rows = published.cell_rows
-    attributes = published.policy.attributes
-    ncp = qid_loss = 0.0
-    for attribute, low, high in zip(attributes, published.low, published.high, strict=True):
-        ncp += float(cell_rows @ attribute_losses(attribute, low, high))
-        qid_loss += float(cell_rows @ value_losses(attribute, low, high))
-    by_node = np.array([float(node_loss(published.policy.sensitive.hierarchy, node)) for node in _nodes(published)])
-    return ReleaseLoss(
-        rows=rows,
-        groups=len(people),
-        ncp=ncp / rows / len(attributes),
-        discernibility=int(cell_rows @ cell_rows),
-        average_group=rows / len(people),
-        median_group=float(np.median(people)),
-        largest_group=int(people.max()),
-        qid_loss=qid_loss,
-        sensitive_loss=float(published.shown_count @ by_node[published.shown_node]),
-    )
+def ncp(release: ReleaseColumns) -> float:
+    """The mean over rows and attributes of the share of the domain that a region spans; 0 is exact."""
+    rows = release.rows_by_cell
+    attributes = release.policy.attributes
+    penalty = 0.0
+    for attribute, low, high in zip(attributes, release.low, release.high, strict=True):
+        penalty += float(rows @ attribute_losses(attribute, low, high))
+    return penalty / release.rows / len(attributes)
+
+
+def discernibility(release: ReleaseColumns) -> int:
+    """The sum over cells of rows squared."""
+    return int(release.rows_by_cell @ release.rows_by_cell)
+
+
+def qid_loss(release: ReleaseColumns) -> float:
+    """Xiao-Tao's loss of the quasi-identifiers, summed over rows and attributes."""
+    rows, total = release.rows_by_cell, 0.0
+    for attribute, low, high in zip(release.policy.attributes, release.low, release.high, strict=True):
+        total += float(rows @ value_losses(attribute, low, high))
+    return total
+
+
+def sensitive_loss(release: ReleaseColumns) -> float:
+    """Xiao-Tao's loss of the sensitive values, summed over the values shown."""
+    hierarchy = release.policy.sensitive.hierarchy
+    by_node = np.array([float(node_loss(hierarchy, node)) for node in range(len(hierarchy.labels))])
+    return float(release.shown_count @ by_node[release.shown_node])
+
+
+def information_loss(release: ReleaseColumns) -> float:
+    """IL of the table (Xiao-Tao, equation 6)."""
+    return qid_loss(release) + sensitive_loss(release)
 
 
 def value_losses(attribute: Attribute, low: Column, high: Column) -> NDArray[np.float64]:
     """Xiao-Tao's loss of one attribute over many regions (equation 4).
 
-    The number of values in a region less one, over the number of values in the domain; of a float, which has no number
-    of values, the share of the domain.
+    The number of values in a region less one, over the number of values in the domain. A float has no number of values:
+    its loss is the share of the domain.
     """
     start, end = domain(attribute)
     less = 0 if attribute.kind == "float" else 1
@@ -95,5 +89,28 @@ def node_loss(hierarchy: Hierarchy, node: int) -> Fraction:
     return Fraction(hierarchy.last[node] - hierarchy.first[node] - 1, len(hierarchy.leaves))
 
 
-def _nodes(published: Published) -> range:
-    return range(len(published.policy.sensitive.hierarchy.labels))
+NCP: Final = Metric[ReleaseColumns](
+    "ncp",
+    "NCP",
+    "%",
+    ncp,
+    "How much of its domain an attribute of a row spans, on average over rows and attributes: 0 is exact.",
+)
+DISCERNIBILITY: Final = Metric[ReleaseColumns](
+    "discernibility", "discernibility", ",", discernibility, "The sum over regions of the square of their rows."
+)
+QID_LOSS: Final = Metric[ReleaseColumns](
+    "qid_loss",
+    "loss per row",
+    ".4f",
+    lambda release: qid_loss(release) / release.rows,
+    "Xiao and Tao’s information loss of a row’s quasi-identifiers: for each, how many other values of the domain "
+    "it might have, as a share of the domain, added up.",
+)
+SENSITIVE_LOSS: Final = Metric[ReleaseColumns](
+    "sensitive_loss",
+    "loss per value",
+    ".4f",
+    lambda release: sensitive_loss(release) / int(release.shown_count.sum()),
+    "The same for a sensitive value: 0 as it is, nearly 1 for “*”.",
+)

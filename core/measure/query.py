@@ -1,35 +1,36 @@
 """Random COUNT queries: how far the answers of a release are from the truth.
 
-A query counts the values that people hold, `COUNT(*) WHERE A1 between … AND … AND sensitive between …`, with ranges of
-one to all of the attributes, drawn at random, and of the sensitive attribute (Wong, section 8; Baig, section 5;
-Xiao-Tao, section 5.2). Someone with three values counts up to three times, as in the table of reactions that Wong
-queries. Labels are ordered as in their hierarchy, so that a range is a run of related ones. With q attributes each
-range takes the share selectivity^(1/(q+1)) of its domain: every query would select the same share of uniform values.
+A query counts people's values, `COUNT(*) WHERE A1 between … AND … AND sensitive between …`, with ranges of one to all
+of the attributes, drawn at random, and of the sensitive attribute (Wong, section 8; Baig, section 5; Xiao-Tao, section
+5.2). A person with three values counts up to three times, as in the table of reactions that Wong queries. Labels are
+ordered as in their hierarchy, so that a range is a run of related labels. With q attributes each range takes the share
+selectivity^(1/(q+1)) of its domain: every query would select the same share of uniform values.
 
-The answer of a release assumes that rows lie uniformly in their region, that each value of a group is equally likely
-to be any of its people's, that a generalized value is any of the leaves below it, and "*" any leaf at all, as often as
-the release shows it elsewhere. Withheld people are in the truth and not in the answer. The error of a query is
-|answer - truth| / max(truth, bound): the sanity bound, 1 % of all values held, keeps tiny truths from deciding the
+The answer of a release assumes that rows lie uniformly in their region, that each value of a group is equally likely to
+belong to each of its people, that a generalized value is any of the leaves below it, and "*" any leaf at all, as often
+as the release shows the leaf elsewhere. Withheld people are in the truth and not in the answer. The error of a query is
+|answer - truth| / max(truth, bound). The sanity bound, 1 % of all true values, keeps tiny truths from deciding the
 mean. (Xiao-Tao asks only queries that select more.)
 
-Everything random comes from the seed, so the same seed asks the same queries of every release.
+Everything random comes from the seed, so that one seed asks the same queries of every release.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.region import domain
 from shoal.core.cells.tree import Column, Rows
-from shoal.core.measure.release_reader import Published
+from shoal.core.measure.metric import Metric
+from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 
-QUERIES = 1000
-SELECTIVITY = 0.05
-SANITY = 0.01  # of all values held
+QUERIES = 1000  # by default: more queries take longer, fewer vary more
+SELECTIVITY = 0.05  # the share that a query selects of uniform values
+SANITY = 0.01  # of all true values
 
 Numbers: TypeAlias = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ class Range(NamedTuple):
         return np.asarray((column >= self.low) & (column < self.high))
 
     def share(self, low: Column, high: Column) -> Numbers:
-        """Which part of each of these runs is accepted."""
+        """The share of each of these runs that is accepted."""
         common = np.minimum(high, self.high) - np.maximum(low, self.low)
         return np.asarray(np.clip(common / (high - low), 0.0, 1.0), dtype=np.float64)
 
@@ -57,10 +58,10 @@ class Query(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """A true table: one column per attribute over people, and of each value held the holder and the leaf code."""
+    """A true table: one column per attribute over people, and of each value its person and leaf code."""
 
     columns: Sequence[Column]
-    holders: Rows
+    people: Rows
     leaves: Rows
 
 
@@ -95,47 +96,47 @@ def count_true(truth: Truth, queries: Sequence[Query]) -> Numbers:
     """The exact answer of each query; O(people) each."""
     answers = np.zeros(len(queries))
     for position, query in enumerate(queries):
-        holds = np.ones(len(truth.columns[0]), dtype=bool)
+        is_selected = np.ones(len(truth.columns[0]), dtype=bool)
         for attribute, condition in query.conditions:
-            holds &= condition.has(truth.columns[attribute])
-        answers[position] = np.count_nonzero(holds[truth.holders] & query.sensitive.has(truth.leaves))
+            is_selected &= condition.has(truth.columns[attribute])
+        answers[position] = np.count_nonzero(is_selected[truth.people] & query.sensitive.has(truth.leaves))
     return answers
 
 
-def estimate(published: Published, queries: Sequence[Query]) -> Numbers:
+def estimate(release: ReleaseColumns, queries: Sequence[Query]) -> Numbers:
     """What a reader of the release would answer; O(cells + groups) each."""
     answers = np.zeros(len(queries))
-    if not published.rows:
+    if not release.rows:
         return answers
-    hierarchy = published.policy.sensitive.hierarchy
-    first, last = np.array(hierarchy.first)[published.shown_node], np.array(hierarchy.last)[published.shown_node]
-    groups, suppressed = len(published.people), published.shown_node == 0
-    seen = _seen(published, len(hierarchy.leaves))
-    shown = np.bincount(published.shown_group, published.shown_count, groups)
-    # counterfeits stand among the values shown, and are nobody's
-    per_person = np.divide(shown - published.counterfeits, shown * published.people, where=shown > 0, out=shown * 0.0)
+    hierarchy = release.policy.sensitive.hierarchy
+    first, last = np.array(hierarchy.first)[release.shown_node], np.array(hierarchy.last)[release.shown_node]
+    groups, suppressed = len(release.people), release.shown_node == 0
+    seen = _seen(release, len(hierarchy.leaves))
+    shown = np.bincount(release.shown_group, release.shown_count, groups)
+    # counterfeits are among the values shown and belong to no person
+    per_person = np.divide(shown - release.counterfeits, shown * release.people, where=shown > 0, out=shown * 0.0)
     for position, query in enumerate(queries):
-        share = np.ones(len(published.cell_names))
+        share = np.ones(len(release.cell_names))
         for attribute, condition in query.conditions:
-            share *= condition.share(published.low[attribute], published.high[attribute])
-        rows = np.bincount(published.entry_group, published.entry_rows * share[published.entry_cell], groups)
+            share *= condition.share(release.low[attribute], release.high[attribute])
+        rows = np.bincount(release.cell_rows_group, release.cell_rows_count * share[release.cell_rows_cell], groups)
         anything = float(seen[query.sensitive.has(np.arange(len(seen)))].sum())
-        accepted = np.where(suppressed, anything, query.sensitive.share(first, last)) * published.shown_count
-        values = np.bincount(published.shown_group, accepted, groups)
+        accepted = np.where(suppressed, anything, query.sensitive.share(first, last)) * release.shown_count
+        values = np.bincount(release.shown_group, accepted, groups)
         answers[position] = float(rows @ (values * per_person))
     return answers
 
 
-def _seen(published: Published, leaves: int) -> Numbers:
-    """How often a release shows each leaf, in shares; all alike if it shows none."""
-    first = np.array(published.policy.sensitive.hierarchy.first)[published.shown_node]
-    is_leaf = np.array(published.policy.sensitive.hierarchy.last)[published.shown_node] - first == 1
-    counts = np.bincount(first[is_leaf], published.shown_count[is_leaf], leaves)
+def _seen(release: ReleaseColumns, leaves: int) -> Numbers:
+    """How often a release shows each leaf, in shares; equal shares if it shows none."""
+    first = np.array(release.policy.sensitive.hierarchy.first)[release.shown_node]
+    is_leaf = np.array(release.policy.sensitive.hierarchy.last)[release.shown_node] - first == 1
+    counts = np.bincount(first[is_leaf], release.shown_count[is_leaf], leaves)
     return np.asarray(counts / counts.sum() if counts.any() else np.full(leaves, 1 / leaves))
 
 
 def query_error(answers: Numbers, truths: Numbers, values: int, sanity: float = SANITY) -> QueryError:
-    """The relative errors of a workload against the truth, of which there are `values` values held."""
+    """The relative errors of a workload against a truth of so many values."""
     errors = np.abs(answers - truths) / np.maximum(truths, max(1.0, sanity * values))
     mean, median, most = float(errors.mean()), float(np.median(errors)), float(np.quantile(errors, 0.9))
     return QueryError(len(errors), mean, median, most)
@@ -157,7 +158,7 @@ def _draw_query(policy: Policy, keyed: Keyed, number: int, selectivity: float) -
 
 
 def _range(low: float, high: float, share: float, at: float, *, is_float: bool) -> Range:
-    """The range of this share of a domain that begins at `at` (0 to 1) of all the places where it fits."""
+    """A range of this share of a domain; `at` (0 to 1) says which of all the places where it fits."""
     if is_float:
         begin = low + at * (high - low) * (1 - share)
         end = begin + (high - low) * share
@@ -170,3 +171,29 @@ def _range(low: float, high: float, share: float, at: float, *, is_float: bool) 
 def _uniform(keyed: Keyed, number: int, purpose: str) -> float:
     """A number in [0, 1)."""
     return int(keyed.draw(np.zeros(1, dtype=np.uint64), number, purpose)[0] >> np.uint64(11)) / 2**53
+
+
+QUERY_METRICS: Final[tuple[Metric[QueryError], ...]] = (
+    Metric(
+        "query_error",
+        "query error, mean",
+        "%",
+        lambda error: error.mean,
+        "How wrong the release answers random COUNT queries on one to all attributes and a sensitive condition, "
+        "relative to the truth, or to 1 % of all values if that is more.",
+    ),
+    Metric(
+        "query_error_median",
+        "query error, median",
+        "%",
+        lambda error: error.median,
+        "Half of the queries are answered better.",
+    ),
+    Metric(
+        "query_error_most",
+        "query error, 90 %",
+        "%",
+        lambda error: error.most,
+        "9 of 10 queries are answered better.",
+    ),
+)

@@ -1,8 +1,8 @@
-"""A published release read back into columns, which is all that a loss or a query needs of it.
+"""A published release read back into numpy columns, from which metrics and query answers are worked out.
 
 Layout. Cells, groups, rows and values are parallel arrays. A cell is a half-open run `[low, high)` per attribute, as in
-`core/cells/region.py`; an *entry* says how many rows of one group lie in one cell; a *shown* value says how often one
-group shows one node of the sensitive hierarchy. Reading costs one JSON parse per group.
+`core/cells/region.py`. The `cell_rows_*` arrays say how many rows of one group lie in one cell, the `shown_*` arrays
+how often one group shows one node of the sensitive hierarchy. Reading costs one JSON parse per group.
 """
 
 import json
@@ -18,8 +18,8 @@ from shoal.core.policy.policy import Attribute, Policy
 
 
 @dataclass(frozen=True)
-class Published:
-    """One release. Positions of groups and cells are those of `group_names` and `cell_names`."""
+class ReleaseColumns:
+    """One release. Groups and cells are numbered by their position in `group_names` and `cell_names`."""
 
     policy: Policy
     group_names: tuple[str, ...]
@@ -29,25 +29,26 @@ class Published:
     cell_names: tuple[str, ...]
     low: tuple[Column, ...]  # by attribute, then by cell
     high: tuple[Column, ...]
-    entry_group: Rows
-    entry_cell: Rows
-    entry_rows: Rows
+    cell_rows_group: Rows
+    cell_rows_cell: Rows
+    cell_rows_count: Rows
     shown_group: Rows
     shown_node: Rows
     shown_count: Rows
 
     @property
-    def cell_rows(self) -> Rows:
-        """The rows of each cell."""
-        return np.bincount(self.entry_cell, self.entry_rows, len(self.cell_names)).astype(np.int64)
+    def rows_by_cell(self) -> Rows:
+        """How many rows each cell has."""
+        counts = np.bincount(self.cell_rows_cell, self.cell_rows_count, len(self.cell_names))
+        return counts.astype(np.int64)
 
     @property
     def rows(self) -> int:
         return int(self.people.sum())
 
 
-def read_published(policy: Policy, records: Iterable[bytes]) -> Published:
-    """Read the group records of one release. Raises CoreError for one that is not written as this policy asks."""
+def read_columns(policy: Policy, records: Iterable[bytes]) -> ReleaseColumns:
+    """Read the group records of one release. Raises CoreError for a record that is not a group of its table."""
     return _Reader(policy).read(records)
 
 
@@ -57,10 +58,10 @@ class _Reader:
         self._cells: dict[str, int] = {}
         self._bounds: list[list[tuple[float, float]]] = []
 
-    def read(self, records: Iterable[bytes]) -> Published:
+    def read(self, records: Iterable[bytes]) -> ReleaseColumns:
         names: list[str] = []
         groups: list[tuple[int, int, int]] = []
-        entries: list[tuple[int, int, int]] = []
+        cell_rows: list[tuple[int, int, int]] = []
         shown: list[tuple[int, int, int]] = []
         node_of = self._policy.sensitive.hierarchy.node_of
         for position, record in enumerate(records):
@@ -72,12 +73,27 @@ class _Reader:
                 groups.append((int(group["formed"]), sum(rows for _, _, rows in mine), int(group["counterfeits"])))
             except (KeyError, TypeError, ValueError, AttributeError):
                 raise CoreError(f"record {position + 1} is not a group of the table {self._policy.table}") from None
-            entries += mine
+            cell_rows += mine
         formed, people, counterfeits = _columns(groups)
-        return Published(
-            self._policy, tuple(names), formed, people, counterfeits, tuple(self._cells),
-            *self._regions(), *_columns(entries), *_columns(shown),
-        )  # fmt: skip
+        low, high = self._regions()
+        cell_rows_group, cell_rows_cell, cell_rows_count = _columns(cell_rows)
+        shown_group, shown_node, shown_count = _columns(shown)
+        return ReleaseColumns(
+            policy=self._policy,
+            group_names=tuple(names),
+            formed=formed,
+            people=people,
+            counterfeits=counterfeits,
+            cell_names=tuple(self._cells),
+            low=low,
+            high=high,
+            cell_rows_group=cell_rows_group,
+            cell_rows_cell=cell_rows_cell,
+            cell_rows_count=cell_rows_count,
+            shown_group=shown_group,
+            shown_node=shown_node,
+            shown_count=shown_count,
+        )
 
     def _cell(self, cell: Mapping[str, Any]) -> int:
         name = cell["cell"]
@@ -98,7 +114,7 @@ class _Reader:
 
 
 def _run(attribute: Attribute, part: Mapping[str, Any]) -> tuple[float, float]:
-    """One attribute of a region as the half-open run it stands for."""
+    """One attribute of a region as a half-open run."""
     if attribute.kind == "int":
         return int(part["min"]), int(part["max"]) + 1
     if attribute.kind == "float":

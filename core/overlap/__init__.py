@@ -1,6 +1,7 @@
-"""G5: safe beside tables that other publishers have already released (Baig; DESIGN, sections 3 and 6).
+"""G5: safe beside tables that other publishers have released (Baig; docs/design.md, "Other publishers").
 
-`external` reads other publishers' groups and keeps them, `index` finds whose quasi-identifiers lie in which of them,
-`beside` says what a group must show next to them, `phases` has Baig's five phases by name, of which `generalize` is the
-last.
+`external` reads other publishers' groups and keeps them, `region_index` finds the rows that lie in their regions,
+`overlaps` says what a group must show beside them. `formation` has Baig's phases by name: groups are found by
+`even_groups`, `uneven_groups` and one by one on an `assembly`; `generalize` is the last phase. `carried` looks at what
+was published before. Every number of the search is in `tuning`.
 """

@@ -1,4 +1,4 @@
-"""The desk at which groups beside other publications are put together: who is left, and what a group shows so far."""
+"""Where groups beside other publishers are put together: the units still free, and what each group shows so far."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,11 @@ from shoal.core.cells.tree import Column
 from shoal.core.events.guard import EMPTY
 from shoal.core.groups.affordability import Claims, Standing
 from shoal.core.groups.pool import Pool
-from shoal.core.overlap.overlaps import Beside
+from shoal.core.overlap.overlaps import Overlaps
+from shoal.core.overlap.tuning import COUNTERFEIT_SHARE, FEWEST_COUNTERFEITS
 from shoal.core.policy.policy import Policy
 
-COUNTERFEITS = 0.05  # of a pool's rows, once there are more than a few
-A_FEW = 8
-APART = -1  # the shelf of those who cannot be called
+CANNOT_FILL = -1  # in place of a value: the units that cannot be called into a group for theirs
 
 
 @dataclass
@@ -28,106 +27,109 @@ class Draft:
     counterfeits: dict[int, int] = field(default_factory=dict)
 
     @property
-    def fakes(self) -> int:
+    def counterfeit_count(self) -> int:
         return sum(self.counterfeits.values())
 
     def standing(self, claims: Claims) -> Standing:
-        """Counterfeits count in w and not in n (DESIGN, section 3)."""
+        """Counterfeits count in w and not in n (docs/design.md, "Other publishers")."""
         return claims.standing_of(len(self.members), self.shown)
 
 
-class Desk:
-    """Units of a pool, to be taken from their shelf: by value, in the tree's order.
+class Assembly:
+    """The free units of a pool and the groups accepted so far.
 
-    Units with several values or a guard ask for more than a place: they are on a shelf of their own.
+    Free units are listed by value, in the tree's order. A unit with several values or a guard asks more of a group than
+    a place for its value; these units have a list of their own.
     """
 
-    def __init__(self, pool: Pool, columns: Sequence[Column], beside: Beside, claims: Claims, policy: Policy) -> None:
-        self.pool, self.beside, self.claims, self.policy = pool, beside, claims, policy
-        self._places = _normalised(columns, pool, policy)
-        self._shelves: dict[int, list[int]] = {}
-        self.done: list[Draft] = []
-        self.fakes_left = max(A_FEW, int(COUNTERFEITS * len(pool)))  # counterfeits that are bearable
+    def __init__(
+        self, pool: Pool, columns: Sequence[Column], overlaps: Overlaps, claims: Claims, policy: Policy
+    ) -> None:
+        self.pool, self.overlaps, self.claims, self.policy = pool, overlaps, claims, policy
+        self.accepted: list[Draft] = []
+        self.counterfeits_left = max(FEWEST_COUNTERFEITS, int(COUNTERFEIT_SHARE * len(pool)))
+        self._positions = _normalised(columns, pool, policy)
+        self._free: dict[int, list[int]] = {}
 
-    def lay_out(self, units: Iterable[int]) -> None:
-        """Put units on their shelves."""
+    def put(self, units: Iterable[int]) -> None:
+        """Make units free."""
         for unit in units:
-            shelf = self._shelves.setdefault(self._shelf_of(unit), [])
-            if shelf and unit < shelf[-1]:
-                insort(shelf, unit)
+            free = self._free.setdefault(self._list_of(unit), [])
+            if free and unit < free[-1]:
+                insort(free, unit)
             else:
-                shelf.append(unit)
+                free.append(unit)
 
     def take(self, unit: int) -> None:
-        shelf = self._shelves[self._shelf_of(unit)]
-        at = bisect_left(shelf, unit)
-        assert shelf[at] == unit
-        del shelf[at]
+        free = self._free[self._list_of(unit)]
+        at = bisect_left(free, unit)
+        assert free[at] == unit
+        del free[at]
 
-    def has(self, unit: int) -> bool:
-        """Whether a unit is still on its shelf."""
-        shelf = self._shelves.get(self._shelf_of(unit), [])
-        at = bisect_left(shelf, unit)
-        return at < len(shelf) and shelf[at] == unit
+    def is_free(self, unit: int) -> bool:
+        free = self._free.get(self._list_of(unit), [])
+        at = bisect_left(free, unit)
+        return at < len(free) and free[at] == unit
 
-    def left(self) -> list[int]:
-        return sorted(unit for shelf in self._shelves.values() for unit in shelf)
+    def free_units(self) -> list[int]:
+        return sorted(unit for free in self._free.values() for unit in free)
 
-    def values(self) -> list[int]:
-        """The values of which somebody is left."""
-        return sorted(value for value, shelf in self._shelves.items() if shelf and value != APART)
+    def free_values(self) -> list[int]:
+        """The values of which a unit is free that can be called into a group."""
+        return sorted(value for value, free in self._free.items() if free and value != CANNOT_FILL)
 
     def can_fill(self, unit: int) -> bool:
         """Whether a unit can be called into a group for its value."""
         guard = self.pool.guards[unit]
         return len(self.pool.sets[unit]) == 1 and (guard is None or guard.node == EMPTY)
 
-    def _shelf_of(self, unit: int) -> int:
-        return self.value(unit) if self.can_fill(unit) else APART
+    def _list_of(self, unit: int) -> int:
+        return self.value(unit) if self.can_fill(unit) else CANNOT_FILL
 
     def value(self, unit: int) -> int:
         return self.pool.sets[unit][0]
 
     def supply(self, value: int) -> int:
-        return len(self._shelves.get(value, ()))
+        """How many free units can be called for a value."""
+        return len(self._free.get(value, ()))
 
     def nearest(self, value: int, draft: Draft) -> list[int]:
-        """Of the first `search` units of a value in tree order, from where the draft stands: least distortion first."""
+        """The `search` free units of a value around a draft in the tree's order, least distortion first."""
         return self.by_distortion(self.around(value, draft, self.policy.search), draft)
 
     def around(self, value: int, draft: Draft, count: int) -> list[int]:
-        """So many units of a value, on either side of where the draft stands in tree order."""
-        shelf = self._shelves.get(value)
-        if not shelf:
+        """So many free units of a value, on either side of a draft's first member in the tree's order."""
+        free = self._free.get(value)
+        if not free:
             return []
-        first = max(0, min(bisect_left(shelf, draft.members[0]) - count // 2, len(shelf) - count))
-        return shelf[first : first + count]
+        first = max(0, min(bisect_left(free, draft.members[0]) - count // 2, len(free) - count))
+        return free[first : first + count]
 
     def by_distortion(self, units: list[int], draft: Draft) -> list[int]:
-        """Units in the order of how much the hull of a draft would grow with them, in shares of the domain.
+        """Units by how much the hull of a draft would grow with them, in shares of the domain; the least comes first.
 
         (Baig, section 5, assignment.)
         """
         if len(units) < 2:
             return units
-        hull, places = self._places[draft.members], self._places[units]
-        grown = np.maximum(0.0, hull.min(axis=0) - places) + np.maximum(0.0, places - hull.max(axis=0))
+        hull, positions = self._positions[draft.members], self._positions[units]
+        grown = np.maximum(0.0, hull.min(axis=0) - positions) + np.maximum(0.0, positions - hull.max(axis=0))
         order = np.argsort(grown.sum(axis=1), kind="stable").tolist()
         return [units[at] for at in order]
 
-    def is_kept(self, draft: Draft) -> bool:
-        """Whether all of it holds, exactly: everybody balanced, and G2 and G4 as the strategy plans them."""
-        if any(not self.beside.is_content(unit, draft.shown) for unit in draft.members):
+    def is_safe(self, draft: Draft) -> bool:
+        """Whether a group keeps every promise, exactly: G5 for all members, G2 and G4 as the strategy plans them."""
+        if any(not self.overlaps.are_balanced(unit, draft.shown) for unit in draft.members):
             return False
         return self.claims.wrong_in(draft.members, draft.standing(self.claims), is_planned=True) is None
 
-    def keep(self, draft: Draft) -> None:
-        self.done.append(draft)
-        self.fakes_left -= draft.fakes
+    def accept(self, draft: Draft) -> None:
+        self.accepted.append(draft)
+        self.counterfeits_left -= draft.counterfeit_count
 
 
 def _normalised(columns: Sequence[Column], pool: Pool, policy: Policy) -> NDArray[np.float64]:
-    """Everybody's quasi-identifiers as shares of their domains, a category's by its leaf's place in the hierarchy."""
+    """The units' quasi-identifiers as shares of their domains; a category counts by the place of its leaf."""
     parts = [
         (column[pool.rows].astype(np.float64) - float(attribute.low))
         / max(1e-300, float(attribute.high - attribute.low))

@@ -1,12 +1,13 @@
 """Most overlapping rows at once: groups in which every value stands exactly once, dealt like cards.
 
-Beside a group e that shows a person's value as often as alpha - 1 others of their group's, such a group balances them,
-whatever else e shows, and one group can stand beside any number of e's. So rows, overlapping or not, are dealt in the
-tree's order, no value twice to a group. Whoever is not content is taken out again, which may discontent others, until
-nobody is: what remains is the largest part of the group that can stand. The next round deals what is left anew. In the
-last rounds a value that would content several at once is counterfeited first.
+Take a group e that shows a person's value as often as alpha - 1 other values of the person's group. Beside e, a group
+of different values balances the person, whatever else e shows, and one such group can stand beside any number of e's.
+So rows, overlapping or not, are dealt in the tree's order, no value twice to a group. Rows that are not balanced are
+taken out; then others may lack the values that left, and the step repeats until all rows that remain are balanced. They
+are the largest part of the group that can be published. The next round deals the rest anew. In the last rounds a value
+that several rows of a group lack is counterfeited first.
 
-A set of values is the bits of some words, so that all groups of a round are asked at once.
+A set of values is the bits of some words, so that all groups of a round are checked at once.
 """
 
 import math
@@ -20,13 +21,15 @@ from shoal.core.groups.affordability import Claims
 from shoal.core.groups.deal import ALONE
 from shoal.core.groups.pool import Pool
 from shoal.core.overlap.assembly import Draft
-from shoal.core.overlap.overlaps import Beside, Bits, bits_of
-
-BLOCKS = (16, 64, 8, 256, 16, 64)  # groups dealt to together, round by round
-GENEROUS = 2  # times larger than a group in which the most frequent value stands once: more values, more company
-FAKING = 2  # of which so many at the end may counterfeit
-PEOPLE_PER_FAKE = 10
-CONTENTED = 2  # rows that one counterfeit must be wanted by
+from shoal.core.overlap.overlaps import Bits, Overlaps, bits_of
+from shoal.core.overlap.tuning import (
+    COUNTERFEITING_ROUNDS,
+    EVEN_BLOCKS,
+    LARGEST_PER_ALPHA,
+    PEOPLE_PER_COUNTERFEIT,
+    ROOMINESS,
+    ROWS_PER_COUNTERFEIT,
+)
 
 
 @dataclass
@@ -34,36 +37,36 @@ class _Deal:
     """Tentative groups: of each unit its group or ALONE, and the values counterfeited in each group."""
 
     group: Rows
-    fakes: Bits
+    counterfeits: Bits
 
 
-def deal_level(pool: Pool, beside: Beside, claims: Claims, is_left: NDArray[np.bool_]) -> list[Draft]:
-    """Groups that show each of their values once, of units with one value; clears `is_left` of who is in one."""
-    return _Level(pool, beside, claims).run(is_left)
+def deal_even_groups(pool: Pool, overlaps: Overlaps, claims: Claims, is_left: NDArray[np.bool_]) -> list[Draft]:
+    """Groups that show each of their values once, of units with one value; clears `is_left` of their members."""
+    return _EvenGroups(pool, overlaps, claims).run(is_left)
 
 
-class _Level:
-    def __init__(self, pool: Pool, beside: Beside, claims: Claims) -> None:
-        self._beside, self._claims, self._alpha = beside, claims, beside.alpha
+class _EvenGroups:
+    def __init__(self, pool: Pool, overlaps: Overlaps, claims: Claims) -> None:
+        self._overlaps, self._claims, self._alpha = overlaps, claims, overlaps.alpha
         self._value = np.array([values[0] for values in pool.sets], dtype=np.int64)
         self._leaves = claims.leaves
         self._bits = bits_of(self._value, self._leaves)
-        self._levels = np.ascontiguousarray(beside.level.T)  # word by word
+        self._equals = np.ascontiguousarray(overlaps.equals.T)  # word by word
         self._least = max(math.ceil(claims.target_base * (1 - 1e-12)), 2)
-        self._can_be = np.ones(len(pool), dtype=bool)  # content in some group or other
-        possible = np.bitwise_count(beside.level).sum(axis=1) >= self._alpha
-        self._can_be[beside.unit[~possible]] = False
+        self._can_be_balanced = np.ones(len(pool), dtype=bool)  # in some even group
+        possible = np.bitwise_count(overlaps.equals).sum(axis=1) >= self._alpha
+        self._can_be_balanced[overlaps.unit[~possible]] = False
 
     def run(self, is_left: NDArray[np.bool_]) -> list[Draft]:
         drafts: list[Draft] = []
-        for turn, block in enumerate(BLOCKS):
-            units = np.flatnonzero(is_left & self._can_be)
-            if len(units) < self._least or not self._beside.overlaps[units].any():
+        for turn, block in enumerate(EVEN_BLOCKS):
+            units = np.flatnonzero(is_left & self._can_be_balanced)
+            if len(units) < self._least or not self._overlaps.is_overlapping[units].any():
                 break
             deal = self._deal(units, block, len(is_left))
-            if turn >= len(BLOCKS) - FAKING:
+            if turn >= len(EVEN_BLOCKS) - COUNTERFEITING_ROUNDS:
                 self._counterfeit(deal)
-            self._settle(deal)
+            self._drop_unbalanced(deal)
             for draft in self._drafts(deal):
                 if self._claims.wrong_in(draft.members, draft.standing(self._claims), is_planned=True) is None:
                     drafts.append(draft)
@@ -71,10 +74,10 @@ class _Level:
         return drafts
 
     def _deal(self, units: Rows, block: int, count: int) -> _Deal:
-        """Tentative groups, no value twice in one; what a block has too often is left over."""
+        """Tentative groups, no value twice in one; a block's surplus of a value is left over."""
         values = self._value[units]
         most = int(np.bincount(values).max())
-        size = max(self._least, self._alpha, min(3 * self._alpha, GENEROUS * len(units) // most))
+        size = max(self._least, self._alpha, min(LARGEST_PER_ALPHA * self._alpha, ROOMINESS * len(units) // most))
         position = np.arange(len(units))
         in_block = position // (size * block)
         groups = np.maximum(1, np.bincount(in_block) // size)
@@ -89,36 +92,36 @@ class _Level:
         group[units[dealt]] = (np.cumsum(groups) - groups)[in_block[dealt]] + turn
         return _Deal(group, np.zeros((int(groups.sum()), self._bits.shape[1]), dtype=np.uint64))
 
-    def _settle(self, deal: _Deal) -> None:
-        """Take out whoever is not content, until everybody is; groups too small or without an overlap are given up."""
+    def _drop_unbalanced(self, deal: _Deal) -> None:
+        """Take out unbalanced units until there are none; give up groups too small or without an overlapping unit."""
         group, pairs = deal.group, None
         while True:
             pairs, lacking = self._lacking(deal, pairs)
-            unhappy = self._beside.unit[pairs[lacking > 0]]
-            if not len(unhappy):
+            unbalanced = self._overlaps.unit[pairs[lacking > 0]]
+            if not len(unbalanced):
                 break
-            group[unhappy] = ALONE
-        sizes = np.bincount(group[group != ALONE], minlength=len(deal.fakes))
-        overlapping = np.zeros(len(deal.fakes), dtype=bool)
-        overlapping[group[self._beside.overlaps & (group != ALONE)]] = True
+            group[unbalanced] = ALONE
+        sizes = np.bincount(group[group != ALONE], minlength=len(deal.counterfeits))
+        overlapping = np.zeros(len(deal.counterfeits), dtype=bool)
+        overlapping[group[self._overlaps.is_overlapping & (group != ALONE)]] = True
         is_given_up = (sizes < self._least) | ~overlapping
         group[(group != ALONE) & is_given_up[group]] = ALONE
 
     def _lacking(self, deal: _Deal, among: Rows | None = None) -> tuple[Rows, Rows]:
-        """The overlaps (`among` these) of everybody in a group, and how many values each lacks to be balanced."""
-        group = np.take(deal.group, self._beside.unit if among is None else self._beside.unit[among])
+        """The overlaps (`among` these) of all units in a group, and how many values each lacks to be balanced."""
+        group = np.take(deal.group, self._overlaps.unit if among is None else self._overlaps.unit[among])
         here = np.flatnonzero(group != ALONE)
         pairs, group = here if among is None else among[here], group[here]
         lacking = np.full(len(pairs), self._alpha, dtype=np.int64)
-        for level, shown in zip(self._levels, self._shown(deal).T, strict=True):
-            lacking -= np.bitwise_count(np.take(level, pairs) & np.take(shown, group))
+        for equals, shown in zip(self._equals, self._shown(deal).T, strict=True):
+            lacking -= np.bitwise_count(np.take(equals, pairs) & np.take(shown, group))
         return pairs, lacking
 
     def _shown(self, deal: _Deal) -> Bits:
         """The values of each group."""
         units = np.flatnonzero(deal.group != ALONE)
         units = units[np.argsort(deal.group[units], kind="stable")]
-        shown = deal.fakes.copy()
+        shown = deal.counterfeits.copy()
         if len(units):
             groups = deal.group[units]
             starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
@@ -126,23 +129,24 @@ class _Level:
         return shown
 
     def _counterfeit(self, deal: _Deal) -> None:
-        """Add to each group the values wanted by most, as far as its size allows."""
-        allowed = np.bincount(deal.group[deal.group != ALONE], minlength=len(deal.fakes)) // PEOPLE_PER_FAKE
+        """Add to each group the values that most of its units lack, as many as its size allows."""
+        sizes = np.bincount(deal.group[deal.group != ALONE], minlength=len(deal.counterfeits))
+        allowed = sizes // PEOPLE_PER_COUNTERFEIT
         for turn in range(int(allowed.max(initial=0))):
             pairs, lacking = self._lacking(deal)
-            pairs = pairs[(lacking > 0) & (allowed[deal.group[self._beside.unit[pairs]]] > turn)]
-            groups = deal.group[self._beside.unit[pairs]]
-            missing = self._beside.level[pairs] & ~self._shown(deal)[groups]
-            votes = np.zeros((len(deal.fakes), self._leaves), dtype=np.int64)
+            pairs = pairs[(lacking > 0) & (allowed[deal.group[self._overlaps.unit[pairs]]] > turn)]
+            groups = deal.group[self._overlaps.unit[pairs]]
+            missing = self._overlaps.equals[pairs] & ~self._shown(deal)[groups]
+            votes = np.zeros((len(deal.counterfeits), self._leaves), dtype=np.int64)
             for leaf in range(self._leaves):
                 wants = (missing[:, leaf // 64] >> np.uint64(leaf % 64)) & np.uint64(1) == 1
-                votes[:, leaf] = np.bincount(groups[wants], minlength=len(deal.fakes))
-            votes[:, sorted(self._claims.permanent)] = 0  # nobody is made to seem to hold what never goes away
+                votes[:, leaf] = np.bincount(groups[wants], minlength=len(deal.counterfeits))
+            votes[:, sorted(self._claims.permanent)] = 0  # a permanent value is never counterfeited
             best = votes.argmax(axis=1)
-            wanted = np.flatnonzero(votes[np.arange(len(votes)), best] >= CONTENTED)
+            wanted = np.flatnonzero(votes[np.arange(len(votes)), best] >= ROWS_PER_COUNTERFEIT)
             if not len(wanted):
                 return
-            deal.fakes[wanted] |= bits_of(best[wanted], self._leaves)
+            deal.counterfeits[wanted] |= bits_of(best[wanted], self._leaves)
 
     def _drafts(self, deal: _Deal) -> list[Draft]:
         units = np.flatnonzero(deal.group != ALONE)
@@ -152,12 +156,15 @@ class _Level:
         drafts = []
         for group, part in zip(groups.tolist(), members, strict=True):
             values = self._value[part].tolist()
-            draft = Draft(part.tolist(), dict.fromkeys(values, 1), self._fakes_of(deal.fakes[group], values))
+            counterfeits = self._counterfeits_of(deal.counterfeits[group], values)
+            draft = Draft(part.tolist(), dict.fromkeys(values, 1), counterfeits)
             draft.shown |= draft.counterfeits
             drafts.append(draft)
         return drafts
 
-    def _fakes_of(self, bits: Bits, values: list[int]) -> dict[int, int]:
-        """The counterfeits of a group, but for values that somebody in it has."""
-        faked = [leaf for leaf in range(self._leaves) if int(bits[leaf // 64]) >> (leaf % 64) & 1] if bits.any() else []
-        return {leaf: 1 for leaf in faked if leaf not in values}
+    def _counterfeits_of(self, bits: Bits, values: list[int]) -> dict[int, int]:
+        """The counterfeits of a group, without the values that a member has."""
+        if not bits.any():
+            return {}
+        added = [leaf for leaf in range(self._leaves) if int(bits[leaf // 64]) >> (leaf % 64) & 1]
+        return {leaf: 1 for leaf in added if leaf not in values}

@@ -1,9 +1,9 @@
-"""Other publishers' groups: read from events with every mistake found, and kept for good, because they add up.
+"""Other publishers' groups: read from events with every mistake found, and kept for good, because releases add up.
 
-Layout. A group is its regions and what it shows. A region has one entry per attribute of the policy: a tuple of
-half-open runs `[low, high)`, sorted and apart, or () where it is unrestricted. An inclusive end of a float is the next
-float after it, so that every run is half-open. So a group is plain numbers, equal groups are equal tuples, and the same
-publication sent twice is kept once: it says nothing new.
+Layout. A group is its regions and what it shows. A region has one item per attribute of the policy: a tuple of
+half-open runs `[low, high)`, sorted and apart, or () where it is unrestricted. An inclusive end of a float becomes the
+next float after it, so that every run is half-open. A group is plain numbers and equal groups are equal tuples, so a
+publication that is sent twice is kept once: the second says nothing new.
 """
 
 import math
@@ -25,7 +25,7 @@ _RUN_FIELDS: Final = {"int": ({"min", "max"},), "float": ({"min", "below"}, {"mi
 
 
 class ExternalGroup(NamedTuple):
-    """A group somebody else has published: where its people are, and (node of the sensitive hierarchy, count) pairs."""
+    """A group of another publisher: its people's regions, and (node of the sensitive hierarchy, count) pairs."""
 
     publisher: str
     regions: tuple[Region, ...]
@@ -119,7 +119,7 @@ def _after(number: float) -> float:
 
 
 def _read_runs(raw: object, attribute: Attribute) -> tuple[Run, ...] | Reason:
-    """One attribute of a region, or what is wrong with it."""
+    """The runs of one attribute of a region, or the reason why it cannot be read."""
     if type(raw) is not dict:
         return Reason.WRONG_TYPE
     kinds = _RUN_FIELDS[attribute.kind]
@@ -158,7 +158,7 @@ def _read_nodes(raw: object, attribute: Attribute) -> tuple[Run, ...] | Reason:
 
 
 def _joined(runs: Iterable[tuple[int, int]]) -> tuple[Run, ...]:
-    """Runs sorted, those that touch made one."""
+    """Runs sorted, with touching ones joined."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(runs):
         if found and low <= found[-1][1]:
@@ -188,15 +188,15 @@ def _read_shown(raw: object, policy: Policy) -> tuple[tuple[int, int], ...] | Re
 
 
 class Externals:
-    """Every group other publishers have released, numbered from 1 in an order that is the same after any restart."""
+    """Every group other publishers have released, numbered from 1; a restart does not change the numbers."""
 
     def __init__(self) -> None:
         self._groups: dict[int, ExternalGroup] = {}
         self._known: set[ExternalGroup] = set()
-        self.prepared: object = None  # what was made of all of them to look things up, until there is more
+        self.prepared: object = None  # an index over all of them, until there are more
 
     def copy(self) -> "Externals":
-        """Externals that can take more without changing these."""
+        """Externals that can take in more groups without changing these."""
         twin = Externals()
         twin._groups, twin._known, twin.prepared = dict(self._groups), set(self._known), self.prepared
         return twin
@@ -208,8 +208,8 @@ class Externals:
         return self._groups
 
     def add(self, groups: Iterable[ExternalGroup]) -> range:
-        """Take in what is new, sorted, so that the order of arrival does not matter; returns the new numbers."""
-        fresh = dict.fromkeys(groups)  # not a set: in the order in which they lie in memory all of this is quicker
+        """Take in the new groups, sorted, so that their order of arrival does not matter; returns their numbers."""
+        fresh = dict.fromkeys(groups)  # not a set: the order of arrival is that of memory, and quicker
         for group in fresh.keys() & self._known:
             del fresh[group]
         first = len(self._groups) + 1
@@ -228,7 +228,7 @@ class Externals:
 
 
 def _in_order(groups: Sequence[ExternalGroup]) -> list[ExternalGroup]:
-    """By publisher, what is shown, and regions; each sorted by itself, because few of many are different."""
+    """Sorted by publisher, values shown and regions. Each is ranked by itself, because most groups repeat a few."""
     orders = (
         _ranks([group.regions for group in groups]),
         _ranks([group.shown for group in groups]),
@@ -238,7 +238,7 @@ def _in_order(groups: Sequence[ExternalGroup]) -> list[ExternalGroup]:
 
 
 def _ranks(keys: Sequence[Any]) -> NDArray[np.int64]:
-    """The place of each key among all different ones, sorted."""
+    """The place of each key among the different ones, sorted."""
     known: dict[Any, int] = {}
     codes = np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
     rank = np.empty(len(known), dtype=np.int64)

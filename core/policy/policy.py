@@ -14,19 +14,12 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from shoal.core.errors import CronError, HierarchyError, Mistake, PolicyError
 from shoal.core.policy.cron import parse_cron
-from shoal.core.policy.document import (
-    ATTRIBUTE_SECTIONS,
-    EMPTY,
-    Path,
-    PolicyDocument,
-    did_you_mean,
-    read_section,
-    unknown_key,
-)
+from shoal.core.policy.document import ATTRIBUTE_SECTIONS, PolicyDocument
 from shoal.core.policy.hierarchy import Hierarchy, flat_hierarchy, parse_hierarchy, wrong_label
+from shoal.core.policy.section import EMPTY, Path, did_you_mean, read_one_of, read_section, unknown_key
+from shoal.core.policy.strategy import STRATEGIES, Strategy
 
 SHOWN_PER_FILE = 20
-DEFAULT_RELEASES = 10
 
 
 class Attribute(NamedTuple):
@@ -48,22 +41,13 @@ class Sensitive(NamedTuple):
     permanent: frozenset[int]
 
 
-class Strategy(NamedTuple):
-    """How a person's budget is spent over the releases (Wong; DESIGN, section 4)."""
-
-    name: Literal["adaptive", "constant-ratio", "geometric"]
-    releases: int | None  # not for geometric
-    alpha: float | None  # only for geometric
-
-
 class Triggers(NamedTuple):
-    """What makes a release, other than a request for one, and whether cells list case ids."""
+    """What makes a release, other than a request for one."""
 
     every_events: int | None
     every_seconds: float | None
     at: str | None
     timezone: str
-    case_ids: bool
 
     def next_at(self, when: datetime) -> datetime | None:
         """The first moment after `when` (aware) that `at` names, in UTC; None without `at`."""
@@ -85,7 +69,8 @@ class Policy:
     sampling: float
     overlap: int
     search: int
-    release: Triggers
+    triggers: Triggers
+    case_ids: bool  # whether cells list the pseudonyms of their rows
     digest: str  # sha256 of the policy file followed by its hierarchy files, in hexadecimal
 
 
@@ -115,10 +100,11 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
     attributes = tuple(check.attributes(read["attributes"])) if "attributes" in read else ()
     sensitive = check.sensitive(read.get("sensitive", {}), read.get("attributes"))
     privacy = read.get("privacy", {})
-    strategy = check.strategy(privacy.get("strategy", {}))
+    strategy = check.strategy(privacy["strategy"]) if "strategy" in privacy else None
     check.privacy(privacy, sensitive)
-    release = check.triggers(read.get("release", {}))
-    check.case_ids(release, sensitive, privacy.get("participation"))
+    release = read.get("release", {})
+    triggers, case_ids = check.triggers(release), release.get("case_ids", False)
+    check.case_ids(case_ids, sensitive, privacy.get("participation"))
     if mistakes:
         raise PolicyError(tuple(mistakes))
     assert sensitive is not None
@@ -139,7 +125,8 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
         sampling=privacy["sampling"],
         overlap=privacy["overlap"],
         search=privacy["search"],
-        release=release,
+        triggers=triggers,
+        case_ids=case_ids,
         digest=digest.hexdigest(),
     )
 
@@ -176,18 +163,10 @@ class _Checker:
         if not isinstance(raw, dict):
             self._wrong(path, EMPTY if raw is None else "must be a mapping, as in {type: int, min: 0, max: 120}")
             return None
-        kind = raw.get("type")
-        model = ATTRIBUTE_SECTIONS.get(kind) if isinstance(kind, str) else None
-        if model is None:
-            self._attribute_of_no_kind(raw, path)
+        read = read_one_of(ATTRIBUTE_SECTIONS, "type", " attributes", raw, path, self._mistakes)
+        if read is None:
             return None
-        # A key of another kind of attribute is no misspelling; say whose it is.
-        for key in raw:
-            owners = [other for other, section in ATTRIBUTE_SECTIONS.items() if key in section.model_fields]
-            if owners and kind not in owners:
-                self._wrong((*path, key), f"is for {' and '.join(owners)} attributes, not for {kind}", at_key=True)
-                raw = {other: value for other, value in raw.items() if other != key}
-        section = read_section(model, raw, path, self._mistakes)
+        kind, section = read
         if kind == "category":
             hierarchy = self._hierarchy(section, path)
             return None if hierarchy is None else Attribute(name, "category", 0, len(hierarchy.leaves) - 1, hierarchy)
@@ -201,15 +180,6 @@ class _Checker:
         if kind == "float":
             return Attribute(name, "float", low + 0.0, high + 0.0, None)  # + 0.0 turns -0.0 into 0.0
         return Attribute(name, "int", low, high, None)
-
-    def _attribute_of_no_kind(self, raw: dict[object, object], path: Path) -> None:
-        kinds = ", ".join(ATTRIBUTE_SECTIONS)
-        if "type" not in raw:
-            self._wrong((*path, "type"), f"is missing; it must be one of {kinds}")
-        else:
-            self._wrong((*path, "type"), f"must be one of {kinds}{did_you_mean(raw['type'], ATTRIBUTE_SECTIONS)}")
-        known = dict.fromkeys(key for section in ATTRIBUTE_SECTIONS.values() for key in section.model_fields)
-        self._mistakes.extend(unknown_key(path, key, known) for key in raw if key not in known)
 
     def _hierarchy(self, section: Mapping[str, Any], path: Path) -> Hierarchy | None:
         """The hierarchy of a section that has either `values` or `hierarchy`."""
@@ -269,21 +239,17 @@ class _Checker:
                 self._wrong((*path, at), f"{label!r} stands above other values; name the values themselves")
         return frozenset(hierarchy.leaf_code[label] for label in labels if label in hierarchy.leaf_code)
 
-    def strategy(self, section: Mapping[str, Any]) -> Strategy | None:
+    def strategy(self, raw: object) -> Strategy | None:
         path: Path = ("privacy", "strategy")
-        name = section.get("name")
-        if name is None:
+        if not isinstance(raw, dict):
+            self._wrong(path, "must be a mapping, as in {name: adaptive, releases: 10}")
             return None
-        alpha, releases = section.get("alpha", math.nan), section.get("releases", DEFAULT_RELEASES)
-        if name == "geometric":
-            if releases is not None:
-                self._wrong((*path, "releases"), "is for adaptive and constant-ratio, not for geometric", at_key=True)
-            if alpha is None:
-                self._wrong((*path, "alpha"), "is missing; geometric needs it")
-            return Strategy(name, None, alpha)
-        if alpha is not None:
-            self._wrong((*path, "alpha"), f"is for geometric, not for {name}", at_key=True)
-        return Strategy(name, DEFAULT_RELEASES if releases is None else releases, None)
+        before = len(self._mistakes)
+        read = read_one_of(STRATEGIES, "name", "", raw, path, self._mistakes)
+        if read is None or len(self._mistakes) > before:
+            return None
+        name, parameters = read
+        return STRATEGIES[name](**parameters)
 
     def privacy(self, section: Mapping[str, Any], sensitive: Sensitive | None) -> None:
         path: Path = ("privacy",)
@@ -312,11 +278,11 @@ class _Checker:
                 hint = did_you_mean(timezone, sorted(available_timezones()), otherwise="; write it as in Europe/Vienna")
                 self._wrong((*path, "timezone"), f"is not a known time zone{hint}")
         every_events, every_seconds = section.get("every_events"), section.get("every_seconds")
-        return Triggers(every_events, every_seconds, at, timezone or "UTC", section.get("case_ids", False))
+        return Triggers(every_events, every_seconds, at, timezone or "UTC")
 
-    def case_ids(self, release: Triggers, sensitive: Sensitive | None, participation: object) -> None:
+    def case_ids(self, are_listed: bool, sensitive: Sensitive | None, participation: object) -> None:
         """A pseudonym that appears where a decoy's disappears would show who took over from whom."""
-        if release.case_ids and sensitive is not None and sensitive.permanent and participation != "all":
+        if are_listed and sensitive is not None and sensitive.permanent and participation != "all":
             self._wrong(("release", "case_ids"), "with permanent values needs participation: all")
 
 

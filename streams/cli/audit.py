@@ -44,7 +44,7 @@ def command(
     """
     from shoal.core.audit import write_report
     from shoal.streams.files.audit import audit as run
-    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.policy_yaml import load_policy
 
     if (audit is None) != (not events):
         raise click.UsageError("--audit and --events go together")

@@ -138,7 +138,7 @@ def _telling(story: "Story") -> dict[str, Any]:
 
 
 def _texts(region: dict[str, Any], names: list[str]) -> list[str]:
-    from shoal.streams.files.folder import region_text
+    from shoal.streams.files.release_folder import region_text
 
     return [region_text(region[name]).replace("|", ", ") for name in names]
 

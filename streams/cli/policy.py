@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from shoal.streams.cli.event_format import choice_of, format_options
 from shoal.streams.cli.terminal import note
 
 
@@ -20,13 +21,11 @@ def command() -> None:
     type=click.Path(allow_dash=True),
     help="Events, or people as CSV, to look at: warns of what the policy cannot do well on them.",
 )
-@click.option(
-    "--map", "mapping", type=click.Path(path_type=Path), help="YAML file that names the columns of a CSV file."
-)
-def check(policy: Path, sample: str | None, mapping: Path | None) -> None:
+@format_options("the sample")
+def check(policy: Path, sample: str | None, event_format: str | None, mapping: Path | None) -> None:
     """Check a policy: list every mistake in it, or say what it promises."""
-    from shoal.streams.files.policycheck import describe, warnings
-    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.policy_summary import describe, warnings
+    from shoal.streams.files.policy_yaml import load_policy
 
     rules = load_policy(policy)
     for line in describe(rules):
@@ -34,9 +33,9 @@ def check(policy: Path, sample: str | None, mapping: Path | None) -> None:
     for warning in warnings(rules):
         note(f"warning: {warning}")
     if sample is not None:
-        from shoal.streams.files.sample import findings, read_sample
+        from shoal.streams.files.policy_sample import findings, read_sample
 
-        for finding in findings(rules, read_sample(rules, sample, mapping)):
+        for finding in findings(rules, read_sample(rules, sample, choice_of(event_format, mapping))):
             if finding.name is None:
                 note(f"warning: {finding.sentence}")
             else:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,22 +9,20 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from shoal.streams.cli.event_format import choice_of, format_options
 from shoal.streams.cli.terminal import bar, note, quiet_clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from shoal.core.policy.policy import Policy
-    from shoal.streams.files.csv_events import Line
+    from shoal.streams.files.formats.format import Line
 
 
 @click.command()
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(allow_dash=True), required=False)
-@click.option("--csv", "is_csv", is_flag=True, help="FILE is CSV with a header [default: if it ends in .csv].")
-@click.option(
-    "--map", "mapping", type=click.Path(path_type=Path), help="YAML file that names the columns of a CSV file."
-)
+@format_options("FILE")
 @click.option("--id", "id_column", metavar="COLUMN", help="Column of the person's id [default: id].")
 @click.option(
     "--op", "op_column", metavar="COLUMN", help="Column of the operation [default: op if there, else insert]."
@@ -72,7 +69,7 @@ def command(
     With --external and --publisher, what somebody else has published goes to the external topic: every release from
     then on is safe to put beside it.
     """
-    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.files.produce import JSON, MSGPACK, produce
     from shoal.streams.settings import load_settings
 
@@ -108,26 +105,17 @@ def command(
 
 @contextmanager
 def _lines(policy: "Policy", file: str | None, options: dict[str, Any]) -> "Iterator[Iterable[Line]]":
-    from shoal.streams.files.csv_events import CsvReader, load_columns
-    from shoal.streams.files.external_files import read_other_tables
-    from shoal.streams.files.lines import open_lines
-    from shoal.streams.files.produce import read_json_lines
+    from shoal.streams.files.event_lines import open_events
+    from shoal.streams.files.formats.external import read_external
 
-    given = _columns(options)
-    if file is None:
-        if given or options["mapping"] or options["is_csv"]:
-            raise click.UsageError("columns of an external CSV file are named as in the policy, and need no option")
-        yield list(read_other_tables(policy, options["external"], options["publisher"]))
-        return
-    if options["is_csv"] or file.lower().endswith(".csv"):
-        reader = CsvReader(policy, load_columns(options["mapping"], given))
-        with _text(file) as text:
-            yield reader.read(text)
-        return
-    if given or options["mapping"]:
-        raise click.UsageError("--register and the names of columns are for CSV; say --csv if the file is.")
-    with open_lines(file) as lines:
-        yield read_json_lines(lines)
+    choice = choice_of(options["event_format"], options["mapping"], _columns(options))
+    if file is not None:
+        with open_events(policy, file, choice) as lines:
+            yield lines
+    elif any(choice):
+        raise click.UsageError("columns of an external CSV file are named as in the policy, and need no option")
+    else:
+        yield list(read_external(policy, options["external"], options["publisher"]))
 
 
 def _columns(options: dict[str, Any]) -> dict[str, Any]:
@@ -145,20 +133,3 @@ def _columns(options: dict[str, Any]) -> dict[str, Any]:
         "register": options["register"],
     }
     return {name: value for name, value in given.items() if value}
-
-
-@contextmanager
-def _text(file: str) -> Iterator[IO[str]]:
-    from shoal.streams.errors import InputError
-
-    try:
-        if file == "-":
-            sys.stdin.reconfigure(encoding="utf-8-sig", newline="")  # type: ignore[union-attr]
-            yield sys.stdin
-        else:
-            with Path(file).open(encoding="utf-8-sig", newline="") as text:
-                yield text
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is not UTF-8 text.") from None
-    except FileNotFoundError:
-        raise InputError(f"{file} cannot be read: no such file.") from None

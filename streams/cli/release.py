@@ -17,7 +17,7 @@ from shoal.streams.cli.terminal import quiet_clients
 def command(policy: Path | None, at: str | None, wait: bool, wait_s: float, kafka: str | None) -> None:
     """Ask the running service for a release of everything produced so far."""
     from shoal.core.events.event import wrong_time
-    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.files.produce import request_release
     from shoal.streams.settings import load_settings
 

@@ -38,7 +38,7 @@ COLUMNS = (
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 def command(policy: Path | None, follow: bool, out: Path | None, kafka: str | None) -> None:
     """Read the releases topic, and check that the chain of releases is unbroken."""
-    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.settings import load_settings
 
     quiet_clients()
@@ -53,7 +53,7 @@ def command(policy: Path | None, follow: bool, out: Path | None, kafka: str | No
 
 
 async def _read(settings: "Settings", policy: "Policy", follow: bool, out: Path | None) -> int:
-    from shoal.streams.files.folder import ReleaseFolder
+    from shoal.streams.files.release_folder import ReleaseFolder
     from shoal.streams.kafka.release_reader import open_releases
 
     folder = ReleaseFolder(out, [attribute.name for attribute in policy.attributes]) if out else None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shoal.streams.cli.event_format import choice_of, format_options
 from shoal.streams.cli.terminal import Bar, bar, note
 
 if TYPE_CHECKING:
@@ -15,13 +16,23 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.argument("events", type=click.Path(allow_dash=True))
+@format_options("EVENTS")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the releases; it is published.")
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder for who was published where; private.")
 @click.option("--state", type=click.Path(path_type=Path), help="File to resume from and to save to; private.")
 @click.option(
     "--seed", help="Secret that all randomness comes from [default: SHOAL_KEY, else the state's or a new one]."
 )
-def command(policy: Path, events: str, out: Path, audit: Path | None, state: Path | None, seed: str | None) -> None:
+def command(
+    policy: Path,
+    events: str,
+    out: Path,
+    audit: Path | None,
+    state: Path | None,
+    seed: str | None,
+    event_format: str | None,
+    mapping: Path | None,
+) -> None:
     """Turn a file of events into a folder of releases, without a broker.
 
     POLICY is a table's policy file. EVENTS has one JSON object per line; `-` reads standard input. A line
@@ -30,10 +41,10 @@ def command(policy: Path, events: str, out: Path, audit: Path | None, state: Pat
     With --state a later run goes on where this one stopped: EVENTS may then be the same file, grown, or hold only what
     is new. Events after the last release are not in the state and are read again.
     """
-    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.files.replay import Job, replay
 
-    job = Job(load_policy(policy), events, out, audit, state, _secret(seed))
+    job = Job(load_policy(policy), events, out, audit, state, _secret(seed), choice_of(event_format, mapping))
     with bar("replaying", in_bytes=True) as shown:
         outcome = replay(job, _Shown(shown))
     if sys.stdout.isatty():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from shoal.streams.cli.event_format import choice_of, format_options
 from shoal.streams.cli.terminal import bar
 
 
@@ -16,6 +17,7 @@ from shoal.streams.cli.terminal import bar
     type=click.Path(allow_dash=True),
     help="Events that led to OUT, for the error of queries; several in their order.",
 )
+@format_options("what --events names")
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder that `shoal replay --audit` wrote; private.")
 @click.option(
     "--to", type=click.Path(path_type=Path), default=Path("report"), show_default=True, help="Folder to write."
@@ -25,7 +27,15 @@ from shoal.streams.cli.terminal import bar
 )
 @click.option("--seed", default="queries", show_default=True, help="The same seed asks the same queries.")
 def command(
-    policy: Path, out: Path, events: tuple[str, ...], audit: Path | None, to: Path, queries: int, seed: str
+    policy: Path,
+    out: Path,
+    events: tuple[str, ...],
+    event_format: str | None,
+    mapping: Path | None,
+    audit: Path | None,
+    to: Path,
+    queries: int,
+    seed: str,
 ) -> None:
     """Measure the releases in the folder OUT: losses, group sizes, budgets, and the error of random COUNT queries.
 
@@ -33,7 +43,7 @@ def command(
     can see; --events adds the error against the true tables, --audit how much of their budget people have spent.
     """
     from shoal.streams.errors import InputError
-    from shoal.streams.files.policyfile import load_policy
+    from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.report.page import write_report
     from shoal.streams.report.series import Request, read_series
 
@@ -41,7 +51,7 @@ def command(
         raise click.BadParameter("must not be empty", param_hint="--seed")
     if out.resolve() in (to.resolve(), *to.resolve().parents):
         raise InputError("--to must not be inside OUT, which is published.")
-    request = Request(load_policy(policy), out, events, audit, queries, seed)
+    request = Request(load_policy(policy), out, events, audit, queries, seed, choice_of(event_format, mapping))
     with bar("reading releases") as shown:
         releases = read_series(request, shown)
     page = write_report(request, releases, to)

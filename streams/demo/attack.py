@@ -24,7 +24,7 @@ import numpy as np
 from shoal.core.events.window import PUT, Intake
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
-from shoal.streams.files.folder import StoredRelease
+from shoal.streams.files.release_folder import ReleaseFiles
 
 Box = tuple[tuple[float, float], ...]  # lowest and highest value of each attribute, both included
 
@@ -81,7 +81,7 @@ def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Tabl
         }
 
 
-def view_of(policy: Policy, release: StoredRelease, members: Iterable[tuple[str, str, str]]) -> View:
+def view_of(policy: Policy, release: ReleaseFiles, members: Iterable[tuple[str, str, str]]) -> View:
     """A release of Shoal's, with (id, group, cell) of everyone in it."""
     view = View()
     boxes: dict[str, Box] = {}

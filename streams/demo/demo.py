@@ -22,17 +22,17 @@ from typing import Any, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from shoal.core.events.window import Intake
 from shoal.core.policy.policy import Policy
 from shoal.streams.demo.attack import Findings, learn, tables, view_of
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.demo.embedded import Embedded
 from shoal.streams.demo.naive import publish_naively
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
-from shoal.streams.files.folder import ReleaseFolder, StoredRelease, read_releases, release_name
-from shoal.streams.files.lines import open_lines
-from shoal.streams.files.policycheck import table_after
-from shoal.streams.files.policyfile import load_policy
-from shoal.streams.files.produce import Sent, Watcher, produce, read_json_lines
+from shoal.streams.files.event_lines import open_events
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.produce import Sent, Watcher, produce
+from shoal.streams.files.release_folder import ReleaseFiles, ReleaseFolder, read_releases, release_name
 from shoal.streams.files.replay import Job, replay
 from shoal.streams.kafka.release_reader import open_releases
 from shoal.streams.kafka.topics import Topics, partition_counts
@@ -59,7 +59,7 @@ class Story:
     policy: Policy
     sent: Sent
     dead_letters: Counter[str]
-    releases: list[StoredRelease]
+    releases: list[ReleaseFiles]
     shoal: Findings
     naive: Findings
     took_s: float
@@ -148,16 +148,16 @@ async def _pipeline(
     """Sends the events, waits for each release, and reads back what a consumer would."""
     async with _while_running(worker, folder / "worker.log"):
         narrator.step("The changes go to the events topic, and each night ends with a release.")
-        with open_lines(str(folder / "clinic" / "events.jsonl")) as events, narrator.sending(lines) as watcher:
-            sent = await produce(settings, policy, read_json_lines(events), watcher, wait_s=WAIT_S)
+        source = str(folder / "clinic" / "events.jsonl")
+        with open_events(policy, source) as events, narrator.sending(lines) as watcher:
+            sent = await produce(settings, policy, events, watcher, wait_s=WAIT_S)
         narrator.step("The releases topic, read as any consumer would, and checked.")
         out = ReleaseFolder(folder / "releases", [attribute.name for attribute in policy.attributes])
         async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:
             async for release in reader.releases():
                 out.stage(release.number, release.records, release.manifest)
                 out.show(release.number)
-        _, rejected = table_after(policy, str(folder / "clinic" / "events.jsonl"))
-        return sent, await _dead_letters(settings, policy, rejected)
+        return sent, await _dead_letters(settings, policy, _count_rejected(policy, source))
 
 
 @asynccontextmanager
@@ -187,6 +187,18 @@ async def _while_running(worker: "subprocess.Popen[bytes]", log: Path) -> AsyncI
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1].removeprefix("shoal: ") if lines else "it said nothing"
+
+
+def _count_rejected(policy: Policy, source: str) -> int:
+    """How many dead letters the events of a file must come to."""
+    intake, rejected = Intake(policy, {}), 0
+    with open_events(policy, source) as lines:
+        for line in lines:
+            if line.event is None:
+                rejected += 1
+            elif line.event.get("op") != "release":
+                rejected += intake.take(line.event) is not None
+    return rejected
 
 
 async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "Counter[str]":
@@ -226,13 +238,13 @@ def _replay(folder: Path, policy: Policy, secret: str) -> None:
     replay(Job(policy, events, folder / "replay", audit=folder / "private", secret=secret.encode()), _Silent())
 
 
-def _compare(folder: Path, releases: list[StoredRelease]) -> None:
+def _compare(folder: Path, releases: list[ReleaseFiles]) -> None:
     """The service's releases and the replay's must be the same bytes. Raises `GuaranteeError`."""
     if releases != list(read_releases(folder / "replay")):
         raise GuaranteeError("the releases of the service and of the replay differ.")
 
 
-def _attack(folder: Path, policy: Policy, releases: list[StoredRelease]) -> tuple[Findings, Findings]:
+def _attack(folder: Path, policy: Policy, releases: list[ReleaseFiles]) -> tuple[Findings, Findings]:
     lines = (folder / "clinic" / "events.jsonl").read_text(encoding="utf-8").splitlines()
     series = list(tables(policy, map(json.loads, lines)))
     views = []

@@ -19,7 +19,7 @@ from shoal.core.audit.finding import Promise
 from shoal.core.audit.reading.strictjson import parse
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
-from shoal.streams.files.external_files import read_other_tables
+from shoal.streams.files.formats.external import read_external
 
 PRIVATE_FILE = "a private file lies in the folder that is published"
 OTHER_TABLES = "rows.csv or values.csv do not say what the records say"
@@ -69,7 +69,7 @@ def audit(
 def _other_lines(policy: Policy, path: Path) -> Iterator[bytes]:
     """External events in lines, or those of a folder of releases or a CSV of generalized rows."""
     if path.is_dir() or path.suffix.lower() == ".csv":
-        return (json.dumps(line.event).encode() for line in read_other_tables(policy, path, path.name))
+        return (json.dumps(line.event).encode() for line in read_external(policy, path, path.name))
     return _lines([path])
 
 

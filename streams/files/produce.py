@@ -7,7 +7,7 @@ release includes every event produced before it.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,11 +17,10 @@ import msgpack
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from shoal.core.events.event import Reject, parse_json, parse_release
+from shoal.core.events.event import Reject, parse_release
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import ServiceError
-from shoal.streams.files.csv_events import Line
-from shoal.streams.files.lines import EventLines
+from shoal.streams.files.formats.format import Line
 from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
 from shoal.streams.kafka.topics import Topics, ensure_topics, retry_until, unreachable
 from shoal.streams.settings import Settings
@@ -57,20 +56,6 @@ class Sent:
         self.refused += 1
         if len(self.examples) < SHOWN_REFUSALS:
             self.examples.append(f"line {line:,} was not sent: {why}.")
-
-
-def read_json_lines(lines: EventLines) -> Iterator[Line]:
-    """Lines of JSON. What is no JSON object is refused here: it could not be keyed."""
-    for block in lines.blocks():
-        first = lines.number + 1
-        for index, raw in enumerate(block):
-            event = parse_json(raw)
-            if isinstance(event, dict):
-                yield Line(first + index, event, raw=raw)
-            elif raw.strip():
-                why = str(event.reason) if isinstance(event, Reject) else "not-an-object"
-                yield Line(first + index, None, f"it is {why}")
-        lines.done(block)
 
 
 def refusal(event: dict[str, Any]) -> str | None:

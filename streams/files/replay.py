@@ -30,9 +30,10 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
-from shoal.streams.files.folder import ReleaseFolder, release_name, write_synced
-from shoal.streams.files.lines import EventLines, open_lines
-from shoal.streams.files.statefile import Position, SavedState, StateFile
+from shoal.streams.files.event_lines import BY_NAME, EventLines, Events, open_lines
+from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.release_folder import ReleaseFolder, release_name, write_synced
+from shoal.streams.files.replay_state import Position, SavedState, StateFile
 from shoal.streams.memory import without_cycle_search
 
 REJECTS = "rejects.jsonl"
@@ -40,14 +41,15 @@ REJECTS = "rejects.jsonl"
 
 @dataclass(frozen=True)
 class Job:
-    """One replay: what to read, and where to write. `secret` is the seed, or None to keep the state's or draw one."""
+    """One replay: what to read, and where to write. Without a secret the state's is kept, or a new one drawn."""
 
     policy: Policy
-    events: str
+    events: Events
     out: Path
     audit: Path | None = None
     state: Path | None = None
     secret: bytes | None = None
+    format: FormatChoice = BY_NAME
 
 
 @dataclass
@@ -80,7 +82,7 @@ def replay(job: Job, watcher: Watcher) -> Outcome:
     refuse_misplaced(job)
     outcome = Outcome()
     with _explained(job, outcome), ExitStack() as stack:
-        lines = stack.enter_context(open_lines(job.events))
+        lines = stack.enter_context(open_lines(job.policy, job.events, job.format))
         file = stack.enter_context(StateFile(job.state).locked()) if job.state else None
         saved = file.load(job.policy, job.secret) if file else None
         refuse_occupied(job.out, saved)
@@ -156,8 +158,9 @@ class _Run:
             if done:
                 self._watcher.note(f"goes on after line {done:,}, where release {self._state.meta.release} was made.")
         elif done:
+            name = self._job.events if isinstance(self._job.events, str) else "the list of events"
             self._watcher.note(
-                f"{self._job.events} does not begin with the {done:,} lines done before, so all of it is taken as new."
+                f"{name} does not begin with the {done:,} lines done before, so all of it is taken as new."
             )
         self._outcome.resume_line = self._lines.number + 1
         self._watcher.begin(self._lines.size_bytes)
@@ -169,7 +172,7 @@ class _Run:
 
     def _take(self, block: list[bytes]) -> None:
         """One block of lines; the only loop that runs once per event."""
-        take, intake, every = self._intake.take, self._intake, self._job.policy.release.every_events or 0
+        take, intake, every = self._intake.take, self._intake, self._job.policy.triggers.every_events or 0
         first, done = self._lines.number + 1, 0
         rejected: Reject | None
         for index, raw in enumerate(block):

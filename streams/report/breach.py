@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.measure.release_reader import Published
+from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
 
 
@@ -32,9 +32,9 @@ class Accounts:
         self._permanent_nodes = {hierarchy.leaf_node[leaf] for leaf in policy.sensitive.permanent}
         self._survival: dict[str, dict[int, float]] = {}
 
-    def see(self, number: int, published: Published, members: Iterable[tuple[str, str, str]]) -> Spent | None:
-        """Charge the groups formed at this release; None while nobody was ever published."""
-        shares = self._shares(number, published)
+    def see(self, number: int, columns: ReleaseColumns, members: Iterable[tuple[str, str, str]]) -> Spent | None:
+        """Charge the groups formed at this release; None while no person was ever published."""
+        shares = self._shares(number, columns)
         for person, group, _ in members:
             mine = self._survival.setdefault(person, {})
             for leaf, share in shares.get(group, {}).items():
@@ -44,13 +44,13 @@ class Accounts:
         breaches = [1.0 - min(mine.values(), default=1.0) for mine in self._survival.values()]
         return Spent(len(breaches), float(np.median(breaches)), float(np.quantile(breaches, 0.95)), max(breaches))
 
-    def _shares(self, number: int, published: Published) -> Mapping[str, dict[int, float]]:
+    def _shares(self, number: int, columns: ReleaseColumns) -> Mapping[str, dict[int, float]]:
         """w(s, G) / n(G) of each protected leaf in each group formed at this release."""
-        people = published.people.tolist()
+        people = columns.people.tolist()
         weights: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         known = [0] * len(people)  # values that are known, or taken, to sit on other people
-        columns = (published.shown_group, published.shown_node, published.shown_count)
-        for group, node, count in zip(*(column.tolist() for column in columns), strict=True):
+        shown = (columns.shown_group, columns.shown_node, columns.shown_count)
+        for group, node, count in zip(*(column.tolist() for column in shown), strict=True):
             if node == 0 or node in self._permanent_nodes:
                 known[group] += count
                 continue
@@ -58,9 +58,9 @@ class Accounts:
             for leaf in range(first, last):
                 if leaf not in self._skipped:
                     weights[group][leaf] += count / (last - first)
-        formed = published.formed.tolist()
+        formed = columns.formed.tolist()
         found: dict[str, dict[int, float]] = {}
-        for group, name in enumerate(published.group_names):
+        for group, name in enumerate(columns.group_names):
             if formed[group] == number:
                 n = max(1, people[group] - known[group])
                 found[name] = {leaf: min(1.0, weight / n) for leaf, weight in weights[group].items()}

@@ -10,7 +10,7 @@ from string import Template
 from typing import Any, NamedTuple
 
 from shoal.core.policy.policy import Policy
-from shoal.streams.files.policycheck import describe
+from shoal.streams.files.policy_summary import describe
 from shoal.streams.report.plot import Line, Panel, draw
 from shoal.streams.report.series import Figures, Request
 from shoal.streams.report.words import FIGURES

@@ -6,14 +6,24 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from shoal.core.errors import CoreError
-from shoal.core.measure.loss import release_loss
-from shoal.core.measure.query import Query, QueryError, count_true, draw_queries, estimate, query_error, truth_of
-from shoal.core.measure.release_reader import Published, read_published
+from shoal.core.measure.metrics import measure_release
+from shoal.core.measure.query import (
+    QUERY_METRICS,
+    Query,
+    count_true,
+    draw_queries,
+    estimate,
+    query_error,
+    truth_of,
+)
+from shoal.core.measure.release_reader import ReleaseColumns, read_columns
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files.audit import read_members
-from shoal.streams.files.folder import read_releases, release_name
-from shoal.streams.files.truth import Snapshot, fold_events, read_lines
+from shoal.streams.files.event_lines import BY_NAME, read_lines
+from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.release_folder import read_releases, release_name
+from shoal.streams.files.true_tables import Snapshot, tables_at_releases
 from shoal.streams.kafka.chain import Chain
 from shoal.streams.report.breach import Accounts, Spent
 
@@ -35,6 +45,7 @@ class Request:
     audit: Path | None = None
     queries: int = 1000
     seed: str = "queries"
+    format: FormatChoice = BY_NAME  # of the events
 
 
 class Watcher(Protocol):
@@ -57,7 +68,8 @@ class _Reader:
         self._truths: Iterator[Snapshot] = iter(())
         if request.events:
             self._queries = draw_queries(request.policy, request.seed, request.queries)
-            self._truths = fold_events(request.policy, read_lines(request.events))
+            lines = read_lines(request.policy, request.events, request.format)
+            self._truths = tables_at_releases(request.policy, lines)
 
     def read(self) -> Iterator[Figures]:
         chain = Chain(self._policy.table)
@@ -68,11 +80,11 @@ class _Reader:
             if manifest.get("policy") != self._policy.digest:
                 raise InputError(f"release {release.number} was made under another policy than this one.")
             try:
-                published = read_published(self._policy, release.records)
+                columns = read_columns(self._policy, release.records)
             except CoreError as error:
                 raise InputError(f"release {release.number}: {error}.") from None
-            figures = {name: manifest[name] for name in STATED} | _losses(published)
-            figures |= self._error(release.number, figures, published) | self._spent(release.number, published)
+            figures = {name: manifest[name] for name in STATED} | measure_release(columns)
+            figures |= self._error(release.number, figures, columns) | self._spent(release.number, columns)
             self._watcher.advance(1)
             yield figures
         if chain.number == 0:
@@ -81,7 +93,7 @@ class _Reader:
         if following is not None and following.number is not None:
             raise InputError(f"the events make a release {following.number} that {self._request.out} does not have.")
 
-    def _error(self, number: int, figures: Figures, published: Published) -> Figures:
+    def _error(self, number: int, figures: Figures, columns: ReleaseColumns) -> Figures:
         if not self._queries:
             return {}
         snapshot = next(self._truths)
@@ -94,35 +106,14 @@ class _Reader:
                 "they are not the events that led to it."
             )
         truth = truth_of(self._policy, ((record.qid, tuple(record.values)) for record in snapshot.table.values()))
-        answers = estimate(published, self._queries)
-        error: QueryError = query_error(answers, count_true(truth, self._queries), len(truth.leaves))
-        return {"query_error": error.mean, "query_error_median": error.median, "query_error_most": error.most}
+        answers = estimate(columns, self._queries)
+        error = query_error(answers, count_true(truth, self._queries), len(truth.leaves))
+        return {metric.name: metric.measure(error) for metric in QUERY_METRICS}
 
-    def _spent(self, number: int, published: Published) -> Figures:
+    def _spent(self, number: int, columns: ReleaseColumns) -> Figures:
         if self._accounts is None:
             return {}
         assert self._request.audit is not None
         members = read_members(self._request.audit / f"{release_name(number)}.members.jsonl")
-        spent: Spent | None = self._accounts.see(number, published, members)
+        spent: Spent | None = self._accounts.see(number, columns, members)
         return {"breach_median": spent and spent.median, "breach_most": spent and spent.most}
-
-
-def _losses(published: Published) -> Figures:
-    loss = release_loss(published)
-    if loss is None:
-        names = ("ncp", "discernibility", "average_group", "median_group", "largest_group")
-        return dict.fromkeys((*names, "qid_loss", "sensitive_loss", "hidden_share"))
-    values = int(published.shown_count.sum())
-    shown_above = published.shown_node == 0
-    leaf_nodes = frozenset(published.policy.sensitive.hierarchy.leaf_node)
-    shown_above |= [node not in leaf_nodes for node in published.shown_node.tolist()]
-    return {
-        "ncp": loss.ncp,
-        "discernibility": loss.discernibility,
-        "average_group": loss.average_group,
-        "median_group": loss.median_group,
-        "largest_group": loss.largest_group,
-        "qid_loss": loss.qid_loss / loss.rows,
-        "sensitive_loss": loss.sensitive_loss / values,
-        "hidden_share": float(published.shown_count[shown_above].sum()) / values,
-    }

@@ -1,7 +1,12 @@
 """Every figure of the report by name: how it is written, what its column is called, and what it means."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+from shoal.core.measure.hidden_values import HIDDEN_SHARE
+from shoal.core.measure.metric import Metric
+from shoal.core.measure.metrics import METRICS
+from shoal.core.measure.query import QUERY_METRICS
 
 
 class Figure(NamedTuple):
@@ -17,6 +22,10 @@ class Figure(NamedTuple):
         return f"{100 * value:.2f} %" if self.how == "%" else format(value, self.how)
 
 
+def _figures(metrics: Iterable[Metric[Any]]) -> dict[str, Figure]:
+    return {metric.name: Figure(metric.head, metric.form, metric.meaning) for metric in metrics}
+
+
 FIGURES: Mapping[str, Figure] = {
     "release": Figure("release", ""),
     "published_at": Figure("published at", ""),
@@ -30,7 +39,7 @@ FIGURES: Mapping[str, Figure] = {
     ),
     "suppressed": Figure("suppressed", ",", "Values shown as “*”."),
     "generalized": Figure("raised", ",", "Values shown as something more general."),
-    "hidden_share": Figure("suppressed or raised", "%", "Both, as a share of all values shown."),
+    **_figures([HIDDEN_SHARE]),  # beside the two figures it adds up; the other metrics follow below
     "max_breach": Figure(
         "max_breach",
         ".4f",
@@ -42,28 +51,6 @@ FIGURES: Mapping[str, Figure] = {
         "breach, median", ".4f", "The same for the person in the middle: half of the people have spent less."
     ),
     "breach_most": Figure("breach, 95 %", ".4f", "19 of 20 people have spent less than this."),
-    "average_group": Figure("people per group", ".2f", "On average; small groups say more, and cost more."),
-    "median_group": Figure("median group", ".1f"),
-    "largest_group": Figure("largest group", ","),
-    "ncp": Figure(
-        "NCP",
-        "%",
-        "How much of its domain an attribute of a row spans, on average over rows and attributes: 0 is exact.",
-    ),
-    "discernibility": Figure("discernibility", ",", "The sum over regions of the square of their rows."),
-    "qid_loss": Figure(
-        "loss per row",
-        ".4f",
-        "Xiao and Tao’s information loss of a row’s quasi-identifiers: for each, how many other values of the domain "
-        "it might have, as a share of the domain, added up.",
-    ),
-    "sensitive_loss": Figure("loss per value", ".4f", "The same for a sensitive value: 0 as it is, nearly 1 for “*”."),
-    "query_error": Figure(
-        "query error, mean",
-        "%",
-        "How wrong the release answers random COUNT queries on one to all attributes and a sensitive condition, "
-        "relative to the truth, or to 1 % of all values if that is more.",
-    ),
-    "query_error_median": Figure("query error, median", "%", "Half of the queries are answered better."),
-    "query_error_most": Figure("query error, 90 %", "%", "9 of 10 queries are answered better."),
+    **_figures(METRICS),
+    **_figures(QUERY_METRICS),
 }

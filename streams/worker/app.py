@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError, ServiceError, StreamsError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.kafka.release_reader import last_committed
 from shoal.streams.kafka.topics import ensure_topics, unreachable

@@ -27,7 +27,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import sent_offsets, target_of
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.manifest import read_origin

@@ -47,7 +47,7 @@ async def keep_time(settings: Settings, policy: Policy, store: Store, progress: 
                 if progress.is_planning or (asked == wanted and time.monotonic() - asked_at < _ASK_AGAIN_S):
                     continue
                 clock = await read_clock(store, wanted)
-                if policy.release.every_events is not None:
+                if policy.triggers.every_events is not None:
                     others = await gathered.count(await store.external_offsets())
                     clock = clock._replace(accepted=clock.accepted + others)
                 cause = due(policy, clock)

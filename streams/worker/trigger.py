@@ -39,7 +39,7 @@ def due(policy: Policy, clock: Clock) -> str | None:
 
     A moment of `at` that passed while no worker ran is due as soon as one runs; several of them are due once.
     """
-    wanted = policy.release
+    wanted = policy.triggers
     if wanted.every_events is not None and clock.accepted >= wanted.every_events:
         return "events"
     if wanted.every_seconds is not None and (clock.now - clock.last).total_seconds() >= wanted.every_seconds:
@@ -49,7 +49,7 @@ def due(policy: Policy, clock: Clock) -> str | None:
 
 
 def has_timers(policy: Policy) -> bool:
-    wanted = policy.release
+    wanted = policy.triggers
     return (wanted.every_events, wanted.every_seconds, wanted.at) != (None, None, None)
 
 

@@ -3,16 +3,16 @@
 import csv
 import gzip
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.policy.policy import Attribute, Policy, build_policy
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from tests.bench.mondrian import Numbers, Points
+from tests.support.root import ROOT
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "adult"
+FOLDER = ROOT / "examples" / "adult"
 K = 10
 # Education as the census also gives it, in years from the lowest on, and the other attributes, in UCI's order.
 SCHOOLING = (

@@ -17,7 +17,7 @@ from deploy.local import Local
 from shoal.streams.kafka.topics import Topics
 from tests.bench.figures import Figures, core_seconds
 from tests.bench.load import PARTITIONS, write_policy
-from tests.support.services import environment
+from tests.support.services.services import environment
 
 _WITHIN_S = 900.0
 

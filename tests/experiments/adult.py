@@ -8,18 +8,18 @@ import csv
 import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from shoal.core.cells.tree import Rows
 from shoal.core.measure.query import draw_queries
 from shoal.core.policy.policy import Policy
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from tests.experiments.mondrian import Points, View, anonymize, unsafe_share, view_of
 from tests.experiments.series import Figures, Table, Watcher, measure, run
+from tests.support.root import ROOT
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "adult"
+FOLDER = ROOT / "examples" / "adult"
 FIRST = 12_000
 KS = (2, 5, 10, 15, 20, 25)
 INCREMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)

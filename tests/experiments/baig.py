@@ -26,11 +26,12 @@ from shoal.core.cells.region import domain
 from shoal.core.cells.tree import Rows
 from shoal.core.events.window import PUT
 from shoal.core.measure.query import Query, Range, Truth, count_true, estimate, truth_of
-from shoal.core.measure.release_reader import read_published
+from shoal.core.measure.release_reader import read_columns
 from shoal.core.overlap.external import External, ExternalGroup, parse_external
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.hierarchy import parse_hierarchy
-from shoal.core.policy.policy import Policy, Strategy
+from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import Adaptive
 from shoal.core.state import State
 from tests.experiments.adult import FOLDER, SEED, load_adult
 from tests.experiments.mondrian import Points, cut
@@ -108,7 +109,7 @@ class Five:
             f"p{at}": Record(tuple(codes[:-1]), frozenset(codes[-1:]), None)
             for at, codes in enumerate(self.points[rows].tolist())
         }
-        published = read_published(policy, made.release.records)
+        published = read_columns(policy, made.release.records)
         shown: dict[str, set[int]] = {name: set() for name in published.group_names}
         for group, node in zip(published.shown_group.tolist(), published.shown_node.tolist(), strict=True):
             shown[published.group_names[group]].add(node)
@@ -134,7 +135,7 @@ def load_five(sensitive: str = "occupation", k: int = 10) -> Five:
     places = [at for at, attribute in enumerate(adult.policy.attributes) if attribute.name in ATTRIBUTES]
     attributes = tuple(adult.policy.attributes[at] for at in places)
     policy = replace(
-        adult.policy, attributes=attributes, sampling=0.5, strategy=Strategy("adaptive", 1, None), k=k, headroom=k // 2
+        adult.policy, attributes=attributes, sampling=0.5, strategy=Adaptive(releases=1), k=k, headroom=k // 2
     )
     five = Five(policy, adult.points[:, [*places, -1]])
     return five if sensitive == "occupation" else _with_jobs(five)
@@ -168,7 +169,7 @@ def draw_baig(policy: Policy, deltas: tuple[float, float], count: int) -> tuple[
 
 def median_error(made: Plan, policy: Policy, truth: Truth, queries: tuple[Query, ...]) -> float:
     """The median of |answer - truth| / truth over queries that select something, everybody in the truth."""
-    published = read_published(policy, made.release.records)
+    published = read_columns(policy, made.release.records)
     answers = estimate(published, queries) * len(truth.leaves) / max(1, published.rows)
     right = count_true(truth, queries)
     return float(np.median((np.abs(answers - right) / np.maximum(right, 1))[right > 0]))
@@ -187,7 +188,7 @@ def beside(five: Five, u: int, alpha: int, queries: int, way: Way) -> Figures:
     for name, known in (("without", []), ("with", publications)):
         made, seconds = five.release(ours, policy, known)
         exposed = five.attack(ours, made, policy, publications)
-        published = read_published(policy, made.release.records)
+        published = read_columns(policy, made.release.records)
         values = int(published.shown_count.sum())
         found |= {
             "overlapping": exposed.overlapping,

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from shoal.core.cells.tree import Rows
-from shoal.core.measure.release_reader import Published
+from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
 from tests.experiments.mondrian import Points, cut
 from tests.experiments.series import Table
@@ -184,7 +184,7 @@ def _widest(points: Sequence[Sequence[float]], widths: Sequence[float]) -> int:
 
 def _published(
     policy: Policy, points: Points, group: Rows, counterfeits: Rows, shown_group: Rows, shown_value: Rows
-) -> Published:
+) -> ReleaseColumns:
     """A release of groups, each with the bounding box of its rows as its only cell."""
     groups = len(counterfeits)
     names = tuple(f"g{at}" for at in range(groups))
@@ -193,7 +193,19 @@ def _published(
     nodes = np.array(policy.sensitive.hierarchy.leaf_node, dtype=np.int64)[shown_value]
     shown = Counter(zip(shown_group.tolist(), nodes.tolist(), strict=True))
     pairs = np.array(list(shown), dtype=np.int64)
-    return Published(
-        policy, names, np.ones(groups, dtype=np.int64), rows, counterfeits, names, tuple(low.T), tuple(high.T),
-        np.arange(groups), np.arange(groups), rows, pairs[:, 0], pairs[:, 1], np.array(list(shown.values())),
-    )  # fmt: skip
+    return ReleaseColumns(
+        policy=policy,
+        group_names=names,
+        formed=np.ones(groups, dtype=np.int64),
+        people=rows,
+        counterfeits=counterfeits,
+        cell_names=names,
+        low=tuple(low.T),
+        high=tuple(high.T),
+        cell_rows_group=np.arange(groups),
+        cell_rows_cell=np.arange(groups),
+        cell_rows_count=rows,
+        shown_group=pairs[:, 0],
+        shown_node=pairs[:, 1],
+        shown_count=np.array(list(shown.values())),
+    )

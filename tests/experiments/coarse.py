@@ -15,12 +15,13 @@ import numpy as np
 import shoal.core.overlap.generalize
 from shoal.core.events.window import GONE, PUT, Delta
 from shoal.core.measure.query import Query, count_true, draw_queries, estimate, query_error, truth_of
-from shoal.core.measure.release_reader import read_published
+from shoal.core.measure.release_reader import read_columns
 from shoal.core.overlap.external import External, ExternalGroup, parse_external
-from shoal.core.overlap.overlaps import neighbours_of
+from shoal.core.overlap.overlaps import index_of
 from shoal.core.people import NOBODY, NOWHERE
 from shoal.core.plan import Plan, Window, plan
-from shoal.core.policy.policy import Policy, Strategy
+from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import Adaptive
 from shoal.core.state import State
 from tests.experiments.adult import SEED
 from tests.experiments.baig import ALONE, FOUR, OTHERS, SELECTIVITY, TEN, Five, Way, load_five
@@ -41,9 +42,9 @@ def one_release(five: Five, way: Way, u: int, others: int, queries: tuple[Query,
     ours = np.concatenate([alone[OTHERS], shared[: OTHERS * u]])
     truth = truth_of(five.policy, [(tuple(codes[:-1]), (codes[-1],)) for codes in five.points[ours].tolist()])
     for bound in BOUNDS:
-        with patch.object(shoal.core.overlap.generalize, "DEARER", bound):
+        with patch.object(shoal.core.overlap.generalize, "COARSE_LOSS", bound):
             made, seconds = five.release(ours, five.policy, publications)
-        published = read_published(five.policy, made.release.records)
+        published = read_columns(five.policy, made.release.records)
         answers = estimate(published, queries) * len(ours) / published.rows
         error = query_error(answers, count_true(truth, queries), len(truth.leaves)).median
         setting = {"others": others, "different": way.different, "u": u, "bound": _written(bound)}
@@ -55,7 +56,7 @@ def _shares(made: Plan, policy: Policy) -> Figures:
     assert after is not None
     people, tree = after.people, after.tree
     rows = np.flatnonzero(people.group != NOBODY)
-    cover = tree.smallest_over(people.leaf[rows], *neighbours_of(policy, after.externals).hulls(people.columns, rows))
+    cover = tree.smallest_over(people.leaf[rows], *index_of(policy, after.externals).hulls(people.columns, rows))
     coarse = people.coarse[rows]
     return {
         "rows": facts["rows"],
@@ -70,7 +71,7 @@ def _shares(made: Plan, policy: Policy) -> Figures:
 
 def series(five: Five, bound: float, releases: int) -> Figures:
     """A crowd of which a part is replaced before each release: the means over all of them."""
-    policy = replace(five.policy, sampling=1.0, strategy=Strategy("adaptive", 2, None))
+    policy = replace(five.policy, sampling=1.0, strategy=Adaptive(releases=2))
     order = np.random.default_rng(SEED).permutation(len(five.points)).tolist()
     publications = [five.other(f"q{at}", np.array(order[at::OTHERS][:ALONE]), FOUR) for at in range(OTHERS)]
     state, here, waiting = State.empty(policy, b"experiment"), order[:CROWD], order[CROWD:]
@@ -81,7 +82,7 @@ def series(five: Five, bound: float, releases: int) -> Figures:
         deltas: dict[str, Delta] = {f"p{at}": (PUT, tuple(c[:-1]), (c[-1],), None, None) for at, c in codes.items()}
         deltas |= {f"p{at}": (GONE, None, None, None, None) for at in gone}
         theirs = _groups(publications.pop(), policy) if number % 3 == 1 and publications else []
-        with patch.object(shoal.core.overlap.generalize, "DEARER", bound):
+        with patch.object(shoal.core.overlap.generalize, "COARSE_LOSS", bound):
             made = plan(state, Window(None, {0: deltas}, theirs), policy, number)
         state.apply(made.change)
         found.append(_shares(made, policy))

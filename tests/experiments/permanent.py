@@ -18,7 +18,7 @@ import numpy as np
 
 from shoal.core.events.window import ABSENT, DEREGISTERED, GONE, PUT, REGISTER, Delta
 from shoal.core.measure.query import count_true, draw_queries, estimate, query_error, truth_of
-from shoal.core.measure.release_reader import read_published
+from shoal.core.measure.release_reader import read_columns
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.state import State
@@ -159,7 +159,7 @@ def _run(policy: Policy, rounds: list[Round], queries: int) -> Iterator[Figures]
         holders = sum(len(lasting.intersection(record[1])) for record in one.table.values())
         groups = [json.loads(record)["sensitive"] for record in made.release.records]
         shown = sum(group.get(label, 0) for group in groups for label in labels)
-        step = Step(number, one.table, made, read_published(policy, made.release.records), plan_s)
+        step = Step(number, one.table, made, read_columns(policy, made.release.records), plan_s)
         yield {
             **measure(step, asked),
             "counterfeits": step.manifest["counterfeits"],

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 
 from shoal.core.events.window import GONE, PUT, Delta
-from shoal.core.measure.loss import release_loss
+from shoal.core.measure.loss import information_loss
+from shoal.core.measure.metrics import measure_release
 from shoal.core.measure.query import Numbers, Query, count_true, estimate, query_error, truth_of
-from shoal.core.measure.release_reader import Published, read_published
+from shoal.core.measure.release_reader import ReleaseColumns, read_columns
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
+from tests.support.root import ROOT
 
-CORE = Path(__file__).resolve().parents[2] / "core"
+CORE = ROOT / "core"
 
 Codes = tuple[int | float, ...]
 Record = tuple[Codes, tuple[int, ...]]  # quasi-identifiers and sorted values, in codes
@@ -34,7 +36,7 @@ class Step:
     number: int
     table: Table
     made: Plan
-    published: Published
+    published: ReleaseColumns
     plan_s: float
 
     @property
@@ -53,7 +55,7 @@ def run(policy: Policy, tables: Iterable[Table], key: bytes = b"experiment") -> 
         made = plan(state, window, policy, number)
         plan_s = time.perf_counter() - begun
         state.apply(made.change)
-        yield Step(number, table, made, read_published(policy, made.release.records), plan_s)
+        yield Step(number, table, made, read_columns(policy, made.release.records), plan_s)
         before = table
 
 
@@ -68,15 +70,15 @@ def changes(before: Table, after: Table) -> dict[str, Delta]:
 
 def measure(step: Step, queries: tuple[Query, ...] = ()) -> Figures:
     """The figures of one release; shares are of the people present, or of the values shown."""
-    manifest, loss = step.manifest, release_loss(step.published)
-    assert loss is not None
+    manifest, figures = step.manifest, measure_release(step.published)
+    rows = step.published.rows
     values = int(step.published.shown_count.sum())
     present = len(step.table)
     found: Figures = {
         "release": step.number,
         "present": present,
-        "rows": loss.rows,
-        "groups": loss.groups,
+        "rows": rows,
+        "groups": len(step.published.people),
         "formed": manifest["formed"],
         "carried": manifest["carried"],
         "withheld": manifest["withheld"],
@@ -86,12 +88,12 @@ def measure(step: Step, queries: tuple[Query, ...] = ()) -> Figures:
         "hidden_share": (manifest["suppressed"] + manifest["generalized"]) / values,
         "max_breach": manifest["max_breach"],
         "bound": manifest["bound"],
-        "average_group": loss.average_group,
-        "median_group": loss.median_group,
-        "largest_group": loss.largest_group,
-        "ncp": loss.ncp,
-        "discernibility": loss.discernibility,
-        "information_loss_per_row": loss.information_loss / loss.rows,
+        "average_group": figures["average_group"],
+        "median_group": figures["median_group"],
+        "largest_group": figures["largest_group"],
+        "ncp": figures["ncp"],
+        "discernibility": figures["discernibility"],
+        "information_loss_per_row": information_loss(step.published) / rows,
         "plan_s": step.plan_s,
     }
     if queries:

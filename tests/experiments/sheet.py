@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.core.cells.tree import Rows
-from shoal.core.measure.release_reader import Published
+from shoal.core.measure.release_reader import ReleaseColumns
 from tests.experiments.linkage import Clue, Clues
 from tests.experiments.mondrian import Points
 from tests.experiments.series import Step
@@ -25,7 +25,7 @@ class Sheet(NamedTuple):
     `is_by_person` says that everyone has one row; with m-invariance every value of theirs is a row of its own.
     """
 
-    published: Published
+    published: ReleaseColumns
     person: Rows
     group: Rows
     cell: Rows
@@ -79,7 +79,7 @@ def certainly_published(sheet: Sheet, homes: Homes) -> frozenset[int]:
     """Whom the registration list gives away: everyone who lives in a cell must have a row in it."""
     living = count_inside(homes.points, *_bounds(sheet))
     # Of somebody with several rows in a cell the others' would be missing: then only one who lives alone is certain.
-    is_full = living == (sheet.published.cell_rows if sheet.is_by_person else 1)
+    is_full = living == (sheet.published.rows_by_cell if sheet.is_by_person else 1)
     return frozenset(sheet.person[is_full[sheet.cell]].tolist())
 
 
@@ -90,7 +90,7 @@ def clues_of_list(sheet: Sheet, node: int, homes: Homes, there: frozenset[int]) 
     may: dict[int, Rows] = {}
     for group in shows:
         lives = np.zeros(len(homes.people), dtype=bool)
-        for cell in published.entry_cell[published.entry_group == group].tolist():
+        for cell in published.cell_rows_cell[published.cell_rows_group == group].tolist():
             lives |= ((homes.points >= low[cell]) & (homes.points < high[cell])).all(axis=1)
         may[group] = homes.people[lives]
     return _clues(sheet, shows, may, there)

@@ -1,31 +1,10 @@
 """What the experiments found, as plots and as tables for docs/experiments.md."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
-from shoal.streams.report.plot import Line, Panel, draw
+from shoal.streams.report.plot import Line, Panel
+from tests.experiments.drawing import Plot, Shown, curves, points, table
 from tests.experiments.series import Figures
-
-
-class Plot(NamedTuple):
-    """One PNG: its panels, and how many stand beside each other."""
-
-    panels: Sequence[Panel]
-    columns: int = 2
-
-    def png(self) -> bytes:
-        return draw(self.panels, self.columns)
-
-
-class Shown(NamedTuple):
-    """The plots of an experiment by file name, and its tables as Markdown."""
-
-    plots: dict[str, Plot]
-    text: str
-
-
-# How a figure is written: a format of Python, or % for a share with one digit, %% for one with two.
-Columns = Mapping[str, tuple[str, str]]  # heading: (figure, how)
 
 _GROUPS = {"average_group": "average", "median_group": "median"}
 _ROUNDS = (1, 2, 5, 10, 15, 20)  # of Bu's twenty, those in the tables
@@ -49,22 +28,22 @@ def show_adult(figures: Figures) -> Shown:
     plots = {
         "adult-leakage.png": Plot(
             [
-                _panel("Unsafe rows, second release of 50 % more", by_k, "k", leaks, "rows", is_percent=True),
-                _panel("Unsafe rows, k = 10", by_increment, "increment", leaks, "rows", new_rows, is_percent=True),
+                curves("Unsafe rows, second release of 50 % more", by_k, "k", leaks, "rows", is_percent=True),
+                curves("Unsafe rows, k = 10", by_increment, "increment", leaks, "rows", new_rows, is_percent=True),
             ]
         ),
         "adult-quality.png": Plot(
             [
-                _panel("Discernibility of the second release", by_k, "k", quality, "rows squared"),
-                _panel("Discernibility, k = 10", by_increment, "increment", quality, "rows squared", new_rows),
+                curves("Discernibility of the second release", by_k, "k", quality, "rows squared"),
+                curves("Discernibility, k = 10", by_increment, "increment", quality, "rows squared", new_rows),
             ]
         ),
         "adult-series.png": Plot(
             [
-                _panel("Unsafe rows over all releases so far", series, "release", over_time, "rows", is_percent=True),
-                _panel("People per group", series, "release", _GROUPS, "people"),
-                _panel("NCP", series, "release", {"ncp": "NCP"}, "of the domain", is_percent=True),
-                _panel("Error of COUNT queries", series, "release", _ERRORS, "relative error", is_percent=True),
+                curves("Unsafe rows over all releases so far", series, "release", over_time, "rows", is_percent=True),
+                curves("People per group", series, "release", _GROUPS, "people"),
+                curves("NCP", series, "release", {"ncp": "NCP"}, "of the domain", is_percent=True),
+                curves("Error of COUNT queries", series, "release", _ERRORS, "relative error", is_percent=True),
             ]
         ),
     }
@@ -91,7 +70,7 @@ def show_adult(figures: Figures) -> Shown:
         "seconds to plan": ("plan_s", ".2f"),
     }
     by_increment_table = {"new rows": ("increment", "%"), **{h: c for h, c in leak_table.items() if h != "k"}}
-    texts = [_table(by_k, leak_table), _table(by_increment, by_increment_table), _table(series, series_table)]
+    texts = [table(by_k, leak_table), table(by_increment, by_increment_table), table(series, series_table)]
     return Shown(plots, "\n\n".join(texts))
 
 
@@ -108,11 +87,11 @@ def show_synthea(figures: Figures) -> Shown:
 
     def panel(title: str, key: str, y: str, *, is_percent: bool = True) -> Panel:
         lines = {f"{name}:{key}": label for name, label in runs.items()}
-        return _panel(title, years, "year", lines, y, is_percent=is_percent)
+        return curves(title, years, "year", lines, y, is_percent=is_percent)
 
     unsafe = {"all:unsafe": "tree", "all:independent_unsafe": "independent releases"}
     panels = [
-        _panel("Unsafe rows over all releases so far", years, "year", unsafe, "rows", is_percent=True),
+        curves("Unsafe rows over all releases so far", years, "year", unsafe, "rows", is_percent=True),
         panel("Suppressed or raised", "hidden_share", "of the values"),
         panel("Withheld", "withheld_share", "of the people"),
         panel("People per group", "average_group", "people", is_percent=False),
@@ -132,7 +111,7 @@ def show_synthea(figures: Figures) -> Shown:
         "max_breach": ("max_breach", ".4f"),
         "query error, median": ("query_error_median", "%"),
     }
-    texts = [f"{label[0].upper()}{label[1:]}:\n\n{_table(figures[name], columns)}" for name, label in runs.items()]
+    texts = [f"{label[0].upper()}{label[1:]}:\n\n{table(figures[name], columns)}" for name, label in runs.items()]
     return Shown({"synthea.png": Plot(panels, 3)}, "\n\n".join(texts))
 
 
@@ -145,7 +124,7 @@ def show_rounds(figures: Figures) -> Shown:
         panels = []
         for strategy in strategies:
             mine = [run for run in runs if run["strategy"] == strategy]
-            lines = [Line(f"l = {run['l']}", *_points(run["rounds"], "release", key)) for run in mine]
+            lines = [Line(f"l = {run['l']}", *points(run["rounds"], "release", key)) for run in mine]
             panels.append(Panel(f"{title}, {strategy}", "round", y, lines, is_percent=is_percent, top=top))
         return Plot(panels, 3)
 
@@ -170,7 +149,7 @@ def show_rounds(figures: Figures) -> Shown:
         "suppressed at most": ("most_hidden_share", "%%"),
         "max_breach": ("most_max_breach", ".4f"),
     }
-    return Shown(plots, _table(runs, columns))
+    return Shown(plots, table(runs, columns))
 
 
 def show_zipf(figures: Figures) -> Shown:
@@ -180,10 +159,10 @@ def show_zipf(figures: Figures) -> Shown:
     bound = Line("bound", x, [found["bound"] for found in releases], is_bound=True)
     hidden = {"withheld_share": "withheld (of the people)", "hidden_share": "suppressed or raised (of the values)"}
     panels = [
-        _panel("Withheld, suppressed or raised", releases, "release", hidden, "share", is_percent=True, beside=asked),
-        _panel("People per group", releases, "release", _GROUPS, "people"),
-        _panel("Breach", releases, "release", {"max_breach": "max_breach"}, "probability", beside=bound),
-        _panel("Error of COUNT queries", releases, "release", _ERRORS, "relative error", is_percent=True),
+        curves("Withheld, suppressed or raised", releases, "release", hidden, "share", is_percent=True, beside=asked),
+        curves("People per group", releases, "release", _GROUPS, "people"),
+        curves("Breach", releases, "release", {"max_breach": "max_breach"}, "probability", beside=bound),
+        curves("Error of COUNT queries", releases, "release", _ERRORS, "relative error", is_percent=True),
     ]
     columns = {
         "release": ("release", ""),
@@ -198,14 +177,14 @@ def show_zipf(figures: Figures) -> Shown:
         "query error": ("query_error", "%"),
         "seconds to plan": ("plan_s", ".2f"),
     }
-    return Shown({"zipf.png": Plot(panels)}, _table(releases, columns))
+    return Shown({"zipf.png": Plot(panels)}, table(releases, columns))
 
 
 def show_long(figures: Figures) -> Shown:
     runs = figures["runs"]
 
     def panel(title: str, key: str, y: str, *, is_percent: bool = False) -> Panel:
-        lines = [Line(f"headroom {run['headroom']}", *_points(run["releases"], "release", key)) for run in runs]
+        lines = [Line(f"headroom {run['headroom']}", *points(run["releases"], "release", key)) for run in runs]
         return Panel(title, "release", y, lines, is_percent=is_percent)
 
     panels = [
@@ -231,14 +210,14 @@ def show_long(figures: Figures) -> Shown:
         for found in run["releases"]
         if found["release"] == 1 or found["release"] % 20 == 0
     ]
-    return Shown({"long.png": Plot(panels)}, _table(rows, columns))
+    return Shown({"long.png": Plot(panels)}, table(rows, columns))
 
 
 def show_permanent(figures: Figures) -> Shown:
     runs = figures["runs"]
 
     def panel(title: str, key: str, y: str, *, is_percent: bool = False) -> Panel:
-        lines = [Line(f"K = {run['participation']}", *_points(run["rounds"], "release", key)) for run in runs]
+        lines = [Line(f"K = {run['participation']}", *points(run["rounds"], "release", key)) for run in runs]
         return Panel(title, "round", y, lines, is_percent=is_percent)
 
     panels = [
@@ -266,7 +245,7 @@ def show_permanent(figures: Figures) -> Shown:
     ]
     breaches, beside = _show_breaches(figures)
     plots = {"permanent.png": Plot(panels), "permanent-breach.png": breaches}
-    return Shown(plots, f"{_table(rows, columns)}\n\n{beside}")
+    return Shown(plots, f"{table(rows, columns)}\n\n{beside}")
 
 
 def _show_breaches(figures: Figures) -> tuple[Plot, str]:
@@ -276,7 +255,7 @@ def _show_breaches(figures: Figures) -> tuple[Plot, str]:
 
     def panel(title: str, key: str, y: str, *, is_percent: bool = False) -> Panel:
         drawn = [name for name in series if name not in ("Shoal, K = 1", "Shoal, K = 5")]  # like K = 0
-        lines = [Line(name, *_points(series[name], "release", key)) for name in drawn]
+        lines = [Line(name, *points(series[name], "release", key)) for name in drawn]
         return Panel(title, "round", y, lines, is_percent=is_percent)
 
     panels = [
@@ -304,7 +283,7 @@ def _show_breaches(figures: Figures) -> tuple[Plot, str]:
         for found in rounds
         if found["release"] in _ROUNDS
     ]
-    return Plot(panels), _table(rows, columns)
+    return Plot(panels), table(rows, columns)
 
 
 def show_baig(figures: Figures) -> Shown:
@@ -322,7 +301,7 @@ def show_baig(figures: Figures) -> Shown:
         ("Query error, median, wide ranges", "error_with_wide", "relative"),
     ):
         for x, name in (("by_u", "u"), ("by_alpha", "alpha")):
-            lines = [Line(label, *_points(figures[kind][x], name, key)) for kind, label in kinds.items()]
+            lines = [Line(label, *points(figures[kind][x], name, key)) for kind, label in kinds.items()]
             panels.append(Panel(title, name, y, lines, is_percent=True))
     columns = {
         "sensitive, others": ("others", ""),
@@ -360,7 +339,7 @@ def show_baig(figures: Figures) -> Shown:
         "times": ("times", ".2f"),
     }
     times = [{"others": label, **figures[kind]["many"]} for kind, label in kinds.items()]
-    return Shown({"baig.png": Plot(panels)}, f"{_table(rows, columns)}\n\n{_table(times, speed)}")
+    return Shown({"baig.png": Plot(panels)}, f"{table(rows, columns)}\n\n{table(times, speed)}")
 
 
 def show_coarse(figures: Figures) -> Shown:
@@ -380,7 +359,7 @@ def show_coarse(figures: Figures) -> Shown:
     }
     once = {name: column for name, column in columns.items() if name != "releases"}
     series = {name: column for name, column in columns.items() if column[0] in figures["series"][0]}
-    return Shown({}, f"{_table(figures['releases'], once)}\n\n{_table(figures['series'], series)}")
+    return Shown({}, f"{table(figures['releases'], once)}\n\n{table(figures['series'], series)}")
 
 
 SHOW: dict[str, Callable[[Figures], Shown]] = {
@@ -393,35 +372,3 @@ SHOW: dict[str, Callable[[Figures], Shown]] = {
     "baig": show_baig,
     "coarse": show_coarse,
 }
-
-
-def _panel(
-    title: str,
-    found: Sequence[Figures],
-    x: str,
-    keys: Mapping[str, str],
-    y_label: str,
-    x_label: str | None = None,
-    *,
-    is_percent: bool = False,
-    beside: Line | None = None,
-) -> Panel:
-    """These figures over one that grows, and perhaps a bound beside them."""
-    lines = [Line(label, *_points(found, x, key)) for key, label in keys.items()]
-    return Panel(title, x_label or x, y_label, [*lines, *([beside] if beside else [])], is_percent=is_percent)
-
-
-def _points(found: Sequence[Figures], x: str, y: str) -> tuple[list[float], list[float | None]]:
-    return [figures[x] for figures in found], [figures[y] for figures in found]
-
-
-def _table(found: Sequence[Figures], columns: Columns) -> str:
-    rows = [[_write(figures[name], how) for name, how in columns.values()] for figures in found]
-    lines = [[head.strip() for head in columns], ["---:"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _write(figure: float | str, how: str) -> str:
-    if how in ("%", "%%") and not isinstance(figure, str):
-        return f"{100 * figure:.{len(how)}f} %"
-    return format(figure, how)

@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from shoal.core.measure.query import draw_queries
 from shoal.core.policy.policy import Policy
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from tests.experiments.mondrian import View, anonymize, unsafe_share, view_of
 from tests.experiments.series import Figures, Record, Table, Watcher, measure, run
+from tests.support.root import ROOT
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "synthea"
+FOLDER = ROOT / "examples" / "synthea"
 LASTING, FOR_EVER = 0.95, 1.0  # share of holders who have not lost it a year later
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from shoal.streams.kafka.topics import ensure_topics
 from tests.integration.mixture import Mixture, send
-from tests.support.table import POLICY, Published, Table, Worker, await_that
+from tests.support.services.table import POLICY, Published, Table, Worker, await_that
 
 # A table on which everything is promised at once: permanent and transient values, guards, other publishers, sampling.
 EVERYTHING: dict[str, Any] = {

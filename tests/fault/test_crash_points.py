@@ -15,7 +15,7 @@ import pytest
 
 from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.support.table import await_that
+from tests.support.services.table import await_that
 
 _AT_ONCE = 4
 

@@ -9,7 +9,7 @@ from functools import wraps
 import pytest
 
 from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
-from tests.support.table import Record, insert
+from tests.support.services.table import Record, insert
 
 Forgery = Callable[[str, list[Record]], list[Record]]
 

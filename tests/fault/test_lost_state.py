@@ -3,7 +3,7 @@
 import pytest
 
 from tests.fault.scene import PATIENCE_S, Scene, said
-from tests.support.table import Worker
+from tests.support.services.table import Worker
 
 Snapshot = dict[bytes, bytes]
 

@@ -13,7 +13,7 @@ from deploy.local import Local
 from deploy.local.ports import free_port
 from tests.fault.scene import PATIENCE_S, Scene, said
 from tests.integration.mixture import MSGPACK, Sent, send
-from tests.support.table import KEY, insert
+from tests.support.services.table import KEY, insert
 
 CANARY = "canary"
 

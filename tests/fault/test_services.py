@@ -8,7 +8,7 @@ import pytest
 
 from deploy.local import Local
 from tests.fault.scene import PATIENCE_S, Scene, said
-from tests.support.table import await_that
+from tests.support.services.table import await_that
 
 
 @contextmanager

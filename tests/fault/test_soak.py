@@ -20,7 +20,7 @@ import pytest
 from deploy.local import Local, Service
 from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene, signal_all
 from tests.fault.test_crash_points import POINTS
-from tests.support.table import Worker
+from tests.support.services.table import Worker
 
 pytestmark = pytest.mark.soak
 

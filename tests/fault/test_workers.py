@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.fault.scene import PATIENCE_S, Scene, signal_all
-from tests.support.table import Worker, await_that
+from tests.support.services.table import Worker, await_that
 
 
 @pytest.mark.timeout(400)

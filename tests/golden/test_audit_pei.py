@@ -5,7 +5,7 @@ from typing import Any
 from shoal.core.audit.attack.attacks import Inference, unsafe_rows
 from shoal.core.audit.reading.regions import Region
 from shoal.core.policy.policy import Policy, build_policy
-from tests.support.audited import ByHand
+from tests.support.engines.audited import ByHand
 
 ZIPS = {"20433": 0, "20435": 1, "20437": 2}
 SEXES = {"female": 0, "male": 1}

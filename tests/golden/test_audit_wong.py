@@ -7,7 +7,7 @@ import pytest
 from shoal.core.audit.attack.worlds import Draw, assignments, count_linked, tokens_of
 from shoal.core.audit.criteria.exposure import breach_of, shares_of
 from shoal.core.policy.policy import Policy, build_policy
-from tests.support.audited import ByHand
+from tests.support.engines.audited import ByHand
 
 MEN, EVERYONE = ("o1", "o2"), ("o1", "o2", "o3", "o4")
 

@@ -7,7 +7,7 @@ import pytest
 from shoal.core.audit.attack.worlds import Draw, Owners, count_linked, count_worlds, tokens_of
 from shoal.core.audit.criteria.exposure import breach_of, shares_of
 from shoal.core.policy.policy import Policy, build_policy
-from tests.support.audited import ByHand
+from tests.support.engines.audited import ByHand
 
 # Figure 2 as far as the text goes; the leaves it leaves out are made up.
 TAXONOMY = """\

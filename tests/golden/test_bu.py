@@ -12,8 +12,8 @@ import pytest
 
 from shoal.core.audit.criteria.formations import Release, count_unordered, formations, risk
 from shoal.core.audit.permanent.holders import Component, Drawn, HolderSets
-from tests.support.audited import ByHand
-from tests.support.scarcity import HIV, scarce_policy
+from tests.support.engines.audited import ByHand
+from tests.support.engines.scarcity import HIV, scarce_policy
 
 SIX = ("p1", "p2", "p3", "p4", "p5", "p6")
 FIRST: Release = [(("p1", "p2", "p3"), 1), (("p4", "p5", "p6"), 1)]

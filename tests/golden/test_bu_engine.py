@@ -10,7 +10,7 @@ import pytest
 
 from shoal.core.policy.policy import Policy, build_policy
 from tests.experiments.linkage import Adversary, Clue, Clues
-from tests.support.population import Series
+from tests.support.histories.population import Series
 
 SIX = ("p1", "p2", "p3", "p4", "p5", "p6")
 Group = tuple[frozenset[str], int]  # its people, and how often it shows HIV

@@ -19,8 +19,8 @@ from tests.experiments.adult import FIRST, SEED, load_adult
 from tests.experiments.mondrian import anonymize, unsafe_share, view_of
 from tests.experiments.series import run
 from tests.golden.test_audit_pei import NEVER_MOVED, PATIENTS, SEXES, TABLE_2, TABLE_5, ZIPS, boxes
-from tests.support.oracle import Table
-from tests.support.series import run_series
+from tests.support.engines.series import run_series
+from tests.support.judges.series import Table
 
 ZIP, SEX, AGE = 0, 1, 2
 FIRST_FOUR, LAST_TWO = list(PATIENTS)[:4], list(PATIENTS)[4:]

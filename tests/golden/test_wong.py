@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 from shoal.core.groups.ledger import GroupRecord, Ledger
-from shoal.core.groups.strategy import adaptive, constant_ratio, geometric, hard_minimum
-from tests.support.series import clinic_policy
+from shoal.core.policy.strategy import Adaptive, ConstantRatio, Geometric, hard_minimum
+from tests.support.engines.series import clinic_policy
 
 
 @pytest.mark.parametrize(
@@ -23,21 +23,21 @@ from tests.support.series import clinic_policy
     ],
 )
 def test_the_constant_ratio_is_that_of_table_1(l: int, releases: int, ratio: float) -> None:
-    assert constant_ratio(l, releases) == pytest.approx(ratio, abs=0.005)
+    assert ConstantRatio(releases=releases).target(l, 1.0, 0) == pytest.approx(ratio, abs=0.005)
 
 
 def test_adaptive_equals_constant_ratio_while_every_group_was_exactly_full() -> None:
-    ratio = constant_ratio(2, 5)
+    ratio = ConstantRatio(releases=5).target(2, 1.0, 0)
     for exposures in range(5):
-        assert adaptive(2, 5, (1 - 1 / ratio) ** exposures, exposures) == pytest.approx(ratio)
+        assert Adaptive(releases=5).target(2, (1 - 1 / ratio) ** exposures, exposures) == pytest.approx(ratio)
 
 
 def test_adaptive_asks_for_less_after_a_luckier_group() -> None:
-    assert adaptive(2, 5, 0.95, 1) < constant_ratio(2, 5)
+    assert Adaptive(releases=5).target(2, 0.95, 1) < ConstantRatio(releases=5).target(2, 1.0, 0)
 
 
 def test_geometric_starts_at_alpha_times_l() -> None:
-    assert geometric(2, 3, 1.0) == 6
+    assert Geometric(alpha=3).target(2, 1.0, 0) == 6
 
 
 def test_after_two_exposures_in_groups_of_four_the_third_needs_a_ratio_of_nine() -> None:

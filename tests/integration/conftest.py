@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.table import Table
+from tests.support.services.table import Table
 
 
 @pytest.fixture

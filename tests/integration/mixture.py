@@ -14,7 +14,7 @@ from typing import Any
 import msgpack
 from confluent_kafka import Producer
 
-from tests.support.table import Table, insert
+from tests.support.services.table import Table, insert
 
 _COMMON = ("flu", "asthma", "gastritis", "angina", "gout")
 _GUARDED_SHARE = 0.03  # of inserts and updates; each one costs the groups around it something

@@ -4,10 +4,10 @@ import json
 
 import msgpack
 
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.replay import Job, replay
 from tests.integration.mixture import MSGPACK
-from tests.support.table import KEY, Published, Record, Table
+from tests.support.services.table import KEY, Published, Record, Table
 
 
 class _Nobody:

@@ -14,11 +14,11 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from shoal.streams.demo.clinic import Clinic, write_clinic
-from shoal.streams.files.folder import read_releases
+from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.topics import Topics, ensure_topics
-from tests.support.judge import Judged
+from tests.support.judges.topics import Judged
+from tests.support.root import ROOT
 
-ROOT = Path(__file__).parents[2]
 SECRET = "secret-of-the-commands-test"
 
 

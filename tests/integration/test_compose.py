@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 from deploy.local.ports import free_port
-from tests.support.services import environment
+from tests.support.root import ROOT
+from tests.support.services.services import environment
 
-_ROOT = Path(__file__).resolve().parents[2]
-_SERVICES: dict[str, Any] = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())["services"]
+_SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 _BIN = Path(sys.executable).parent
 _KEY = "a key for this test only"
 
@@ -27,7 +27,7 @@ _KEY = "a key for this test only"
 def policy(tmp_path: Path, table: str) -> Path:
     """The folder that compose mounts by default, for a table of the test's own."""
     folder = shutil.copytree(
-        _ROOT / "streams" / "demo" / "clinic", tmp_path / "policy", ignore=shutil.ignore_patterns("*.py", "__*")
+        ROOT / "streams" / "demo" / "clinic", tmp_path / "policy", ignore=shutil.ignore_patterns("*.py", "__*")
     )
     path = folder / "policy.yaml"
     path.write_text(re.sub(r"^table: .*$", f"table: {table}", path.read_text(), flags=re.MULTILINE))
@@ -55,7 +55,7 @@ def worker(environ: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen
 
 
 def is_healthy(environ: dict[str, str]) -> bool:
-    check = [sys.executable, str(_ROOT / "deploy" / "health.py")]
+    check = [sys.executable, str(ROOT / "deploy" / "health.py")]
     return subprocess.run(check, env=environ, capture_output=True).returncode == 0
 
 

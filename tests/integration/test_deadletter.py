@@ -19,7 +19,7 @@ from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import DeadLetterBox, letter_offset, target_of
 from shoal.streams.deadletter.scheduler import DeadLetters
 from shoal.streams.errors import FencedError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics, ensure_topics
@@ -31,7 +31,7 @@ from shoal.streams.store.release_log import ReleaseLog
 from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
-from tests.support.table import KEY, POLICY, insert
+from tests.support.services.table import KEY, POLICY, insert
 
 PARTITIONS = 2
 

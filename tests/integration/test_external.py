@@ -14,7 +14,7 @@ from shoal.streams.errors import GuaranteeError
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.store import Store
 from shoal.streams.worker.external import external_ends
-from tests.support.table import KEY, Make, Table, insert
+from tests.support.services.table import KEY, Make, Table, insert
 
 PRIVACY = {"k": 3, "l": 2, "overlap": 3, "strategy": {"name": "adaptive", "releases": 3}}
 DISEASES = ("flu", "asthma", "gastritis", "angina", "gout", "lupus")

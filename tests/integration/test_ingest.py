@@ -13,7 +13,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import DeadLetterBox, sent_offsets, target_of
 from shoal.streams.errors import FencedError, GuaranteeError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics, ensure_topics
@@ -22,7 +22,7 @@ from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.records import RejectNote, pack
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import read_window
-from tests.support.table import KEY, POLICY, insert
+from tests.support.services.table import KEY, POLICY, insert
 
 PARTITIONS = 2
 

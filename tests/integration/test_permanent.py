@@ -10,11 +10,11 @@ from shoal.core.events.window import Intake
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.store import Store
 from tests.integration.test_store import PARTITIONS, hold, release, store, take
-from tests.support.table import KEY, POLICY, Make, insert, write_policy
+from tests.support.services.table import KEY, POLICY, Make, insert, write_policy
 
 __all__ = ["store"]  # a fixture, plain and encrypted
 

@@ -8,13 +8,13 @@ import pytest
 from pydantic import SecretStr
 
 from shoal.streams.errors import GuaranteeError, LostError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.settings import Settings
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.store import Store
 from shoal.streams.worker.planner import Planner
 from shoal.streams.worker.publish import Publisher
-from tests.support.table import KEY, Make, Table, insert
+from tests.support.services.table import KEY, Make, Table, insert
 
 
 @pytest.mark.parametrize("asleep", ["before it reads the topic", "before it loads the state"])

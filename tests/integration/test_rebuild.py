@@ -9,7 +9,7 @@ import pytest
 from shoal.core.events.window import ABSENT, DEREGISTERED_STATUS
 from tests.fault.scene import EVERYTHING, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.support.table import Make, Table, insert, inserts
+from tests.support.services.table import Make, Table, insert, inserts
 
 
 def test_redis_wiped_is_refused_and_rebuild_brings_it_back(make: Make) -> None:

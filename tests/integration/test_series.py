@@ -13,7 +13,7 @@ import pytest
 from shoal.streams.kafka.topics import ensure_topics
 from tests.integration.mixture import GUARDS, Mixture, Sent, send
 from tests.integration.replayed import is_astray, line_of, request_line
-from tests.support.table import KEY, Published, Record, Table
+from tests.support.services.table import KEY, Published, Record, Table
 
 Place = tuple[int, int]  # partition and offset
 

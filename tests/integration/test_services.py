@@ -17,8 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.local import Kafka, Local, Redis
 from deploy.local.ports import answers
-
-_ROOT = Path(__file__).resolve().parents[2]
+from tests.support.root import ROOT
 
 
 def create_topic(kafka: str, topic: str) -> None:
@@ -166,9 +165,7 @@ def test_a_service_ends_with_the_process_that_started_it_even_if_that_is_killed(
         "import sys, time, pathlib\nfrom deploy.local import Redis\n"
         "redis = Redis(pathlib.Path(sys.argv[1])).start()\nprint(redis.port, flush=True)\ntime.sleep(60)\n"
     )
-    owner = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)], cwd=_ROOT, stdout=subprocess.PIPE, text=True
-    )
+    owner = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
     port = int(owner.stdout.readline())
     assert answers(port)
@@ -184,17 +181,17 @@ def test_a_service_ends_with_the_process_that_started_it_even_if_that_is_killed(
 @pytest.mark.slow
 def test_the_command_line_starts_both_in_the_background_and_stops_them(native_services: Local, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.local", "--folder", str(tmp_path / "local")]
-    up = subprocess.run([*command, "up"], cwd=_ROOT, capture_output=True, text=True, check=True)
+    up = subprocess.run([*command, "up"], cwd=ROOT, capture_output=True, text=True, check=True)
     try:
         settings = dict(line.split("=", 1) for line in up.stdout.splitlines())
         assert settings.keys() == {"SHOAL_KAFKA", "SHOAL_REDIS"}
         assert AdminClient({"bootstrap.servers": settings["SHOAL_KAFKA"]}).list_topics(timeout=10).brokers
         with redis.Redis.from_url(settings["SHOAL_REDIS"]) as client:
             assert client.config_get("appendfsync") == {"appendfsync": "always"}
-        again = subprocess.run([*command, "up"], cwd=_ROOT, capture_output=True, text=True, check=True)
+        again = subprocess.run([*command, "up"], cwd=ROOT, capture_output=True, text=True, check=True)
         assert (again.stdout, "already up" in again.stderr) == (up.stdout, True)
     finally:
-        down = subprocess.run([*command, "down"], cwd=_ROOT, capture_output=True, text=True, check=True)
+        down = subprocess.run([*command, "down"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "stopped kafka and redis" in down.stderr
     assert not answers(int(settings["SHOAL_KAFKA"].rpartition(":")[2]))
 
@@ -209,7 +206,7 @@ def test_a_cluster_id_that_begins_with_a_dash_is_not_taken_for_an_option(
 
 
 def test_a_foreground_run_ends_cleanly_when_asked_to(native_services: Local) -> None:
-    run = subprocess.Popen([sys.executable, "-m", "deploy.local", "run"], cwd=_ROOT, stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen([sys.executable, "-m", "deploy.local", "run"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None
     port = int(run.stdout.readline().strip().rpartition(":")[2])
     os.kill(run.pid, signal.SIGTERM)

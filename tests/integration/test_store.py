@@ -12,7 +12,7 @@ from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, Meta, State
 from shoal.streams.errors import FencedError, InputError, LostError
-from shoal.streams.files.policyfile import load_policy
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import TRIGGERS
@@ -23,7 +23,7 @@ from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import Chunk, chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import MovedError
-from tests.support.table import KEY, Taken, insert, write_policy
+from tests.support.services.table import KEY, Taken, insert, write_policy
 
 PARTITIONS = 2
 FIRST = Meta(1, "d", 1, 0.0, ENGINE, "p")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deploy.local.ports import free_port
-from tests.support.table import Make, await_that, insert, inserts
+from tests.support.services.table import Make, await_that, insert, inserts
 
 
 def test_every_event_is_in_a_release_or_a_dead_letter_once_and_restarts_change_nothing(make: Make) -> None:

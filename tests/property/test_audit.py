@@ -28,9 +28,9 @@ from shoal.core.policy.hierarchy import parse_hierarchy
 from shoal.core.policy.policy import Policy, Sensitive, build_policy
 from shoal.core.state import State
 from tests.property.test_engine import POLICIES, histories
-from tests.support.audited import events_between
-from tests.support.oracle import Table
-from tests.support.series import DISEASES, churn, clinic_policy, run_series
+from tests.support.engines.audited import events_between
+from tests.support.engines.series import DISEASES, churn, clinic_policy, run_series
+from tests.support.judges.series import Table
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HIERARCHY = parse_hierarchy("a;x;*\nb;x;*\nc;y;*\nd;y;*\n")

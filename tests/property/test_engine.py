@@ -14,8 +14,17 @@ from shoal.core.events.window import PRESENT
 from shoal.core.groups.ledger import Accounts
 from shoal.core.plan import plan
 from shoal.core.state import State
-from tests.support.oracle import Judge, Table
-from tests.support.series import DISEASES, ZIPS, churn, clinic_policy, clinic_rules, crowd, run_series, window_between
+from tests.support.engines.series import (
+    DISEASES,
+    ZIPS,
+    churn,
+    clinic_policy,
+    clinic_rules,
+    crowd,
+    run_series,
+    window_between,
+)
+from tests.support.judges.series import Judge, Table
 
 QIDS = st.fixed_dictionaries(
     {

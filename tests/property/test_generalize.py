@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import shoal.core.overlap.generalize
 from shoal.core.audit import Auditor, Stored, Truth
 from shoal.core.cells.tree import Rows, Tree
-from shoal.core.overlap.generalize import Ground
+from shoal.core.overlap.generalize import ReleaseContext
 from shoal.core.people import NOWHERE, People
 from shoal.core.plan import Plan
-from tests.support.audited import sentences
-from tests.support.population import Population, Series
-from tests.support.series import DISEASES, clinic_policy
+from tests.support.engines.audited import sentences
+from tests.support.engines.series import DISEASES, clinic_policy
+from tests.support.histories.population import Population, Series
 
 RELEASES = 5
 
@@ -89,7 +89,7 @@ THOROUGH = settings(max_examples=30, deadline=None, suppress_health_check=[Healt
 @given(seed=SEEDS, dearer=BOUNDS)
 def test_the_auditor_finds_every_promise_kept(seed: int, dearer: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shoal.core.overlap.generalize, "DEARER", dearer)
+        patch.setattr(shoal.core.overlap.generalize, "COARSE_LOSS", dearer)
         assert audit(_History(seed)) == set()
 
 
@@ -126,10 +126,10 @@ def test_an_engine_that_lets_coarse_rows_down_to_their_leaves_is_found_out(monke
 
 
 def test_an_engine_that_lets_published_rows_start_coarse_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ground, "newcomers", lambda _, rows: rows)
+    monkeypatch.setattr(ReleaseContext, "newcomers", lambda _, rows: rows)
     assert is_caught("G1: a person's region is not inside their earlier one")
 
 
 def test_an_engine_that_opens_coarse_cells_for_anybody_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ground, "smallest", 1)
+    monkeypatch.setattr(ReleaseContext, "smallest", 1)
     assert is_caught("G1: a region is shared by fewer than k rows")

@@ -18,9 +18,9 @@ from shoal.core.plan import Plan, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from tests.property.test_engine import histories
-from tests.support.beside import unbalanced
-from tests.support.oracle import Judge, Table
-from tests.support.series import DISEASES, KINDS, ZIPS, clinic_policy, clinic_rules, window_between
+from tests.support.engines.series import DISEASES, KINDS, ZIPS, clinic_policy, clinic_rules, window_between
+from tests.support.judges.composition import unbalanced
+from tests.support.judges.series import Judge, Table
 
 AGES = st.tuples(st.integers(0, 99), st.integers(0, 99)).map(lambda ends: {"min": min(ends), "max": max(ends)})
 WEIGHTS = st.sampled_from([{"min": 0, "below": 61.5}, {"min": 50.0, "max": 99.9}, {"min": 61.5, "max": 200}])
@@ -107,8 +107,8 @@ def test_groups_made_by_template_keep_every_promise(everything: Any) -> None:
     policy, tables, events = everything
     judge = Judge(clinic_rules(policy))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shoal.core.overlap.uneven_groups, "A_FEW", 1)  # otherwise these tables are too small for it
-        patch.setattr(shoal.core.overlap.formation, "deal_level", lambda *_: [])
+        patch.setattr(shoal.core.overlap.uneven_groups, "FEWEST_UNEVEN", 1)  # these tables are too small for it
+        patch.setattr(shoal.core.overlap.formation, "deal_even_groups", lambda *_: [])
         for _, made, table, published in run(policy, tables, events):
             assert judge.see(made.release.records, made.release.manifest, made.release.members, table) == []
             assert wrong_in(policy, made, table, published) == []
@@ -187,16 +187,16 @@ def test_a_crowd_beside_uneven_counts_is_mostly_balanced_and_hardly_without_temp
     table, event = _uneven_crowd(1_200)
     ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) == []
-    monkeypatch.setattr(shoal.core.overlap.formation, "fit_templates", lambda *_: [])
+    monkeypatch.setattr(shoal.core.overlap.formation, "fit_uneven_groups", lambda *_: [])
     ((_, without, _, _),) = run(policy, [table], [(0, event)])
     assert _stars(made) < 0.6 * _stars(without)
 
 
-def test_a_template_that_takes_rows_for_content_that_are_not_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_template_that_takes_rows_for_balanced_that_are_not_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 1}, overlap=3)
     table, event = _uneven_crowd(600)
     blocks = shoal.core.overlap.uneven_groups._Blocks
-    monkeypatch.setattr(blocks, "_content", lambda self, _: np.ones(len(self._unit), dtype=bool))
+    monkeypatch.setattr(blocks, "_are_balanced", lambda self, _: np.ones(len(self._unit), dtype=bool))
     ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) != []
 
@@ -228,7 +228,7 @@ def test_a_row_that_asks_for_more_than_a_place_is_given_a_group_around_it(values
 def test_an_engine_that_ignores_other_publishers_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 1}, overlap=3)
     table, event = _crowd(200)
-    monkeypatch.setattr(shoal.core.plan, "stand_beside", lambda *_: Overlapped([], {}, 0.0))
+    monkeypatch.setattr(shoal.core.plan, "form_overlapping", lambda *_: Overlapped([], {}, 0.0))
     ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) != []
 

@@ -12,11 +12,11 @@ from shoal.core.cohort.clique import NEVER, Clique
 from shoal.core.groups.affordability import Claims, Standing
 from shoal.core.plan import Plan
 from shoal.core.policy.policy import Policy
-from tests.support.cohortfaults import crowd_holders, leave_decoys, renew_cliques, share_stars, tear_cliques
-from tests.support.cohortjudge import ScarcityJudge
-from tests.support.oracle import Judge
-from tests.support.population import Population, Series, hidden_in
-from tests.support.series import DISEASES, clinic_policy, clinic_rules
+from tests.support.engines.series import DISEASES, clinic_policy, clinic_rules
+from tests.support.engines.wrong_cohorts import crowd_holders, leave_decoys, renew_cliques, share_stars, tear_cliques
+from tests.support.histories.population import Population, Series, hidden_in
+from tests.support.judges.cohorts import ScarcityJudge
+from tests.support.judges.series import Judge
 
 RELEASES = 7
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import shoal.core.groups.affordability
 import shoal.core.plan
 from shoal.core.plan import Plan
-from tests.support.audited import audit_plans
-from tests.support.population import Population, Series
-from tests.support.series import DISEASES, ZIPS, clinic_policy
+from tests.support.engines.audited import audit_plans
+from tests.support.engines.series import DISEASES, ZIPS, clinic_policy
+from tests.support.histories.population import Population, Series
 
 RELEASES = 6
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from shoal.core.cohort.clique import COVERED, EXTINCT, WHOLE
 from shoal.core.plan import Plan
-from tests.support.audited import audit_plans
-from tests.support.population import Population, Series
-from tests.support.series import DISEASES, clinic_policy
+from tests.support.engines.audited import audit_plans
+from tests.support.engines.series import DISEASES, clinic_policy
+from tests.support.histories.population import Population, Series
 
 RELEASES = 10
 KINDS = "irrddddxxxxu"  # as many cease to exist as leave

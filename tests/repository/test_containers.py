@@ -18,19 +18,19 @@ import yaml
 from deploy.local.jars import kafka_version
 from shoal.streams.cli import COMMANDS
 from shoal.streams.settings import Settings
-from tests.support.services import KAFKA_IMAGE, REDIS_IMAGE
+from tests.support.root import ROOT
+from tests.support.services.services import KAFKA_IMAGE, REDIS_IMAGE
 
-_ROOT = Path(__file__).resolve().parents[2]
 # From github.com/compose-spec/compose-spec, commit 170098b (Apache-2.0), unchanged.
 _SCHEMA: dict[str, Any] = json.loads(Path(__file__).with_name("compose-spec.json").read_text())
-_COMPOSE: dict[str, Any] = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())
+_COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 _SERVICES: dict[str, Any] = _COMPOSE["services"]
-_VERSION = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
+_VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
 def instructions() -> list[tuple[str, str]]:
     """The Dockerfile as (instruction, rest) pairs, with continued lines joined and comments left out."""
-    text = re.sub(r"^#.*\n", "", (_ROOT / "deploy" / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    text = re.sub(r"^#.*\n", "", (ROOT / "deploy" / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
     return [
         (word, rest.strip()) for word, _, rest in (line.partition(" ") for line in text.splitlines() if line.strip())
     ]
@@ -104,11 +104,11 @@ def test_whatever_the_dockerfile_copies_is_let_through_to_the_builder_and_no_mor
         if word == "COPY" and not rest.startswith("--from")
         for source in shlex.split(rest)[:-1]
     }
-    lines = (_ROOT / ".dockerignore").read_text().splitlines()
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
     assert "*" in lines
     assert {line[1:] for line in lines if line.startswith("!")} == copied
     for source in copied:
-        assert (_ROOT / source).exists(), source
+        assert (ROOT / source).exists(), source
 
 
 def test_the_image_runs_a_command_that_exists() -> None:
@@ -122,7 +122,7 @@ def test_the_image_runs_a_command_that_exists() -> None:
 
 
 def test_every_setting_in_the_containers_is_one_that_shoal_knows() -> None:
-    named = set(re.findall(r"\bSHOAL_[A-Z_]+", (_ROOT / "deploy" / "Dockerfile").read_text()))
+    named = set(re.findall(r"\bSHOAL_[A-Z_]+", (ROOT / "deploy" / "Dockerfile").read_text()))
     for service in ("worker", "clinic"):
         named |= set(_SERVICES[service]["environment"])
     assert {name.removeprefix("SHOAL_").lower() for name in named} <= set(Settings.model_fields)
@@ -156,12 +156,12 @@ def test_whatever_compose_mounts_from_here_exists() -> None:
         for volume in service.get("volumes", []):
             if isinstance(volume, dict) and volume["type"] == "bind":
                 source = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", volume["source"])
-                assert (_ROOT / source).exists(), source
+                assert (ROOT / source).exists(), source
                 assert volume["read_only"]
 
 
 def test_redis_syncs_every_write_before_it_answers_and_never_evicts() -> None:
-    lines = (_ROOT / "deploy" / "redis" / "redis.conf").read_text().splitlines()
+    lines = (ROOT / "deploy" / "redis" / "redis.conf").read_text().splitlines()
     assert {"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"} <= set(lines)
 
 
@@ -192,5 +192,5 @@ def test_the_health_check_fails_when_nothing_answers() -> None:
 
 
 def check_health(port: int) -> int:
-    script = _ROOT / json.loads(last("HEALTHCHECK").rpartition("CMD ")[2])[1].replace("/opt/shoal/", "deploy/")
+    script = ROOT / json.loads(last("HEALTHCHECK").rpartition("CMD ")[2])[1].replace("/opt/shoal/", "deploy/")
     return subprocess.run([sys.executable, script], env={"SHOAL_WEB_PORT": str(port)}, capture_output=True).returncode

@@ -12,11 +12,12 @@ import click
 import pytest
 
 from shoal.streams.cli import shoal
-from shoal.streams.files.policyfile import load_policy
-from shoal.streams.files.sample import findings, read_sample
-from shoal.streams.files.truth import fold_events
+from shoal.streams.files.policy_sample import findings, read_sample
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.true_tables import tables_at_releases
+from tests.support.root import ROOT
 
-_EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+_EXAMPLES = ROOT / "examples"
 _SETS = ("adult", "synthea")
 
 
@@ -66,7 +67,7 @@ def test_adult_becomes_events_that_all_count(tmp_path: Path) -> None:
     script = [sys.executable, str(_EXAMPLES / "adult" / "events.py"), "3000", "1000"]
     made = subprocess.run(script, capture_output=True, check=True).stdout
     lines = made.splitlines()[:6003]
-    *releases, last = fold_events(load_policy(_EXAMPLES / "adult" / "policy.yaml"), lines)
+    *releases, last = tables_at_releases(load_policy(_EXAMPLES / "adult" / "policy.yaml"), lines)
     # the table is a live view, so only numbers can be compared afterwards
     assert [(found.number, found.accepted) for found in releases] == [(1, 3000), (2, 4000), (3, 5000)]
     assert (last.accepted, last.rejected) == (6000, 0)
@@ -75,7 +76,7 @@ def test_adult_becomes_events_that_all_count(tmp_path: Path) -> None:
 def test_synthea_is_ten_releases_of_events_that_all_count() -> None:
     policy = load_policy(_EXAMPLES / "synthea" / "policy.yaml")
     with gzip.open(_EXAMPLES / "synthea" / "events.jsonl.gz", "rb") as text:
-        sizes = [len(found.table) for found in fold_events(policy, text.read().splitlines())]
+        sizes = [len(found.table) for found in tables_at_releases(policy, text.read().splitlines())]
     assert len(sizes) == 11
     assert sizes[0] == 1245
     assert sizes[-1] == 3017

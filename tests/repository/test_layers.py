@@ -5,14 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-_ROOT = Path(__file__).resolve().parents[2]
-_MODULES = sorted((_ROOT / "core").rglob("*.py"))
+from tests.support.root import ROOT
 
-# All that core may import besides itself. Whoever adds a name here says that it reads no clock, file, network,
+_MODULES = sorted((ROOT / "core").rglob("*.py"))
+
+# All that core may import besides itself. A name added here is a statement that it reads no clock, file, network,
 # environment or random source. (zoneinfo reads the time zone rules, which are data, not the time.)
 _ALLOWED = frozenset(
     {
@@ -58,7 +60,7 @@ def impurities(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", _MODULES, ids=lambda path: path.relative_to(_ROOT).as_posix())
+@pytest.mark.parametrize("module", _MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_module_of_core_takes_nothing_from_outside(module: Path) -> None:
     assert impurities(module.read_text()) == []
 
@@ -105,18 +107,53 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_import_linter_agrees() -> None:
-    done = lint_imports(_ROOT)
+    done = lint_imports(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("bad", ["import shoal.streams.errors", "import asyncio", "import redis"])
-def test_import_linter_would_notice(bad: str, tmp_path: Path) -> None:
+def _copy(to: Path) -> Path:
+    """A copy of the packages that a test may spoil."""
     for name in ("core", "streams", "shoal"):
         without = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(_ROOT / name, tmp_path / name, ignore=without, symlinks=True)
-    shutil.copy(_ROOT / "pyproject.toml", tmp_path)
-    with (tmp_path / "core" / "errors.py").open("a") as module:
-        module.write(f"\n{bad}\n")
+        shutil.copytree(ROOT / name, to / name, ignore=without, symlinks=True)
+    shutil.copy(ROOT / "pyproject.toml", to)
+    return to
+
+
+@pytest.mark.parametrize(
+    ("module", "bad"),
+    [
+        ("errors.py", "import shoal.streams.errors"),
+        ("errors.py", "import asyncio"),
+        ("errors.py", "import redis"),
+        ("cells/tree.py", "import shoal.core.groups.pool"),
+        ("policy/hierarchy.py", "import shoal.core.randomness"),
+        ("overlap/tuning.py", "import shoal.core.cohort.clique"),
+        ("audit/finding.py", "import shoal.core.cells.region"),
+        ("audit/finding.py", "import shoal.core.policy.document"),
+    ],
+)
+def test_import_linter_would_notice(module: str, bad: str, tmp_path: Path) -> None:
+    with (_copy(tmp_path) / "core" / module).open("a") as source:
+        source.write(f"\n{bad}\n")
     done = lint_imports(tmp_path)
     assert done.returncode != 0
     assert "BROKEN" in done.stdout
+
+
+def test_import_linter_would_notice_a_room_without_a_place(tmp_path: Path) -> None:
+    room = _copy(tmp_path) / "core" / "cellar"
+    room.mkdir()
+    (room / "__init__.py").write_text('"""A room that no contract names."""\n')
+    done = lint_imports(tmp_path)
+    assert done.returncode != 0
+    assert "cellar" in done.stdout
+
+
+def test_the_auditor_is_kept_from_every_room_of_the_engine() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (contract,) = [each for each in contracts if each.get("source_modules") == ["shoal.core.audit"]]
+    rooms = {path.stem for path in (ROOT / "core").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    policy = {f"policy.{path.stem}" for path in (ROOT / "core" / "policy").glob("*.py")}
+    shared = {"__init__", "audit", "errors", "policy", "policy.__init__", "policy.hierarchy", "policy.policy"}
+    assert {name.removeprefix("shoal.core.") for name in contract["forbidden_modules"]} == (rooms | policy) - shared

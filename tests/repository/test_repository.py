@@ -14,16 +14,18 @@ from packaging.requirements import Requirement
 
 from shoal.streams.cli import COMMANDS, main, shoal
 from shoal.streams.settings import FOREIGN, Settings
+from tests.repository.test_pages import PAGES
+from tests.support.root import ROOT
 
-_ROOT = Path(__file__).resolve().parents[2]
-_PAGES = ("README.md", "CONTRIBUTING.md")
+# Read by the soak tests alone.
+_SOAK = frozenset(("SHOAL_SOAK_MINUTES", "SHOAL_SOAK_SEED"))
 _FENCE = re.compile(r"^ *```.*?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
 
 def code(page: str) -> list[str]:
     """Every line of a fenced block and every inline span of code; prose such as “make sure” is none."""
-    text = (_ROOT / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     fenced = [line.strip() for block in _FENCE.findall(text) for line in block.replace("\\\n", " ").splitlines()]
     return fenced + _SPAN.findall(_FENCE.sub("", text))
 
@@ -32,17 +34,17 @@ def files() -> list[Path]:
     """All files of the source, tracked or about to be."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=_ROOT,
+        cwd=ROOT,
         capture_output=True,
         text=True,
     )
     if listed.returncode != 0:
         pytest.skip("this is not a git checkout, so which files belong to it is unknown")
-    return [path for name in listed.stdout.split("\0") if name and (path := _ROOT / name).is_file()]
+    return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
 def targets() -> set[str]:
-    return set(re.findall(r"^([a-z][a-z-]*):", (_ROOT / "Makefile").read_text(), re.MULTILINE))
+    return set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def options(command: click.Command) -> set[str]:
@@ -60,22 +62,36 @@ def command_at(words: list[str]) -> tuple[click.Command, list[str]]:
     return command, words
 
 
-@pytest.mark.parametrize("page", _PAGES)
+def named_targets(page: str) -> set[str]:
+    return {target for line in code(page) for target in re.findall(r"\bmake ([a-z][a-z-]*)", line)}
+
+
+def calls(page: str) -> list[str]:
+    """What follows `shoal` wherever a page calls the command."""
+    return [call for line in code(page) for call in re.findall(r"(?:^|[\s/;|&$])shoal ([^|;&#>]+)", line)]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_make_target_that_a_page_names_exists(page: str) -> None:
-    named = {target for line in code(page) for target in re.findall(r"\bmake ([a-z][a-z-]*)", line)}
-    assert named, f"{page} should say how to begin"
-    assert named <= targets()
+    assert named_targets(page) <= targets()
 
 
-def test_every_shoal_command_that_the_readme_names_exists_with_its_options() -> None:
-    calls = [call for line in code("README.md") for call in re.findall(r"(?:^|[\s/;|&$])shoal ([^|;&#>]+)", line)]
-    assert calls, "README.md should name commands"
-    for call in calls:
+def test_the_pages_say_how_to_begin() -> None:
+    for page in ("README.md", "CONTRIBUTING.md", "docs/contributing.md"):
+        assert named_targets(page), page
+    called = {call.split()[0] for call in calls("docs/contract.md")}
+    assert called >= set(COMMANDS), "docs/contract.md names every command"
+    assert calls("README.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_shoal_command_that_a_page_names_exists_with_its_options(page: str) -> None:
+    for call in calls(page):
         words = shlex.split(call.replace("…", " ").replace("[", " ").replace("]", " "), comments=True)
         if words[0].startswith("-"):
             continue
         command, rest = command_at(words)
-        assert command is not shoal, f"README.md names `shoal {words[0]}`, which does not exist"
+        assert command is not shoal, f"{page} names `shoal {words[0]}`, which does not exist"
         unknown = (
             {word.split("=")[0] for word in rest if re.match(r"--?[a-z]", word)} - options(command) - {"--help", "-h"}
         )
@@ -88,59 +104,50 @@ def test_every_command_can_explain_itself(name: str, capsys: pytest.CaptureFixtu
     assert name in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", _PAGES)
-def test_every_file_that_a_page_links_to_exists(page: str) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)", (_ROOT / page).read_text(encoding="utf-8"))
-    missing = [
-        link for link in links if "://" not in link and not link.startswith("mailto:") and not (_ROOT / link).exists()
-    ]
-    assert missing == []
-
-
-@pytest.mark.parametrize("page", [*_PAGES, ".env.example"])
+@pytest.mark.parametrize("page", [*PAGES, ".env.example"])
 def test_every_setting_that_is_named_exists(page: str) -> None:
-    named = set(re.findall(r"\bSHOAL_[A-Z_]*[A-Z]\b", (_ROOT / page).read_text(encoding="utf-8")))
+    named = set(re.findall(r"\bSHOAL_[A-Z_]*[A-Z]\b", (ROOT / page).read_text(encoding="utf-8")))
     assert {
-        name for name in named - FOREIGN if name.removeprefix("SHOAL_").lower() not in Settings.model_fields
+        name for name in named - FOREIGN - _SOAK if name.removeprefix("SHOAL_").lower() not in Settings.model_fields
     } == set()
 
 
 def test_the_example_settings_show_the_true_defaults() -> None:
-    shown = re.findall(r"^# SHOAL_([A-Z_]+)=(.+)$", (_ROOT / ".env.example").read_text(), re.MULTILINE)
+    shown = re.findall(r"^# SHOAL_([A-Z_]+)=(.+)$", (ROOT / ".env.example").read_text(), re.MULTILINE)
     assert shown
     for name, value in shown:
         assert str(Settings.model_fields[name.lower()].default) == value, name
 
 
 def test_make_lists_the_targets_it_promises() -> None:
-    listed = subprocess.run(["make", "--no-print-directory"], cwd=_ROOT, capture_output=True, text=True, check=True)
+    listed = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True)
     for target in ("help", "demo", "test", "lint", "check", "bench", "soak", "up", "down", "worker"):
         assert re.search(rf"^  make {target} +\S", listed.stdout, re.MULTILINE), target
 
 
 def test_ci_runs_what_make_check_runs_and_skips_nothing_for_want_of_a_service() -> None:
-    script = _ROOT / ".ci" / "run"
+    script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & stat.S_IXUSR
     assert subprocess.run(["bash", "-n", script]).returncode == 0
     lines = script.read_text().splitlines()
     assert lines[-2:] == ["export SHOAL_REQUIRE_SERVICES=1", "exec make check"]
-    check = subprocess.run(["make", "--dry-run", "check"], cwd=_ROOT, capture_output=True, text=True, check=True).stdout
+    check = subprocess.run(["make", "--dry-run", "check"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for step in ("ruff check", "ruff format --check", "mypy", "lint-imports", "pytest"):
         assert step in check, step
 
 
 def test_constraints_are_names_and_versions_only() -> None:
-    lines = [line for line in (_ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert lines
     for line in lines:
         assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line), line
 
 
 def test_every_dependency_is_pinned_within_what_it_asks_for() -> None:
-    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pins = dict(
         line.split("==")
-        for line in (_ROOT / "constraints.txt").read_text().lower().replace("_", "-").splitlines()
+        for line in (ROOT / "constraints.txt").read_text().lower().replace("_", "-").splitlines()
         if "==" in line
     )
     wanted = [
@@ -170,7 +177,7 @@ def test_nothing_points_outside_the_repository_or_at_a_package_index() -> None:
     found = []
     for path in files():
         text = path.read_bytes().decode("utf-8", errors="replace")
-        found += [f"{path.relative_to(_ROOT)}: {word}" for word in unwanted if word in text]
+        found += [f"{path.relative_to(ROOT)}: {word}" for word in unwanted if word in text]
     assert found == []
 
 
@@ -178,7 +185,7 @@ def test_every_module_opens_with_a_sentence_on_what_it_is_for() -> None:
     for path in files():
         source = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
         if source:  # an empty __init__.py only marks a folder
-            assert re.match(r'(#!.*\n)?r?"""\S', source), path.relative_to(_ROOT)
+            assert re.match(r'(#!.*\n)?r?"""\S', source), path.relative_to(ROOT)
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:

@@ -1,156 +1,158 @@
-"""Decoding records of a topic: msgpack as strict as JSON, and no content type taken on trust."""
+"""One registry of file formats: what `produce` can read, every other command can, under the same line numbers."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from shoal.core.events.event import Reason, Reject, parse_json
-from shoal.core.events.window import Intake
-from shoal.streams.intake.formats import FORMATS, EventReader, by_name
-from shoal.streams.intake.msgpack_format import parse_msgpack
-from tests.support.series import clinic_policy
+from shoal.core.policy.policy import Policy
+from shoal.streams.cli import main
+from shoal.streams.errors import InputError
+from shoal.streams.files import formats
+from shoal.streams.files.event_lines import EventLines, open_events, open_lines, read_lines
+from shoal.streams.files.formats import FORMATS, PUBLISHED, find_reader
+from shoal.streams.files.formats.format import Blocks, EventReader, FormatChoice, Line
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.true_tables import tables_at_releases
 
-INSERT: dict[str, Any] = {
-    "op": "insert",
-    "id": "p17",
-    "qid": {"age": 34, "weight": 61.5, "sex": "female", "zip": "z11"},
-    "sensitive": ["asthma"],
-}
-BAD_MSGPACK = Reject(Reason.BAD_MSGPACK)
-READER = EventReader(clinic_policy())
-
-
-def decode_event(value: bytes | None, content_type: str | None) -> object:
-    return READER.read(value, [] if content_type is None else [("Content-Type", content_type.encode())])
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    [None, "application/json", "application/json; charset=utf-8", "application/json;charset=UTF-8", "Application/JSON"],
-)
-def test_json_is_the_default(content_type: str | None) -> None:
-    assert decode_event(json.dumps(INSERT).encode(), content_type) == INSERT
+CANARY = "canary-7f3a"
+POLICY = """
+table: patients
+attributes:
+  age: {type: int, min: 0, max: 120}
+  zip: {type: category, values: ["02139", "20433"]}
+sensitive: {name: disease, values: [flu, asthma, gastritis, asthenia]}
+privacy: {k: 2, l: 2}
+release: {every_events: 40}
+"""
+HEADER = "id,age,zip,disease\n"
 
 
-@pytest.mark.parametrize("content_type", ["application/msgpack", "Application/MsgPack"])
-def test_msgpack_by_its_content_type(content_type: str) -> None:
-    assert decode_event(msgpack.packb(INSERT), content_type) == INSERT
+def row(number: int) -> str:
+    return (
+        f"p{number},{20 + number},{'02139' if number % 2 else '20433'},{('flu', 'asthma', 'gastritis')[number % 3]}\n"
+    )
 
 
-@pytest.mark.parametrize(
-    "content_type", ["", "text/plain", "application/jsonx", "application/json; charset=latin-1", "avro", " "]
-)
-def test_an_unknown_content_type_is_refused_whatever_the_bytes(content_type: str) -> None:
-    assert decode_event(json.dumps(INSERT).encode(), content_type) == Reject(Reason.UNKNOWN_CONTENT_TYPE)
-    assert decode_event(None, content_type) == Reject(Reason.UNKNOWN_CONTENT_TYPE)
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    return load_policy(tmp_path / "policy.yaml")
 
 
-@pytest.mark.parametrize("content_type", [None, "application/json", "application/msgpack"])
-def test_a_record_without_a_value_is_no_event(content_type: str | None) -> None:
-    assert decode_event(None, content_type) == Reject(Reason.NOT_AN_OBJECT)
+def replay(folder: Path, source: Path, out: str, *more: str) -> Path:
+    args = ["replay", str(folder / "policy.yaml"), str(source), "--out", str(folder / out), "--seed", "s", *more]
+    assert main(args) == 0
+    return folder / out
 
 
-def test_one_format_is_not_mistaken_for_the_other() -> None:
-    assert decode_event(msgpack.packb(INSERT), None) == Reject(Reason.BAD_JSON)
-    assert decode_event(json.dumps(INSERT).encode(), "application/msgpack") == BAD_MSGPACK
+def published(out: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"",
-        b"\xc1",  # never used
-        b"\x81",  # cut off
-        msgpack.packb(INSERT)[:-1],
-        msgpack.packb(INSERT) + b"\xc0",
-        b"\x81\x01\x02",  # a number for a key
-        b"\x81\xc0\x02",
-        b"\x81\x90\x02",
-        b"\xa1\xff",  # not UTF-8
-        b"\xa3\xed\xa0\x80",  # half a surrogate pair
-        b"\xdd\xff\xff\xff\xff",  # a list of four thousand million
-        b"\xdf\xff\xff\xff\xff",
-        b"\xc6\xff\xff\xff\xff",
-        b"\x91" * 100_000,
-        b"\x91" * 100_000 + b"\xc0",
-        b"\xd7\xff\xff\xff\xff\xff\xff\xff\xff\xff",  # a timestamp with too many nanoseconds
-    ],
-    ids=lambda raw: repr(raw[:12]),
-)
-def test_what_is_not_msgpack_is_refused(raw: bytes) -> None:
-    assert parse_msgpack(raw) == BAD_MSGPACK
+def test_a_csv_and_the_same_events_in_json_make_the_same_releases(tmp_path: Path, policy: Policy) -> None:
+    source = tmp_path / "people.csv"
+    source.write_text(HEADER + "".join(map(row, range(80))))
+    with open_events(policy, str(source)) as lines:
+        (tmp_path / "people.jsonl").write_text("".join(json.dumps(line.event) + "\n" for line in lines))
+    from_csv = published(replay(tmp_path, source, "from-csv"))
+    assert "release-0002/groups.jsonl" in from_csv
+    assert from_csv == published(replay(tmp_path, tmp_path / "people.jsonl", "from-json"))
 
 
-@pytest.mark.parametrize("raw", [b"\x82\xa1a\x01\xa1a\x01", b"\x91\x81\xa1q\x82\xa1a\x01\xa1a\x02"])
-def test_a_key_that_is_there_twice_is_refused_at_any_depth(raw: bytes) -> None:
-    assert parse_msgpack(raw) == Reject(Reason.DUPLICATE_KEY)
+def test_a_row_keeps_its_line_number_whatever_reads_it(tmp_path: Path, policy: Policy) -> None:
+    source = tmp_path / "people.csv"
+    source.write_text(HEADER + f'"p\n1",{CANARY},02139,flu\n\np2,30\np3,30,02139,flu\n"p\n\n4",999,02139,flu\n')
+    with open_events(policy, str(source)) as lines:
+        refused = [line.number for line in lines if line.event is None]
+    assert refused == [3, 5]
+    *_, last = tables_at_releases(policy, read_lines(policy, [str(source)]))
+    assert (last.accepted, last.rejected) == (1, 3)
+    rejects = (replay(tmp_path, source, "out") / "rejects.jsonl").read_text()
+    assert [json.loads(line)["line"] for line in rejects.splitlines()] == [3, 5, 9]
+    assert CANARY not in rejects
 
 
-@given(st.binary(max_size=80))
-def test_bytes_of_any_kind_raise_nothing(raw: bytes) -> None:
-    parse_msgpack(raw)
-    decode_event(raw, None)
+def test_a_replay_of_a_csv_goes_on_where_it_stopped(tmp_path: Path, policy: Policy) -> None:
+    source = tmp_path / "people.csv"
+    source.write_text(HEADER + "".join(map(row, range(60))))
+    state = ("--state", str(tmp_path / "state"))
+    replay(tmp_path, source, "in-two", *state)
+    source.write_text(HEADER + "".join(map(row, range(90))))
+    in_two = replay(tmp_path, source, "in-two", *state)
+    assert published(in_two) == published(replay(tmp_path, source, "at-once"))
 
 
-@given(st.data())
-def test_a_damaged_event_raises_nothing_and_what_comes_through_is_judged(data: st.DataObject) -> None:
-    good = data.draw(st.sampled_from([msgpack.packb(INSERT), json.dumps(INSERT).encode()]))
-    damaged = bytearray(good)
-    for _ in range(data.draw(st.integers(1, 3))):
-        damaged[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
-    for parse in (parse_msgpack, parse_json):
-        event = parse(bytes(damaged))
-        if not isinstance(event, Reject):
-            Intake(clinic_policy(), {}).take(event)
+def test_the_name_of_a_file_tells_its_format_and_a_flag_wins(tmp_path: Path, policy: Policy) -> None:
+    (tmp_path / "people").write_text(HEADER + row(1))
+    for choice, accepted in ((FormatChoice(), 0), (FormatChoice("csv"), 1)):
+        *_, last = tables_at_releases(policy, read_lines(policy, [str(tmp_path / "people")], choice))
+        assert last.accepted == accepted
+    check = ["policy", "check", str(tmp_path / "policy.yaml"), "--sample", str(tmp_path / "people"), "--csv"]
+    assert main(check) == 0
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"id": b"p17"},
-        {"sensitive": b"asthma"},
-        {"sensitive": [b"asthma"]},
-        {"op": b"insert"},
-        {"qid": {**INSERT["qid"], "sex": b"female"}},
-        {"qid": {**INSERT["qid"], "age": msgpack.Timestamp(34)}},
-        {"qid": {**INSERT["qid"], "age": msgpack.ExtType(4, b"4")}},
-        {"at": msgpack.Timestamp(34)},
-    ],
-)
-def test_bytes_timestamps_and_extensions_stand_for_nothing(change: dict[str, Any]) -> None:
-    event = decode_event(msgpack.packb(INSERT | change), "application/msgpack")
-    refused = Intake(clinic_policy(), {}).take(event)
-    assert refused is not None
-    assert refused.reason == Reason.WRONG_TYPE
+def test_names_of_columns_are_refused_where_there_are_none(policy: Policy) -> None:
+    for choice in (FormatChoice(mapping=Path("map.yaml")), FormatChoice(columns={"id": "nr"})):
+        with pytest.raises(InputError, match="are for CSV"):
+            find_reader("events.jsonl", policy, choice)
 
 
-def _with(fields: dict[Any, Any], key: object, value: object) -> dict[Any, Any]:
-    return {**fields, key: value}
+def test_text_that_is_not_utf_8_is_refused_by_its_line(tmp_path: Path, policy: Policy) -> None:
+    (tmp_path / "people.csv").write_bytes(HEADER.encode() + b"p\xe9,30,02139,flu\n")
+    with pytest.raises(InputError, match=r"^line 2 is not UTF-8 text\.$"):
+        list(read_lines(policy, [str(tmp_path / "people.csv")]))
 
 
-def test_bytes_as_keys_are_not_the_fields_they_look_like() -> None:
-    event = decode_event(msgpack.packb(_with(INSERT, b"at", "2024-05-01")), "application/msgpack")
-    assert Intake(clinic_policy(), {}).take(event) == Reject(Reason.UNKNOWN_FIELD, "insert")
-    event = decode_event(msgpack.packb({**INSERT, "qid": _with(INSERT["qid"], b"age", 1)}), "application/msgpack")
-    assert Intake(clinic_policy(), {}).take(event) == Reject(Reason.UNKNOWN_ATTRIBUTE, "insert", "qid")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_spreadsheets_byte_order_mark_and_line_ends_do_not_matter(tmp_path: Path, policy: Policy, end: str) -> None:
+    (tmp_path / "people.csv").write_bytes(b"\xef\xbb\xbf" + (HEADER + row(1) + row(2)).replace("\n", end).encode())
+    with open_events(policy, str(tmp_path / "people.csv")) as lines:
+        assert [(line.number, line.event and line.event["id"]) for line in lines] == [(2, "p1"), (3, "p2")]
 
 
-def test_every_format_reads_what_it_writes_and_has_the_same_effect() -> None:
-    windows = []
-    for one in FORMATS:
-        intake = Intake(clinic_policy(), {})
-        assert intake.take(decode_event(one.write(INSERT), one.media_types[0])) is None
-        windows.append(intake.window)
-    assert len(windows) == 2
-    assert windows[0] == windows[1]
+def test_events_in_memory_are_read_like_a_file(policy: Policy) -> None:
+    events: list[dict[str, Any]] = [{"op": "delete", "id": f"p{number}"} for number in range(2500)]
+    with open_lines(policy, events) as lines:
+        assert [json.loads(line) for block in lines.blocks() for line in block] == events
+    with open_lines(policy, [{"op": "delete", "id": {CANARY}}]) as lines, pytest.raises(InputError) as caught:
+        list(lines.blocks())
+    assert CANARY not in str(caught.value)
 
 
-def test_formats_have_names_and_content_types_of_their_own() -> None:
-    assert [by_name(one.name) for one in FORMATS] == list(FORMATS)
-    types = [media for one in FORMATS for media in one.media_types]
-    assert len(set(types)) == len(types)
-    assert [media.lower() for media in types] == types
+class Ids(EventReader):
+    """A format for this test: a file of ids, each of which is deleted."""
+
+    def read(self, blocks: Blocks) -> Iterator[Line]:
+        for number, raw in enumerate((raw for block in blocks for raw in block), start=1):
+            yield Line(number, {"op": "delete", "id": raw.decode()})
+
+
+def test_a_new_format_is_a_module_and_one_line(tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = type("ids", (), {"reader": staticmethod(lambda _policy, _choice: Ids())})
+    monkeypatch.setitem(FORMATS, "ids", formats.Known("ids", (".ids",), "one id per line"))
+    monkeypatch.setitem(__import__("sys").modules, "shoal.streams.files.formats.ids", module)
+    (tmp_path / "gone.ids").write_text("p1\np2\n")
+    assert [json.loads(line) for line in read_lines(policy, [str(tmp_path / "gone.ids")])] == [
+        {"op": "delete", "id": "p1"},
+        {"op": "delete", "id": "p2"},
+    ]
+    rejects = (replay(tmp_path, tmp_path / "gone.ids", "out") / "rejects.jsonl").read_text()
+    assert [json.loads(line)["reason"] for line in rejects.splitlines()] == ["unknown-id"] * 2
+
+
+def test_every_registered_format_has_its_module_and_a_suffix_of_its_own() -> None:
+    for table, function in ((FORMATS, "reader"), (PUBLISHED, "read_groups")):
+        suffixes = [suffix for known in table.values() for suffix in known.suffixes]
+        assert len(suffixes) == len(set(suffixes))
+        for known in table.values():
+            module = __import__(f"shoal.streams.files.formats.{known.module}", fromlist=[function])
+            assert callable(getattr(module, function))
+
+
+def test_lines_that_were_not_done_come_again_after_a_failed_skip() -> None:
+    lines = EventLines(lambda: iter([[b"1", b"2"], [b"3"]]), can_reread=False)
+    assert not lines.skip(2, b"another digest")
+    assert [line for block in lines.blocks() for line in block] == [b"1", b"2", b"3"]

@@ -26,7 +26,7 @@ class CaseIds:
     """Whether case ids follow people as they should."""
 
     def __init__(self, policy: Policy) -> None:
-        self._is_asked = policy.release.case_ids
+        self._is_asked = policy.case_ids
         self._of_cases: dict[str, list[Place]] = defaultdict(list)
         self._of_people: dict[tuple[str, int], list[Place]] = defaultdict(list)
         self._wrong = 0

@@ -164,10 +164,10 @@ class ReleaseReader:
 
     def _case_ids(self, cell: dict[str, Any], number: int) -> tuple[str, ...] | None:
         listed = cell.get("case_ids")
-        if listed is None and not self._policy.release.case_ids and "case_ids" not in cell:
+        if listed is None and not self._policy.case_ids and "case_ids" not in cell:
             return None
         is_right = (
-            self._policy.release.case_ids
+            self._policy.case_ids
             and isinstance(listed, list)
             and len(listed) == len(set(map(str, listed))) == cell["rows"]
             and all(isinstance(case, str) and case for case in listed)

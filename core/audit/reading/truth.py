@@ -107,7 +107,7 @@ class Truth:
             return None
         self.accepted += 1
         self._accepted_in_window += 1
-        return Asked(None) if self._accepted_in_window == self._policy.release.every_events else None
+        return Asked(None) if self._accepted_in_window == self._policy.triggers.every_events else None
 
     def take_other(self, raw: bytes) -> bool:
         """Takes an external event from elsewhere than the events; false if it is none."""

@@ -1,0 +1,167 @@
+"""The events of a file, of standard input or of a caller's list, as lines of JSON.
+
+Lines come in blocks, because a million calls of `readline` cost a second. A run can resume: `EventLines.skip` reads the
+lines that an earlier run has done. If they are not the same lines, it gives them back, and the source is then taken to
+hold only what is new. A source that cannot be read twice (a pipe) is kept in memory until that is known.
+"""
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from itertools import islice
+from typing import Any
+
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import InputError
+from shoal.streams.files.formats import find_reader
+from shoal.streams.files.formats.format import LINES_PER_BLOCK, Blocks, FormatChoice, Line
+
+BLOCK_BYTES = 1 << 20
+STANDARD_INPUT = "-"
+BY_NAME = FormatChoice()
+
+Events = str | Iterable[Mapping[str, Any]]  # the path of a file, `-` for standard input, or events in memory
+
+
+class EventFile:
+    """An open file or pipe of lines; a last line without a line feed is a line."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor, self._name = descriptor, name
+        status = os.fstat(descriptor)
+        self.can_reread = stat.S_ISREG(status.st_mode)
+        self._start = os.lseek(descriptor, 0, os.SEEK_CUR) if self.can_reread else 0
+        self.size_bytes = status.st_size - self._start if self.can_reread else None
+
+    def blocks(self) -> Blocks:
+        """Yields lines without their line feeds, some thousands at a time, as soon as they are there."""
+        if self.can_reread:
+            os.lseek(self._descriptor, self._start, os.SEEK_SET)
+        begun: list[bytes] = []  # pieces of a line whose end has not been read
+        while block := self._block():
+            head, *lines = block.split(b"\n")
+            begun.append(head)
+            if lines:
+                last = lines.pop()
+                yield [b"".join(begun), *lines]
+                begun = [last] if last else []
+        if any(begun):
+            yield [b"".join(begun)]
+
+    def _block(self) -> bytes:
+        try:
+            return os.read(self._descriptor, BLOCK_BYTES)
+        except OSError as error:
+            raise InputError(f"{self._name} cannot be read: {os.strerror(error.errno or 0)}.") from None
+
+
+class EventLines:
+    """The lines of one source, which `read` starts from the beginning. `number` is how many are done."""
+
+    def __init__(self, read: Callable[[], Blocks], *, can_reread: bool, size_bytes: int | None = None) -> None:
+        self._read, self._can_reread, self.size_bytes = read, can_reread, size_bytes
+        self.digest = sha256()
+        self.number = 0
+        self._given_back: list[list[bytes]] = []
+        self._source = read()
+
+    def blocks(self) -> Blocks:
+        """Yields the lines that are not done."""
+        while self._given_back:
+            yield self._given_back.pop(0)
+        # Not `yield from`, which would close the source when a caller stops reading here.
+        for block in self._source:  # noqa: UP028
+            yield block
+
+    def done(self, lines: list[bytes]) -> None:
+        """Counts lines as done: from here on they are part of `number` and `digest`."""
+        if lines:
+            self.number += len(lines)
+            self.digest.update(b"\n".join(lines))
+            self.digest.update(b"\n")
+
+    def skip(self, count: int, digest: bytes) -> bool:
+        """Passes over the first `count` lines if their sha256 is `digest`; otherwise nothing is passed over."""
+        kept: list[list[bytes]] = []
+        for block in self.blocks() if count else ():
+            missing = count - self.number
+            self.done(block[:missing])
+            if not self._can_reread:
+                kept.append(block)
+            if len(block) >= missing:
+                rest = block[missing:]
+                break
+        else:
+            rest = []
+        if self.number == count and self.digest.digest() == digest:
+            self._given_back = [rest] if rest else []
+            return True
+        self._rewind(kept)
+        return False
+
+    def _rewind(self, kept: list[list[bytes]]) -> None:
+        self.number, self.digest = 0, sha256()
+        if self._can_reread:
+            self._given_back, self._source = [], self._read()
+        else:
+            self._given_back = kept
+
+
+@contextmanager
+def open_file(source: str) -> Iterator[EventFile]:
+    """Opens a file, or standard input for `-`. Raises `InputError` if that cannot be done."""
+    if source == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise InputError("standard input is closed.")
+        yield EventFile(sys.stdin.fileno(), "standard input")
+        return
+    try:
+        descriptor = os.open(source, os.O_RDONLY)
+    except OSError as error:
+        raise InputError(f"{source} cannot be read: {os.strerror(error.errno or 0)}.") from None
+    try:
+        yield EventFile(descriptor, source)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def open_events(policy: Policy, source: str, choice: FormatChoice = BY_NAME) -> Iterator[Iterator[Line]]:
+    """The events of a file, each with its line. Raises `InputError`."""
+    reader = find_reader(source, policy, choice)
+    with open_file(source) as file:
+        yield reader.read(file.blocks())
+
+
+@contextmanager
+def open_lines(policy: Policy, events: Events, choice: FormatChoice = BY_NAME) -> Iterator[EventLines]:
+    """The events of a file or of memory as lines of JSON, whatever the file's format. Raises `InputError`."""
+    if not isinstance(events, str):
+        yield EventLines(lambda: _write_json(events), can_reread=False)
+        return
+    reader = find_reader(events, policy, choice)
+    with open_file(events) as file:
+        size_bytes = file.size_bytes if reader.is_json else None  # else the lines are of another length than the file's
+        yield EventLines(lambda: reader.as_json(file.blocks()), can_reread=file.can_reread, size_bytes=size_bytes)
+
+
+def read_lines(policy: Policy, sources: Iterable[str], choice: FormatChoice = BY_NAME) -> Iterator[bytes]:
+    """The lines of these files, one file after the other. Raises `InputError`."""
+    for source in sources:
+        with open_lines(policy, source, choice) as lines:
+            for block in lines.blocks():
+                yield from block
+
+
+def _write_json(events: Iterable[Mapping[str, Any]]) -> Blocks:
+    remaining, number = iter(events), 0
+    while block := list(islice(remaining, LINES_PER_BLOCK)):
+        try:
+            yield [json.dumps(event).encode() for event in block]
+        except (TypeError, ValueError):
+            raise InputError(f"an event after the first {number:,} cannot be written as JSON.") from None
+        number += len(block)

@@ -1,0 +1,177 @@
+"""What a sample of data says about a policy before anything is published, each finding in one sentence.
+
+The sample is a file of events, with `release` lines where releases would be, or a CSV file of people. It is read as the
+auditor reads events. Nothing here names a person or quotes a value of an attribute; labels of sensitive values are the
+policy's own.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.core.audit.reading.truth import Record
+from shoal.core.policy.policy import Attribute, Policy
+from shoal.core.policy.strategy import required_ratio
+from shoal.streams.files.event_lines import BY_NAME, read_lines
+from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.policy_summary import first_ratio
+from shoal.streams.files.true_tables import tables_at_releases
+
+SHOWN = 5
+UNIQUE = 0.5  # an attribute whose value is nobody else's for so many people is nearly an identifier
+SAME = 0.99  # one that is the same for so many says nothing
+NARROW = 0.1  # one whose people (but for 1 %) lie within this part of its domain has the wrong domain
+UNUSED = 0.5  # and so has a category of which so many labels are nobody's
+MANY_LABELS = 20
+LARGEST_USEFUL_GROUP = 100
+
+
+class Finding(NamedTuple):
+    """One sentence: a warning, or, with a name, a fact for the list of what the policy comes to."""
+
+    sentence: str
+    name: str | None = None
+
+
+@dataclass
+class Sample:
+    """The table after all events, and how many of the people of each release were gone or changed at the next."""
+
+    table: Mapping[str, Record]
+    accepted: int = 0
+    rejected: int = 0
+    stayed: list[tuple[int, int]] = field(default_factory=list)  # (people at a release, of them gone or changed)
+
+
+def read_sample(policy: Policy, source: str, choice: FormatChoice = BY_NAME) -> Sample:
+    """Reads the events of a file. Raises `InputError` if it cannot be read at all."""
+    sample = Sample({})
+    before: dict[str, Record] | None = None
+    for number, table, accepted, rejected in tables_at_releases(policy, read_lines(policy, [source], choice)):
+        if number is None:
+            sample.table, sample.accepted, sample.rejected = table, accepted, rejected
+            continue
+        if before:
+            gone = sum(table.get(person) != record for person, record in before.items())
+            sample.stayed.append((len(before), gone))
+        before = dict(table)
+    return sample
+
+
+def findings(policy: Policy, sample: Sample) -> Iterator[Finding]:
+    """Everything worth saying, facts first."""
+    people = len(sample.table)
+    if sample.rejected:
+        total = sample.accepted + sample.rejected
+        yield Finding(f"{sample.rejected:,} of {total:,} events of the sample would be rejected.")
+    if people < policy.k:
+        yield Finding(
+            f"the sample leaves {people:,} people in the table, fewer than k, so all of them would be withheld."
+        )
+        return
+    qids = Counter(record.qid for record in sample.table.values())
+    alone = sum(count for count in qids.values() if count == 1) / people
+    yield Finding(f"{people:,} people; {alone:.0%} are the only one with their quasi-identifiers", "sample")
+    yield from _budget(policy, sample)
+    yield from _frequent(policy, sample.table.values())
+    for position, attribute in enumerate(policy.attributes):
+        yield from _attribute(attribute, [record.qid[position] for record in sample.table.values()])
+
+
+def exposures_affordable(policy: Policy) -> int:
+    """How often somebody can be shown with a value, in groups just large enough, until groups get out of hand."""
+    limit = max(LARGEST_USEFUL_GROUP, 4 * first_ratio(policy))
+    survival, exposures = 1.0, 0
+    while (ratio := required_ratio(policy.strategy, policy.l, survival, exposures)) <= limit:
+        survival *= 1 - 1 / ratio
+        exposures += 1
+    return exposures
+
+
+def _budget(policy: Policy, sample: Sample) -> Iterator[Finding]:
+    """How many releases the budget lasts: a group is formed anew, and charged, whenever somebody in it changes."""
+    if not sample.stayed:
+        yield Finding(
+            "unknown: the sample makes fewer than two releases, so how fast people change is not seen", "budget"
+        )
+        return
+    change = sum(gone for _, gone in sample.stayed) / sum(people for people, _ in sample.stayed)
+    size = math.ceil(first_ratio(policy))
+    broken = 1 - (1 - change) ** size
+    if broken == 0:
+        yield Finding("lasts for ever: nobody changes between two releases of the sample", "budget")
+        return
+    exposures = exposures_affordable(policy)
+    yield Finding(
+        f"lasts about {exposures / broken:,.0f} releases for somebody who stays and keeps a value: {change:.1%} of the "
+        f"people change or leave between two releases, so a group of {size} breaks at {broken:.0%} of them, and "
+        f"{exposures} groups can be paid for",
+        "budget",
+    )
+
+
+def _frequent(policy: Policy, table: Iterable[Record]) -> Iterator[Finding]:
+    records = list(table)
+    ratio, leaves = first_ratio(policy), policy.sensitive.hierarchy.leaves
+    spared = policy.sensitive.open | policy.sensitive.permanent
+    counts = Counter(leaf for record in records for leaf in record.values)
+    for leaf in sorted(policy.sensitive.permanent & counts.keys()):
+        if counts[leaf] * policy.l > len(records):
+            yield Finding(
+                f"{leaves[leaf]} is held by {counts[leaf] / len(records):.1%} of the people, and a permanent value can "
+                f"be hidden for {1 / policy.l:.1%} of them at most, so some of it will be suppressed."
+            )
+    counts = Counter({leaf: count for leaf, count in counts.items() if leaf not in spared})
+    frequent = [(leaf, count) for leaf, count in counts.most_common() if count * ratio > len(records)]
+    for leaf, count in frequent[:SHOWN]:
+        yield Finding(
+            f"{leaves[leaf]} is held by {count / len(records):.1%} of the people, more than the {1 / ratio:.1%} that "
+            "grouping alone can hide, so some of it will be raised, suppressed or withheld; make it open if it is not "
+            "sensitive, or foresee fewer exposures."
+        )
+    if len(frequent) > SHOWN:
+        yield Finding(f"{len(frequent) - SHOWN:,} more values are too frequent to be hidden by grouping alone.")
+
+
+def _attribute(attribute: Attribute, values: Sequence[Any]) -> Iterator[Finding]:
+    name, people = attribute.name, len(values)
+    counts = Counter(values)
+    unique = sum(count for count in counts.values() if count == 1) / people
+    same = counts.most_common(1)[0][1] / people
+    if unique >= UNIQUE:
+        yield Finding(
+            f"{name} is nearly an identifier: {unique:.0%} of the people have a value that nobody else has; give it "
+            "fewer digits, or leave it out."
+        )
+    if same >= SAME:
+        yield Finding(f"{name} is the same for {same:.1%} of the people, so it tells nothing; leave it out.")
+        return
+    if attribute.hierarchy is None:
+        low, high = np.quantile(np.array(values, dtype=np.float64), [0.005, 0.995]).tolist()
+        used = (high - low) / (attribute.high - attribute.low)
+        if used <= NARROW:
+            yield Finding(
+                f"{name} has a domain that is too wide: 99 % of the people lie within {_percent(used)} of it, so it "
+                "hardly counts when regions are cut; bring min and max closer."
+            )
+        return
+    labels = len(attribute.hierarchy.leaves)
+    unused = 1 - len(counts) / labels
+    if unused >= UNUSED:
+        yield Finding(
+            f"{name} has {labels:,} labels of which {unused:.0%} are nobody's in the sample, so its domain is wider "
+            "than the data; take out those that cannot occur."
+        )
+    if labels > MANY_LABELS and len(attribute.hierarchy.labels) == labels + 1:
+        yield Finding(
+            f"{name} has {labels:,} labels and nothing above them, so a region is whatever labels stand beside each "
+            "other in the policy; give it a hierarchy."
+        )
+
+
+def _percent(share: float) -> str:
+    return "0.01 %" if share < 0.0001 else f"{100 * share:.2g} %"

@@ -1,0 +1,47 @@
+"""A policy in words: what it promises, and what its author should consider before anything is published."""
+
+from collections.abc import Iterator
+
+from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import required_ratio
+
+
+def describe(policy: Policy) -> Iterator[str]:
+    """Yields a few lines, for the author to compare with what they meant."""
+    sensitive, strategy, wanted = policy.sensitive, policy.strategy, policy.triggers
+    values = len(sensitive.hierarchy.leaves)
+    triggers = [
+        f"every {wanted.every_events:,} accepted events" if wanted.every_events else "",
+        f"every {wanted.every_seconds:g} seconds" if wanted.every_seconds else "",
+        f"at {wanted.at} ({wanted.timezone})" if wanted.at else "",
+        "on request",
+    ]
+    yield f"table       {policy.table}"
+    yield f"attributes  {', '.join(f'{attribute.name} ({attribute.kind})' for attribute in policy.attributes)}"
+    yield f"sensitive   {sensitive.name}: {values:,} values, {len(sensitive.open):,} of them open"
+    if sensitive.permanent:
+        known = "everyone is there" if policy.participation == "all" else f"{policy.participation:,} people are there"
+        labels = ", ".join(sensitive.hierarchy.leaves[leaf] for leaf in sorted(sensitive.permanent))
+        yield f"permanent   {labels}: each holder among {policy.l:g} people or more, to those who know whether {known}"
+    yield f"rows        every region is shared by at least {policy.k:,} rows"
+    yield f"values      over all releases together nobody is linked to a value with more than {1 / policy.l:.4g}"
+    how = f"{strategy.name}, {strategy.describe()}"
+    yield f"strategy    {how}: at first {first_ratio(policy):.2f} people for each showing of a value"
+    yield f"releases    {', '.join(trigger for trigger in triggers if trigger)}"
+    yield f"digest      {policy.digest}"
+
+
+def first_ratio(policy: Policy) -> float:
+    """How many people a group needs for each showing of a value, if none of them was published before."""
+    return required_ratio(policy.strategy, policy.l, 1.0, 0)
+
+
+def warnings(policy: Policy) -> Iterator[str]:
+    """Yields what is worth a warning whatever the data are."""
+    triggers = policy.triggers
+    if not (triggers.every_events or triggers.every_seconds or triggers.at):
+        yield "the policy names no trigger, so a release is made only on request."
+    if len(policy.sensitive.open) == len(policy.sensitive.hierarchy.leaves):
+        yield "every sensitive value is open, so none is protected."
+    if policy.k == 1:
+        yield "with k = 1 a row may be recognised by its region alone."

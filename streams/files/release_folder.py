@@ -1,0 +1,190 @@
+"""A folder of releases: `release-0001/` and so on, each with the published bytes and two tables for a spreadsheet.
+
+A release appears whole or not at all, and a number is only ever used for one content:
+
+1. `stage` writes everything to `.release-0001.partial/`, which readers do not look at, and syncs it to the disk;
+2. whoever keeps a ledger saves it;
+3. `show` renames the folder to `release-0001/`.
+
+After a crash between 2 and 3, the staged folder of the ledger's own number is shown; one of any other number
+was never promised to anyone and is removed. `finish` does both.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from shoal.streams.errors import GuaranteeError, InputError
+
+GROUPS, MANIFEST, ROWS, VALUES = "groups.jsonl", "manifest.json", "rows.csv", "values.csv"
+
+
+class ReleaseFiles(NamedTuple):
+    """A release read back: its number and its bytes as they were published."""
+
+    number: int
+    records: tuple[bytes, ...]
+    manifest: bytes
+
+
+def release_name(number: int) -> str:
+    """The name of a release's folder, wide enough to sort well for some years."""
+    return f"release-{number:04}"
+
+
+class ReleaseFolder:
+    """The folder OUT. `attributes` are the policy's, in its order: they are the header of `rows.csv`."""
+
+    def __init__(self, path: Path, attributes: Sequence[str]) -> None:
+        self.path = path
+        self._attributes = tuple(attributes)
+
+    def final(self, number: int) -> Path:
+        return self.path / release_name(number)
+
+    def staged(self, number: int) -> Path:
+        return self.path / f".{release_name(number)}.partial"
+
+    def stage(self, number: int, records: Sequence[bytes], manifest: bytes) -> None:
+        """Writes a release where it is not yet seen. Raises `GuaranteeError` if another one has that number already."""
+        final, staged = self.final(number), self.staged(number)
+        if final.exists() and not self._holds(final, records, manifest):
+            raise GuaranteeError(
+                f"{final} exists already with another content, and a number is never used for two releases; "
+                "nothing was written."
+            )
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir(parents=True)
+        rows, values = tables(records, self._attributes)
+        for name, content in (
+            (GROUPS, b"".join(record + b"\n" for record in records)),
+            (MANIFEST, manifest),
+            (ROWS, rows),
+            (VALUES, values),
+        ):
+            write_synced(staged / name, content)
+        sync_folder(staged)
+
+    def show(self, number: int) -> None:
+        """Makes a staged release visible; if it is there already, with the same bytes, the staged copy is dropped."""
+        final, staged = self.final(number), self.staged(number)
+        if final.exists():
+            shutil.rmtree(staged, ignore_errors=True)
+            return
+        staged.rename(final)
+        sync_folder(self.path)
+
+    def discard(self, number: int) -> None:
+        """Drops a staged release that will not be shown."""
+        shutil.rmtree(self.staged(number), ignore_errors=True)
+
+    def finish(self, number: int, manifest_digest: str | None) -> None:
+        """After a restart: show the release that was charged but perhaps not yet seen, and clear what never was.
+
+        Raises `GuaranteeError` if the folder holds another release under that number than the one that was charged.
+        """
+        staged = self.staged(number)
+        if number and staged.exists() and not self.final(number).exists() and _digest(staged) == manifest_digest:
+            self.show(number)
+        if number and self.final(number).exists() and _digest(self.final(number)) != manifest_digest:
+            raise GuaranteeError(
+                f"{self.final(number)} is not the release that the state was charged for, and a number is never used "
+                "for two releases; nothing was written."
+            )
+        for leftover in self.path.glob(".release-*.partial"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    def _holds(self, folder: Path, records: Sequence[bytes], manifest: bytes) -> bool:
+        groups = b"".join(record + b"\n" for record in records)
+        return _bytes_of(folder / MANIFEST) == manifest and _bytes_of(folder / GROUPS) == groups
+
+
+def read_releases(path: Path) -> Iterator[ReleaseFiles]:
+    """Every release of a folder in order. Raises `InputError` where one cannot be read."""
+    numbers = sorted(
+        int(match[1]) for entry in path.iterdir() if (match := re.fullmatch(r"release-(\d{4,})", entry.name))
+    )
+    for number in numbers:
+        folder = path / release_name(number)
+        groups, manifest = _bytes_of(folder / GROUPS), _bytes_of(folder / MANIFEST)
+        if groups is None or manifest is None:
+            raise InputError(f"{folder} has no {GROUPS if groups is None else MANIFEST}.")
+        yield ReleaseFiles(number, tuple(groups.split(b"\n")[:-1]), manifest)
+
+
+def tables(records: Iterable[bytes], attributes: Sequence[str]) -> tuple[bytes, bytes]:
+    """`rows.csv` (one line per row) and `values.csv` of a release."""
+    rows, values = [csv_line("group", "cell", *attributes)], [csv_line("group", "value", "count")]
+    regions: dict[str, list[str]] = {}
+    for record in records:
+        group = json.loads(record)
+        for cell in group["cells"]:
+            region = regions.get(cell["cell"])
+            if region is None:
+                region = regions[cell["cell"]] = [region_text(cell["region"][name]) for name in attributes]
+            rows.append(csv_line(group["group"], cell["cell"], *region) * cell["rows"])
+        values.extend(csv_line(group["group"], value, str(count)) for value, count in group["sensitive"].items())
+    return "".join(rows).encode(), "".join(values).encode()
+
+
+def region_text(part: Mapping[str, Any]) -> str:
+    """One attribute of a region as a person would write it: `20-34`, `[50,72.5)` or `2043*|2044*`."""
+    if "nodes" in part:
+        return "|".join(part["nodes"])
+    low = part["min"]
+    if isinstance(low, int):
+        return f"{low}-{part['max']}"
+    if "below" in part:
+        return f"[{_plain(low)},{_plain(part['below'])})"
+    return f"[{_plain(low)},{_plain(part['max'])}]"
+
+
+def csv_line(*fields: str) -> str:
+    """One line of CSV, quoted only where it must be (RFC 4180, with the line feed of Unix)."""
+    return ",".join(_quoted(field) for field in fields) + "\n"
+
+
+def write_synced(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Writes a file and waits until the disk has it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor, because of its mode
+        view = memoryview(content)
+        while view:
+            view = view[file.write(view) :]
+        os.fsync(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Waits until the disk has a folder's names."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _quoted(field: str) -> str:
+    if "," in field or '"' in field or "\n" in field or "\r" in field:
+        return '"' + field.replace('"', '""') + '"'
+    return field
+
+
+def _plain(number: float) -> str:
+    return repr(number).removesuffix(".0")
+
+
+def _bytes_of(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _digest(folder: Path) -> str | None:
+    manifest = _bytes_of(folder / MANIFEST)
+    return None if manifest is None else sha256(manifest).hexdigest()

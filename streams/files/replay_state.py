@@ -1,0 +1,216 @@
+"""The private file in which `shoal replay --state` keeps what must survive until its next run.
+
+It holds what Redis holds for the worker (people, groups, tree, cliques), and what replay needs besides: the secret, the
+line to resume from, a digest of the lines before it, and the size of `rejects.jsonl` at that moment. It is replaced as
+a whole with each release, so it is always of one release, and only its owner may read it.
+
+Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group, node, clique and
+group of another publisher, and the sha256 of everything before it. A file that does not end in its own digest is
+damaged, and is refused.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import msgpack
+
+from shoal.core.overlap.external import as_external
+from shoal.core.policy.policy import Policy
+from shoal.core.state import ENGINE, Clique, GroupRecord, Meta, NodeRecord, Person, State
+from shoal.streams.errors import InputError
+from shoal.streams.files.release_folder import sync_folder
+from shoal.streams.memory import without_cycle_search
+
+FORMAT = 4
+MAGIC = b"shoal replay state\n"
+DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run stood when the state was saved: `line` lines were done, and this is the sha256 over them."""
+
+    line: int
+    digest: bytes
+    rejects_bytes: int
+
+    @classmethod
+    def start(cls) -> "Position":
+        return cls(0, sha256().digest(), 0)
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """A state file's content."""
+
+    secret: bytes
+    position: Position
+    state: State
+
+
+class StateFile:
+    """One state file, locked while it is open, so that two runs never charge from the same ledger."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: IO[bytes] | None = None
+
+    @contextmanager
+    def locked(self) -> Iterator["StateFile"]:
+        """Holds the file's lock. Raises `InputError` if another run has it."""
+        try:
+            self._lock = self._take(self.path) if self.path.exists() else None
+            yield self
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+
+    def load(self, policy: Policy, secret: bytes | None) -> SavedState | None:
+        """Reads the state, None if there is no file. Raises `InputError` if it is damaged or of other settings."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {os.strerror(error.errno or 0)}.") from None
+        if not content.startswith(MAGIC):
+            raise InputError(f"{self.path} is not a state file of `shoal replay`.")
+        body, digest = memoryview(content)[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
+        if len(content) < len(MAGIC) + DIGEST_BYTES or sha256(body).digest() != digest:
+            raise InputError(f"{self.path} is damaged; bring back a copy of it, or start anew with another --out.")
+        with without_cycle_search():
+            return self._read(body, policy, secret)
+
+    def _read(self, body: memoryview, policy: Policy, secret: bytes | None) -> SavedState:
+        stream = msgpack.Unpacker(use_list=False, strict_map_key=False, max_buffer_size=0)
+        stream.feed(body[len(MAGIC) :])
+        header = next(stream)
+        self._check(header, policy, secret)
+        people = ((key, Person(*record)) for key, record in islice(stream, header["people"]))
+        groups = ((key, GroupRecord(*record)) for key, record in islice(stream, header["groups"]))
+        nodes = ((key, NodeRecord(*record)) for key, record in islice(stream, header["nodes"]))
+        cliques = ((key, Clique(*record)) for key, record in islice(stream, header["cliques"]))
+        externals = ((key, as_external(record)) for key, record in islice(stream, header["externals"]))
+        # They share one stream, so they are read in the order they were written.
+        read = list(people), list(groups), list(nodes), list(cliques), list(externals)
+        state = State.load(policy, header["secret"], Meta(*header["meta"]), *read)
+        return SavedState(header["secret"], Position(*header["position"]), state)
+
+    def save(self, secret: bytes, position: Position, state: State) -> None:
+        """Replaces the file, atomically and with mode 0600; on failure the old one is untouched."""
+        with without_cycle_search():
+            self._replace(secret, position, state)
+
+    def _replace(self, secret: bytes, position: Position, state: State) -> None:
+        people, groups, nodes = list(state.people_records()), list(state.group_records()), list(state.node_records())
+        cliques = list(state.clique_records())
+        externals = list(state.external_records())
+        header = {
+            "format": FORMAT,
+            "policy": state.meta.policy,
+            "engine": state.meta.engine,
+            "secret": secret,
+            "position": (position.line, position.digest, position.rejects_bytes),
+            "meta": tuple(state.meta),
+            "people": len(people),
+            "groups": len(groups),
+            "nodes": len(nodes),
+            "cliques": len(cliques),
+            "externals": len(externals),
+        }
+        temporary = self.path.with_name(f".{self.path.name}.partial")
+        try:
+            lock = _write_locked(temporary, header, (people, groups, nodes, cliques, externals))
+            self._still_ours()
+            temporary.replace(self.path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        if self._lock is not None:
+            self._lock.close()
+        self._lock = lock  # on the new file, so that there is no moment without one
+        sync_folder(self.path.parent)
+
+    def _check(self, header: dict[str, Any], policy: Policy, secret: bytes | None) -> None:
+        if header["format"] != FORMAT:
+            raise InputError(
+                f"{self.path} has format {header['format']}, and this version of shoal reads format {FORMAT}."
+            )
+        if header["engine"] != ENGINE:
+            raise InputError(
+                f"{self.path} is of engine {header['engine']}, and this version of shoal has engine {ENGINE}."
+            )
+        if header["policy"] != policy.digest:
+            raise InputError(
+                f"{self.path} belongs to another policy; a series of releases keeps the policy it began with."
+            )
+        if secret is not None and header["secret"] != secret:
+            raise InputError(f"{self.path} belongs to another seed; a series of releases keeps the seed it began with.")
+
+    def _take(self, path: Path) -> IO[bytes]:
+        while True:
+            file = self._open(path)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                raise InputError(f"{path} is in use by another run of `shoal replay`.") from None
+            if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
+                return file
+            file.close()  # it was replaced between opening and locking
+
+    def _open(self, path: Path) -> IO[bytes]:
+        try:
+            return path.open("rb")
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {os.strerror(error.errno or 0)}.") from None
+
+    def _still_ours(self) -> None:
+        ours = None if self._lock is None else os.fstat(self._lock.fileno()).st_ino
+        there = self.path.stat().st_ino if self.path.exists() else None
+        if ours != there:
+            raise InputError(
+                f"{self.path} was changed by somebody else while this run was using it; nothing was published."
+            )
+
+
+def _write_locked(path: Path, header: dict[str, Any], parts: tuple[Iterable[object], ...]) -> IO[bytes]:
+    """Writes and syncs a whole state file, and returns it open and locked."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    file = open(descriptor, "wb")  # noqa: PTH123, SIM115 - a descriptor, because of its mode; kept open, because of its lock
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        digest = sha256()
+        for chunk in _chunks(header, parts):
+            digest.update(chunk)
+            file.write(chunk)
+        file.write(digest.digest())
+        file.flush()
+        os.fsync(file.fileno())
+    except BaseException:
+        with suppress(OSError):  # closing tries to write again what could not be written
+            file.close()
+        raise
+    return file
+
+
+def _chunks(header: dict[str, Any], parts: tuple[Iterable[object], ...]) -> Iterator[bytes]:
+    """The file in pieces of a few thousand records."""
+    packer = msgpack.Packer(autoreset=False)
+    yield MAGIC
+    packer.pack(header)
+    for part in parts:
+        for count, record in enumerate(part):
+            packer.pack(record)
+            if count % 4096 == 0:
+                yield packer.bytes()
+                packer.reset()
+    yield packer.bytes()

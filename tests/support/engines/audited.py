@@ -1,0 +1,235 @@
+"""Folders to audit: made by the real `replay` from true tables, or written by hand as a paper has them."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from shoal.core.audit import Auditor, Report, Stored, Truth
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.release import Release
+from shoal.core.state import State
+from shoal.streams.files.audit import audit
+from shoal.streams.files.replay import Job, replay
+from tests.support.engines.series import named
+from tests.support.judges.series import Table
+
+
+class Nobody:
+    """Watches and says nothing."""
+
+    def note(self, sentence: str) -> None: ...
+
+    def begin(self, size_bytes: int | None) -> None: ...
+
+    def read(self, size_bytes: int) -> None: ...
+
+    def released(self, number: int) -> None: ...
+
+    def audited(self, number: int) -> None: ...
+
+
+def events_between(tables: Sequence[Table]) -> Iterator[dict[str, Any]]:
+    """Events that lead from table to table, with a request for a release after each."""
+    before: Table = {}
+    for table in tables:
+        for person in sorted(before.keys() - table.keys()):
+            yield {"op": "delete", "id": person}
+        for person, (qid, values, *guards) in sorted(table.items()):
+            record: dict[str, Any] = {"qid": qid, "sensitive": sorted(values)}
+            for guard in guards:
+                record["guard"] = guard if guard == "" else {"node": None} if guard is None else named(*guard)
+            if person not in before:
+                yield {"op": "insert", "id": person, **record}
+            elif before[person] != table[person]:
+                yield {"op": "update", "id": person, **record}
+        yield {"op": "release"}
+        before = table
+
+
+@dataclass
+class Bench:
+    """A place to replay and audit in."""
+
+    path: Path
+    policy: Policy
+
+    @property
+    def out(self) -> Path:
+        return self.path / "out"
+
+    @property
+    def private(self) -> Path:
+        return self.path / "private"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    def replay(self, tables: Sequence[Table]) -> "Bench":
+        return self.replay_events(events_between(tables))
+
+    def replay_events(self, events: Iterator[dict[str, Any]]) -> "Bench":
+        self.events.write_text("".join(json.dumps(event) + "\n" for event in events))
+        replay(Job(self.policy, str(self.events), self.out, self.private, None, b"secret"), Nobody())
+        return self
+
+    def audit(self) -> Report:
+        return audit(self.policy, self.out, self.private, [self.events], b"key", Nobody())
+
+    def audit_publicly(self) -> Report:
+        return audit(self.policy, self.out, None, [], b"key", Nobody())
+
+
+def sentences(report: Report) -> set[str]:
+    return {f"{broken.promise}: {broken.sentence}" for broken in report.findings}
+
+
+def audit_plans(policy: Policy, made: Iterator[tuple[Plan, Sequence[dict[str, Any]]]]) -> set[str]:
+    """What the auditor says of releases, each with the events that led to it."""
+    auditor, truth = Auditor(policy), Truth(policy)
+    for number, (planned, events) in enumerate(made, 1):
+        for event in events:
+            truth.take(json.dumps(event).encode())
+        truth.cut(number)
+        release = planned.release
+        content = b"".join(record + b"\n" for record in release.records)
+        auditor.see(Stored(number, content, release.manifest), list(release.members), truth, None, release.cohorts)
+    assert truth.rejected == []
+    return sentences(auditor.report(b"key"))
+
+
+Edit = Callable[[int, list[dict[str, Any]], dict[str, Any]], None]  # number, records, manifest: edited in place
+
+
+def republish(planned: Plan, change: Edit) -> Plan:
+    """What an engine would have published that made `change`; the content's digest and the chain are kept right."""
+    release = planned.release
+    records, manifest = [json.loads(record) for record in release.records], json.loads(release.manifest)
+    change(release.number, records, manifest)
+    written = tuple(json.dumps(record, separators=(",", ":")).encode() for record in records)
+    manifest["content"] = sha256(b"".join(record + b"\n" for record in written)).hexdigest()
+    sealed = json.dumps(manifest, separators=(",", ":")).encode()
+    meta = planned.change.meta._replace(manifest=sha256(sealed).hexdigest())
+    return replace(
+        planned,
+        release=Release(release.number, written, sealed, release.members),
+        change=replace(planned.change, meta=meta),
+    )
+
+
+def engine_that(change: Edit) -> Callable[[State, Window, Policy, int], Plan]:
+    """The real engine, but for what it publishes."""
+
+    def bad_plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
+        return republish(plan(state, window, policy, number), change)
+
+    return bad_plan
+
+
+def engine_under(**weaker: Any) -> Callable[[State, Window, Policy, int], Plan]:
+    """The real engine under a weaker policy than the one it says it keeps."""
+
+    def bad_plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
+        def claim(_number: int, _records: list[dict[str, Any]], manifest: dict[str, Any]) -> None:
+            manifest["bound"] = 1 / policy.l
+
+        return republish(plan(state, window, replace(policy, **weaker), number), claim)
+
+    return bad_plan
+
+
+@dataclass
+class ByHand:
+    """Publishes groups as they are given, honestly counted, everyone in the region they are given or in one for all."""
+
+    policy: Policy
+    auditor: Auditor = field(init=False)
+    truth: Truth = field(init=False)
+    _number: int = 0
+    _previous: str | None = None
+
+    def __post_init__(self) -> None:
+        self.auditor, self.truth = Auditor(self.policy), Truth(self.policy)
+
+    def tell(self, *events: dict[str, Any]) -> None:
+        for event in events:
+            taken = self.truth.accepted
+            assert self.truth.take(json.dumps(event).encode()) is None
+            assert self.truth.accepted == taken + 1, "the event was rejected"
+
+    def publish(
+        self,
+        groups: Mapping[str, tuple[int, Sequence[str], Mapping[str, int]]],
+        regions: Mapping[str, tuple[str, dict[str, Any]]] | None = None,
+        max_breach: float | Fraction = 0,
+        cohorts: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    ) -> None:
+        """One release: group -> (formed, people, values shown); person -> (cell, region); value -> cohorts."""
+        self._number += 1
+        self.truth.cut(self._number)
+        everywhere = ("c0", {a.name: self._whole(a) for a in self.policy.attributes})
+        records, members, rows = [], [], Counter[str]()
+        for name, (formed, people, shown) in groups.items():
+            places = {person: (regions or {}).get(person, everywhere) for person in people}
+            cells = Counter(cell for cell, _ in places.values())
+            rows += cells
+            members += [(person, name, cell) for person, (cell, _) in places.items()]
+            listed = [{"cell": c, "region": dict(places.values())[c], "rows": n} for c, n in sorted(cells.items())]
+            head = {"table": self.policy.table, "release": self._number, "group": name, "formed": formed}
+            records.append({**head, "cells": listed, "sensitive": dict(shown), "counterfeits": 0})
+        content = "".join(json.dumps(record) + "\n" for record in records).encode()
+        manifest = json.dumps(self._manifest(records, rows, content, float(max_breach))).encode()
+        self._previous = sha256(manifest).hexdigest()
+        self.auditor.see(Stored(self._number, content, manifest), members, self.truth, None, cohorts)
+
+    def sentences(self) -> set[str]:
+        """What is broken, but for the losses, which are not counted by hand."""
+        found = sentences(self.auditor.report(b"key"))
+        return {sentence for sentence in found if "ncp" not in sentence}
+
+    def _manifest(
+        self, records: list[dict[str, Any]], rows: Counter[str], content: bytes, max_breach: float
+    ) -> dict[str, Any]:
+        shown = Counter[str]()
+        for record in records:
+            shown.update(record["sensitive"])
+        formed, hierarchy = sum(record["formed"] == self._number for record in records), self.policy.sensitive.hierarchy
+        return {
+            "table": self.policy.table,
+            "release": self._number,
+            "previous": self._previous,
+            "policy": self.policy.digest,
+            "content": sha256(content).hexdigest(),
+            "engine": "by hand",
+            "published_at": None,
+            "rows": rows.total(),
+            "groups": len(records),
+            "formed": formed,
+            "carried": len(records) - formed,
+            "withheld": len(self.truth.present) - rows.total(),
+            "unsampled": 0,
+            "suppressed": shown["*"],
+            "generalized": sum(n for label, n in shown.items() if label != "*" and label not in hierarchy.leaf_code),
+            "counterfeits": 0,
+            "max_breach": max_breach,
+            "bound": 1 / self.policy.l,
+            "loss": None
+            if not records
+            else {
+                "ncp": 1.0,
+                "discernibility": sum(n * n for n in rows.values()),
+                "average_group": rows.total() / len(records),
+            },
+        }
+
+    @staticmethod
+    def _whole(attribute: Any) -> dict[str, Any]:
+        if attribute.hierarchy is not None:
+            return {"nodes": ["*"]}
+        return {"min": attribute.low, "max": attribute.high}

@@ -1,0 +1,1 @@
+"""Random people and what happens to them."""

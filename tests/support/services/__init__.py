@@ -1,0 +1,1 @@
+"""A real Kafka, a real Redis, and workers as processes."""

@@ -1,0 +1,285 @@
+"""A table under test: its policy, its workers as processes, and what is sent to it; what comes out is for judge.py."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from confluent_kafka import Producer
+from redis import Redis
+
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.snapshot import load_state
+from shoal.streams.store.store import Store
+from tests.support.judges.topics import KEY, Judged, Published, Record
+from tests.support.root import ROOT
+from tests.support.services.nursery import Nursery, Process
+from tests.support.services.services import environment
+
+_NURSERY = Nursery()
+_PATIENCE_S = 120.0  # a broker that was killed on a busy machine takes its time
+__all__ = [
+    "KEY", "POLICY", "Make", "Published", "Record", "Table", "Taken", "Worker", "await_that", "insert", "inserts",
+    "write_policy",
+]  # fmt: skip
+
+POLICY: dict[str, Any] = {
+    "attributes": {
+        "age": {"type": "int", "min": 0, "max": 120},
+        "sex": {"type": "category", "values": ["female", "male"]},
+        "zip": {"type": "category", "values": [f"z{n}" for n in range(10)]},
+    },
+    "sensitive": {
+        "name": "disease",
+        "values": ["flu", "asthma", "gastritis", "angina", "gout", "lupus"],
+        # One protected value in six: what is tested is delivery, and releases are to be quick.
+        "open": ["flu", "asthma", "gastritis", "angina", "gout"],
+    },
+    "privacy": {"k": 3, "l": 2},
+}
+
+
+def write_policy(folder: Path, table: str, **changes: Any) -> Path:
+    """POLICY with changes, as a file; JSON is YAML."""
+    path = folder / f"{table}.json"
+    path.write_text(json.dumps({"table": table, **POLICY, **changes}))
+    return path
+
+
+class Taken:
+    """A record as ingest takes it."""
+
+    def __init__(self, offset: int, event: Any) -> None:
+        self.offset = offset
+        self.key: bytes | None = None
+        self.value: bytes | None = event if isinstance(event, bytes) else json.dumps(event).encode()
+        self.headers: Sequence[tuple[str, bytes]] = ()
+
+
+class Worker:
+    """A worker process."""
+
+    def __init__(self, process: Process, log: Path) -> None:
+        self.process, self._log = process, log
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def wait(self, within_s: float = 30.0) -> int:
+        """Its exit code, -9 after kill -9. Raises TimeoutExpired."""
+        return self.process.wait(within_s)
+
+    def stop(self, within_s: float = 20.0) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait(within_s)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def await_log(self, text: str, within_s: float = 30.0, count: int = 1) -> None:
+        """Wait until its log says something, that many times."""
+        await_that(lambda: self.log.count(text) >= count or self.process.poll() is not None, within_s, self._log)
+        assert self.log.count(text) >= count, (
+            f"the worker ended ({self.process.poll()}) before it said {text!r}:\n{self.log}"
+        )
+
+
+class Table(Judged):
+    """One table on real services."""
+
+    def __init__(self, kafka: str, redis: str, folder: Path, name: str, partitions: int = 4, **changes: Any) -> None:
+        super().__init__(kafka, name, partitions, write_policy(folder, name, **changes))
+        self.redis, self.folder = redis, folder
+        self._producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "linger.ms": 5})
+        self._workers: list[Worker] = []
+        self._places = cycle(range(partitions))  # on the external topic
+
+    # -- workers ------------------------------------------------------------------------------------------------------
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        chosen = {
+            "POLICY": str(self.policy_path), "KEY": KEY, "PARTITIONS": str(self.partitions), "WEB_PORT": "0",
+            "SESSION_S": "2", "CONNECT_S": "10", **settings,
+        }  # fmt: skip
+        return {**environment(self.kafka, self.redis, **chosen), "PYTHONUNBUFFERED": "1"}
+
+    def start(self, *options: str, **settings: str) -> Worker:
+        """Start a worker; `CRASH_AT="ingest.3"` makes it kill itself there. With options, as a command of its own."""
+        log = self.folder / f"{self.name}-worker-{len(self._workers)}.log"
+        environment = self.environment(**settings)
+        process: Process
+        with log.open("wb") as output:
+            if options:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "shoal.streams.worker.app", *options], env=environment, cwd=ROOT,
+                    stdout=output, stderr=output,
+                )  # fmt: skip
+            else:
+                process = _NURSERY.start(options, environment, log)
+        worker = Worker(process, log)
+        self._workers.append(worker)
+        return worker
+
+    def start_planner(self, **settings: str) -> Worker:
+        """A worker that is ready to make releases."""
+        worker = self.start(**settings)
+        worker.await_log("planner.ready")
+        return worker
+
+    def run(self, *command: str, **settings: str) -> "subprocess.CompletedProcess[str]":
+        """Run a shoal command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "shoal.streams.cli", *command], env=self.environment(**settings), cwd=ROOT,
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+
+    # -- sending ------------------------------------------------------------------------------------------------------
+
+    def send(self, events: Iterable[Mapping[str, Any] | bytes], partition: int | None = None) -> None:
+        """Events, each to its person's partition; bytes go as they are, to partition 0 unless another is named."""
+        for event in events:
+            if isinstance(event, bytes):
+                self._send(self.topics.events, event, None, partition or 0)
+            else:
+                home = self.home(str(event.get("id"))) if partition is None else partition
+                self._send(self.topics.events, json.dumps(event).encode(), str(event.get("id")).encode(), home)
+        self.flush()
+
+    def publish(self, *events: Mapping[str, Any] | bytes) -> None:
+        """What others released, to the external topic, one partition after the other."""
+        for event in events:
+            value = event if isinstance(event, bytes) else json.dumps(event).encode()
+            self._send(self.topics.external, value, None, next(self._places))
+        self.flush()
+
+    def home(self, person: str) -> int:
+        return crc32(person.encode()) % self.partitions
+
+    def request(self, value: bytes = b'{"op": "release"}') -> None:
+        self._send(self.topics.triggers, value, None, 0)
+        self.flush()
+
+    def _send(self, topic: str, value: bytes | None, key: bytes | None, partition: int) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value=value, key=key, partition=partition)
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
+
+    def flush(self) -> None:
+        assert self._producer.flush(_PATIENCE_S) == 0, "Kafka did not take the events"
+
+    # -- Redis --------------------------------------------------------------------------------------------------------
+
+    def connect(self) -> "Redis":
+        return Redis.from_url(self.redis)
+
+    @property
+    def keys(self) -> list[bytes]:
+        """Every key of this table in Redis."""
+        with self.connect() as client:
+            return sorted(client.scan_iter(match=f"{{shoal:{self.name}}}:*", count=1000))
+
+    def wipe(self) -> None:
+        """Redis forgets this table."""
+        if keys := self.keys:
+            with self.connect() as client:
+                client.unlink(*keys)
+
+    def stored(self, state_key: str = "") -> dict[str, Any]:
+        """What a planner would load, record by record, whether or not it is encrypted; nothing if nothing is there."""
+        return asyncio.run(self._stored(state_key))
+
+    async def _stored(self, state_key: str) -> dict[str, Any]:
+        store = Store(self.redis, self.name, make_cipher(state_key.encode() or None))
+        try:
+            meta = await store.meta()
+            if meta is None:
+                return {}
+            state = await load_state(store, load_policy(self.policy_path), KEY.encode(), meta)
+            return {
+                "meta": (meta.sealed, meta.counts),
+                "people": dict(state.people_records()),
+                "groups": dict(state.group_records()),
+                "nodes": dict(state.node_records()),
+                "cliques": dict(state.clique_records()),
+                "externals": dict(state.external_records()),
+                "taken": await store.external_offsets(),
+            }
+        finally:
+            await store.close()
+
+    # -- waiting ------------------------------------------------------------------------------------------------------
+
+    def release(self, value: bytes = b'{"op": "release"}') -> list[Published]:
+        """Ask for a release and wait until it is there; returns all there are."""
+        number = len(self.releases()) + 1
+        self.request(value)
+        return self.await_releases(number)
+
+    def await_releases(self, count: int, within_s: float = 40.0) -> list[Published]:
+        """Wait for a number of releases to be there."""
+        found: list[Published] = []
+
+        def are_there() -> bool:
+            nonlocal found
+            found = self.releases()
+            return len(found) >= count
+
+        await_that(are_there, within_s, *(worker._log for worker in self._workers), pause_s=0.3)
+        return found
+
+    def await_dead_letters(self, count: int, within_s: float = 30.0) -> Counter[tuple[str, int, int]]:
+        await_that(lambda: self.dead_letters().total() >= count, within_s, pause_s=0.3)
+        return self.dead_letters()
+
+
+Make = Callable[..., Table]
+
+
+def await_that(condition: Any, within_s: float, *logs: Path, pause_s: float = 0.1) -> None:
+    """Wait for a condition, and show these logs when it does not come true."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            tails = "\n".join(f"--- {log.name}\n" + "\n".join(log.read_text().splitlines()[-25:]) for log in logs)
+            raise TimeoutError(f"it did not happen within {within_s:g} s\n{tails}")
+        time.sleep(pause_s)
+
+
+def insert(number: int, **changes: Any) -> dict[str, Any]:
+    """Somebody, always the same for a number."""
+    diseases = ["flu", "asthma", "gastritis", "angina", "gout", "lupus"]
+    record = {
+        "op": "insert",
+        "id": f"p{number}",
+        "qid": {"age": number * 7 % 121, "sex": ("female", "male")[number % 2], "zip": f"z{number * 3 % 10}"},
+        "sensitive": [diseases[number * 5 % 6]],
+    }
+    return {**record, **changes}
+
+
+def inserts(start: int, count: int) -> list[Any]:
+    """Somebody after the other, and before every 25th an event that is rejected."""
+    events: list[Any] = [insert(number) for number in range(start, start + count)]
+    for place in range(0, count, 25):
+        events.insert(place, {"op": "update", "id": f"nobody-{place}", "qid": {"age": 3}})
+    return events

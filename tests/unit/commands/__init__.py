@@ -1,0 +1,1 @@
+"""Commands on files and what they read and write."""

@@ -1,0 +1,89 @@
+"""`shoal demo`: the whole pipeline, on the embedded services, as a newcomer runs it."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from shoal.streams.demo.demo import MARK, claim
+from shoal.streams.errors import InputError
+from shoal.streams.files.release_folder import read_releases
+from shoal.streams.kafka.chain import Chain
+from tests.support.commands import start_shoal
+
+
+def start(tmp_path: Path, *args: str) -> "subprocess.Popen[str]":
+    return start_shoal("demo", "--people", "150", "--nights", "3", *args, cwd=tmp_path, text=True)
+
+
+def running() -> dict[int, int]:
+    """Every process that is not a zombie, and its parent."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
+    fields = [line.split() for line in listed.splitlines()]
+    return {int(pid): int(parent) for pid, parent, state in fields if not state.startswith("Z")}
+
+
+def family(process: "subprocess.Popen[str]") -> set[int]:
+    """Everything a process has started, and what that has started."""
+    parents, found = running(), {process.pid}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {process.pid}
+
+
+@pytest.mark.slow
+def test_a_newcomer_sees_releases_and_what_an_attacker_learns_and_finds_the_files(tmp_path: Path) -> None:
+    demo = start(tmp_path)
+    out, err = demo.communicate(timeout=120)
+    assert (demo.returncode, err) == (0, "")
+    chain = Chain("clinic")
+    for release in read_releases(tmp_path / "shoal-demo" / "releases"):
+        chain.add(release.records, release.manifest)
+    assert chain.number == 3
+    for words in (
+        "What happened",
+        "6 were dead-lettered",
+        "What is published",
+        "What an attacker learns",
+        "the same bytes",
+    ):
+        assert words in out
+    row = next(line for line in out.splitlines() if line.startswith("people linked to a value"))
+    assert row.split()[-3:][0] == "0", "Shoal's column"
+    for name in ("releases", "clinic/policy.yaml", "replay/rejects.jsonl", "private", "worker.log"):
+        assert (tmp_path / "shoal-demo" / name).exists()
+    log = (tmp_path / "shoal-demo" / "worker.log").read_text()
+    assert "patient-" not in log, "the log names nobody"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_demo_with_everything_it_started(tmp_path: Path, number: signal.Signals) -> None:
+    demo = start(tmp_path)
+    deadline = time.monotonic() + 60
+    while len(family(demo)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    started = family(demo)
+    assert len(started) >= 2, "a worker and a Redis"
+    demo.send_signal(number)
+    _, err = demo.communicate(timeout=60)
+    assert (demo.returncode, err) == (130, "")
+    while (left := started & running().keys()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == set()
+
+
+def test_an_earlier_demos_folder_is_used_again_and_nobody_elses(tmp_path: Path) -> None:
+    claim(tmp_path / "new")
+    (tmp_path / "new" / "releases").mkdir()
+    (tmp_path / "new" / "notes.txt").touch()
+    claim(tmp_path / "new")
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [MARK, "notes.txt"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    with pytest.raises(InputError, match="was not made by an earlier demo"):
+        claim(tmp_path / "mine")
+    with pytest.raises(InputError, match="is not a folder"):
+        claim(tmp_path / "mine" / "thesis.txt")

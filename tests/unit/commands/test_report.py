@@ -1,0 +1,228 @@
+"""`shoal report`: the figures it finds, the page it writes, and what it refuses."""
+
+import json
+import shutil
+import sys
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.core.measure.release_reader import read_columns
+from shoal.streams.cli import main
+from shoal.streams.demo.clinic import Clinic, write_clinic
+from shoal.streams.files.audit import read_members
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.release_folder import read_releases
+from shoal.streams.report.breach import Accounts
+from shoal.streams.report.plot import Line, Panel, draw
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass
+class Desk:
+    """A clinic, its releases, and the private files."""
+
+    path: Path
+    capture: pytest.CaptureFixture[str]
+
+    @property
+    def policy(self) -> Path:
+        return self.path / "clinic" / "policy.yaml"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "clinic" / "events.jsonl"
+
+    def report(self, *args: object, out: str = "out", to: str = "report") -> int:
+        return main(["report", str(self.policy), str(self.path / out), "--to", str(self.path / to), *map(str, args)])
+
+    def figures(self, to: str = "report") -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((self.path / to / "report.json").read_text())["releases"]
+        return found
+
+    def page(self, to: str = "report") -> str:
+        return (self.path / to / "index.html").read_text()
+
+    def error(self) -> str:
+        return self.capture.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("desk")
+    write_clinic(path / "clinic", Clinic(people=300, nights=4))
+    places = ["--out", str(path / "out"), "--audit", str(path / "private")]
+    events, policy = path / "clinic" / "events.jsonl", path / "clinic" / "policy.yaml"
+    assert main(["replay", str(policy), str(events), *places, "--seed", "s"]) == 0
+    return path
+
+
+@pytest.fixture
+def desk(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return Desk(tmp_path, capsys)
+
+
+class Page(HTMLParser):
+    """Collects what matters of a page, and fails if tags do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.images: list[dict[str, str | None]] = []
+        self.links: list[str | None] = []
+        self.cells: list[str] = []
+        self.headings: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.links += [found[name] for name in ("src", "href") if name in found]
+        if tag == "img":
+            self.images.append(found)
+        if tag not in ("img", "meta"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] in ("td", "th"):
+            self.cells.append(data)
+        if self._open and self._open[-1] in ("h1", "h2"):
+            self.headings.append(data)
+
+
+def test_with_only_the_releases_it_shows_what_anyone_can_see(desk: Desk) -> None:
+    assert desk.report() == 0
+    assert [figures["release"] for figures in desk.figures()] == [1, 2, 3, 4]
+    for figures, release in zip(desk.figures(), read_releases(desk.path / "out"), strict=True):
+        manifest = json.loads(release.manifest)
+        for name in ("rows", "withheld", "groups", "carried", "suppressed", "generalized", "max_breach", "bound"):
+            assert figures[name] == manifest[name]
+        for name in ("ncp", "discernibility", "average_group"):
+            assert figures[name] == pytest.approx(manifest["loss"][name])
+        assert "query_error" not in figures
+        assert "breach_most" not in figures
+    assert "query error" not in desk.page()
+
+
+def test_with_the_private_files_it_adds_the_error_of_queries_and_how_much_people_have_spent(desk: Desk) -> None:
+    assert desk.report("--events", desk.events, "--audit", desk.path / "private", "--queries", 100) == 0
+    for figures in desk.figures():
+        assert 0 < figures["query_error_median"] <= figures["query_error_most"] < 3
+        assert 0 <= figures["breach_median"] <= figures["breach_most"] <= figures["max_breach"]
+    assert "query error" in desk.page()
+    assert (desk.path / "report" / "queries.png").read_bytes().startswith(PNG)
+
+
+def test_the_page_needs_nothing_else_and_can_be_read_without_seeing(desk: Desk) -> None:
+    assert desk.report("--events", desk.events, "--audit", desk.path / "private", "--queries", 50) == 0
+    page = Page(desk.page())
+    assert page.headings[0] == "Releases of clinic"
+    assert page.links
+    assert all(str(link).startswith("data:image/png;base64,") for link in page.links)
+    assert len(page.images) == 6
+    assert all("from" in str(image["alt"]) and "over the releases" in str(image["alt"]) for image in page.images)
+    assert len(list((desk.path / "report").glob("*.png"))) == 6
+    assert f"{desk.figures()[-1]['rows']:,}" in page.cells
+
+
+def test_nobody_is_named_in_it(desk: Desk) -> None:
+    assert desk.report("--events", desk.events, "--audit", desk.path / "private", "--queries", 20) == 0
+    assert desk.events.read_text().count('"id": "patient-') > 300
+    for file in (desk.path / "report").iterdir():
+        assert b"patient-" not in file.read_bytes()
+
+
+def test_the_same_seed_gives_the_same_report_byte_for_byte(desk: Desk) -> None:
+    for to in ("one", "two"):
+        assert desk.report("--events", desk.events, "--queries", 30, to=to) == 0
+    assert desk.report("--events", desk.events, "--queries", 30, "--seed", "other", to="three") == 0
+    one, two, three = (
+        {file.name: file.read_bytes() for file in (desk.path / to).iterdir()} for to in ("one", "two", "three")
+    )
+    assert one == two
+    assert one["report.json"] != three["report.json"]
+
+
+def test_what_people_have_spent_is_what_the_manifest_says_of_the_most_exposed(desk: Desk) -> None:
+    policy = load_policy(desk.policy)
+    accounts = Accounts(policy)
+    for release in read_releases(desk.path / "out"):
+        members = read_members(desk.path / "private" / f"release-{release.number:04}.members.jsonl")
+        spent = accounts.see(release.number, read_columns(policy, release.records), members)
+        assert spent is not None
+        assert spent.largest == pytest.approx(json.loads(release.manifest)["max_breach"], abs=1e-9)
+
+
+def test_events_of_another_series_are_refused(desk: Desk) -> None:
+    lines = desk.events.read_text().splitlines(keepends=True)
+    first = next(index for index, line in enumerate(lines) if '"insert"' in line)
+    for wrong, sentence in (
+        (lines[: len(lines) // 2], "give all events that led to release"),
+        ([*lines, '{"op": "release"}\n'], "make a release 5 that"),
+        (lines[:first] + lines[first + 1 :], "they are not the events that led to it"),
+    ):
+        desk.events.write_text("".join(wrong))
+        assert desk.report("--events", desk.events) == 2
+        assert sentence in desk.error()
+        assert not (desk.path / "report").exists()
+
+
+def test_another_policy_is_refused(desk: Desk) -> None:
+    desk.policy.write_text(desk.policy.read_text() + "# changed\n")
+    assert desk.report() == 2
+    assert desk.error() == "shoal: release 1 was made under another policy than this one.\n"
+
+
+def test_a_broken_chain_is_a_broken_promise(desk: Desk) -> None:
+    shutil.rmtree(desk.path / "out" / "release-0002")
+    assert desk.report() == 1
+    assert "the chain of releases is broken" in desk.error()
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("nowhere", "is not a folder"), ("clinic", "has no releases in it")])
+def test_a_folder_without_releases_is_refused(desk: Desk, name: str, sentence: str) -> None:
+    assert desk.report(out=name) == 2
+    assert sentence in desk.error()
+
+
+def test_it_writes_nothing_into_what_is_published(desk: Desk) -> None:
+    assert desk.report(to="out/report") == 2
+    assert desk.error() == "shoal: --to must not be inside OUT, which is published.\n"
+
+
+def test_a_missing_membership_file_is_named(desk: Desk) -> None:
+    (desk.path / "private" / "release-0003.members.jsonl").unlink()
+    assert desk.report("--audit", desk.path / "private") == 2
+    assert "release-0003.members.jsonl cannot be read" in desk.error()
+
+
+def test_without_matplotlib_it_says_how_to_get_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert desk.report() == 2
+    assert "pip install 'shoal[report]'" in desk.error()
+    assert not (desk.path / "report").exists()
+
+
+def test_a_release_without_rows_is_reported_as_such(tmp_path: Path) -> None:
+    write_clinic(tmp_path / "clinic", Clinic(people=300, nights=1))
+    (tmp_path / "events.jsonl").write_text('{"op": "release"}\n' + (tmp_path / "clinic" / "events.jsonl").read_text())
+    arguments = [str(tmp_path / "clinic" / "policy.yaml"), str(tmp_path / "events.jsonl")]
+    assert main(["replay", *arguments, "--out", str(tmp_path / "out"), "--seed", "s"]) == 0
+    places = [str(tmp_path / "out"), "--to", str(tmp_path / "report"), "--events", arguments[1], "--queries", "10"]
+    assert main(["report", arguments[0], *places]) == 0
+    first, second = json.loads((tmp_path / "report" / "report.json").read_text())["releases"]
+    assert (first["rows"], first["ncp"], first["query_error"]) == (0, None, 0)
+    assert second["rows"] > 0
+
+
+def test_a_gap_in_a_line_and_many_releases_can_be_drawn() -> None:
+    many = Line("many", list(range(100)), [None, *range(99)])
+    assert draw([Panel("a", "x", "y", [many], is_log=True), Panel("b", "x", "y", [many, many])], 2).startswith(PNG)

@@ -1,0 +1,1 @@
+"""Events, windows and folding."""

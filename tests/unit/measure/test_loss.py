@@ -1,0 +1,103 @@
+"""Losses of a release, worked out by hand and against what the engine itself says."""
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from shoal.core.errors import CoreError
+from shoal.core.measure.loss import information_loss, qid_loss, sensitive_loss
+from shoal.core.measure.metrics import METRICS, measure_release
+from shoal.core.measure.release_reader import read_columns
+from tests.support.engines.series import DISEASES, ZIPS, clinic_policy, run_series
+from tests.support.judges.series import Table
+
+_POLICY = clinic_policy()
+
+_REGION = {
+    "age": {"min": 10, "max": 20},
+    "weight": {"min": 50.0, "below": 100.0},
+    "sex": {"nodes": ["female"]},
+    "zip": {"nodes": ["z1*"]},
+}
+_EVERYWHERE = {
+    "age": {"min": 0, "max": 99},
+    "weight": {"min": 0.0, "max": 200.0},
+    "sex": {"nodes": ["*"]},
+    "zip": {"nodes": ["*"]},
+}
+
+
+def record(number: int, cells: list[tuple[str, dict[str, Any], int]], sensitive: dict[str, int]) -> bytes:
+    shown = [{"cell": name, "region": region, "rows": rows} for name, region, rows in cells]
+    return json.dumps(
+        {"table": "clinic", "release": 1, "group": f"g{number}", "formed": 1, "cells": shown, "sensitive": sensitive}
+        | {"counterfeits": 0}
+    ).encode()
+
+
+def test_losses_are_those_worked_out_by_hand() -> None:
+    records = [
+        record(1, [("c1", _REGION, 3), ("c2", _EVERYWHERE, 1)], {"flu": 3, "*": 1}),
+        record(2, [("c1", _REGION, 2)], {"gout": 2}),
+    ]
+    release = read_columns(_POLICY, records)
+    found = measure_release(release)
+    assert (release.rows, len(release.people)) == (6, 2)
+    assert (found["average_group"], found["median_group"], found["largest_group"]) == (3.0, 3.0, 4)
+    assert found["discernibility"] == 5 * 5 + 1
+    assert found["hidden_share"] == 1 / 6
+    narrow = (10 / 99 + 50 / 200 + 0 + 3 / 5) / 4
+    assert found["ncp"] == pytest.approx((5 * narrow + 1) / 6)
+    narrow_values = 10 / 100 + 50 / 200 + 0 + 2 / 5
+    wide_values = 99 / 100 + 1 + 1 / 2 + 4 / 5
+    assert qid_loss(release) == pytest.approx(5 * narrow_values + wide_values)
+    assert sensitive_loss(release) == pytest.approx(7 / 8)
+    assert information_loss(release) == pytest.approx(5 * narrow_values + wide_values + 7 / 8)
+    assert found["qid_loss"] == pytest.approx(qid_loss(release) / 6)
+    assert found["sensitive_loss"] == pytest.approx(7 / 8 / 6)
+
+
+def test_a_release_without_rows_has_no_loss() -> None:
+    found = measure_release(read_columns(_POLICY, []))
+    assert found == dict.fromkeys(metric.name for metric in METRICS)
+
+
+def test_what_is_read_back_has_the_losses_that_the_manifest_states() -> None:
+    random = Random(5)
+    tables: list[Table] = []
+    people: dict[str, tuple[dict[str, Any], frozenset[str]]] = {}
+    for _ in range(3):
+        for _ in range(150):
+            qid = {
+                "age": random.randrange(100),
+                "weight": round(random.uniform(0, 200), 1),
+                "sex": random.choice(["female", "male"]),
+                "zip": random.choice(list(ZIPS)),
+            }
+            people[f"p{len(people)}"] = (qid, frozenset(random.sample(DISEASES, random.choice([1, 1, 2]))))
+        tables.append(dict(people))
+    for _, made, _ in run_series(clinic_policy(k=4), tables):
+        release = read_columns(_POLICY, made.release.records)
+        found, stated = measure_release(release), json.loads(made.release.manifest)
+        assert (release.rows, len(release.people)) == (stated["rows"], stated["groups"])
+        assert found["ncp"] == pytest.approx(stated["loss"]["ncp"])
+        assert found["discernibility"] == stated["loss"]["discernibility"]
+        assert found["average_group"] == pytest.approx(stated["loss"]["average_group"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"no JSON",
+        b"[]",
+        b'{"group": "g1"}',
+        record(1, [("c1", _REGION, 1)], {"no such value": 1}),
+        record(1, [("c9", {**_REGION, "zip": {"nodes": ["z11", "z13"]}}, 1)], {"flu": 1}),
+        record(1, [("c9", {"age": {"min": 1, "max": 2}}, 1)], {"flu": 1}),
+    ],
+)
+def test_a_record_that_is_not_of_this_table_is_refused_without_its_content(wrong: bytes) -> None:
+    with pytest.raises(CoreError, match=r"^record 2 is not a group of the table clinic$"):
+        read_columns(_POLICY, [record(1, [("c1", _REGION, 1)], {"flu": 1}), wrong])

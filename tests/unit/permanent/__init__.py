@@ -1,0 +1,1 @@
+"""Permanent values: roles, cliques and how they are published."""

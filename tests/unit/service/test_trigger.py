@@ -1,0 +1,85 @@
+"""Triggers: what a request says, and when a policy makes one by itself."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.core.events.event import Reason, Reject, ReleaseRequest
+from shoal.core.policy.policy import Policy
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.intake.formats import EventReader
+from shoal.streams.worker.trigger import Clock, Trigger, due, has_timers, read_trigger, request
+from tests.support.engines.series import clinic_policy
+from tests.support.services.table import POLICY
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+READER = EventReader(clinic_policy())
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Any:
+    def make(**release: Any) -> Policy:
+        path = tmp_path / "policy.json"
+        path.write_text(json.dumps({"table": "t", **POLICY, "release": release}))
+        return load_policy(path)
+
+    return make
+
+
+def test_a_request_may_name_its_time() -> None:
+    assert read_trigger(Trigger(0, b'{"op":"release","at":"2026-01-01T00:00:00Z"}', ()), READER) == ReleaseRequest(
+        "2026-01-01T00:00:00Z"
+    )
+    assert read_trigger(Trigger(0, b'{"op":"release"}', ()), READER) == ReleaseRequest(None)
+
+
+def test_a_request_of_a_timer_names_its_release() -> None:
+    asked = read_trigger(Trigger(0, request(NOON, 7), ()), READER)
+    assert asked == ReleaseRequest("2026-03-01T12:00:00Z", 7)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"{", Reason.BAD_JSON),
+        (None, Reason.NOT_AN_OBJECT),
+        (b'{"op":"insert","id":"x"}', Reason.WRONG_TOPIC),
+        (b'{"op":"release","please":1}', Reason.UNKNOWN_FIELD),
+        (b'{"op":"release","at":"yesterday"}', Reason.BAD_TIME),
+    ],
+)
+def test_anything_else_is_rejected(value: bytes | None, reason: Reason) -> None:
+    asked = read_trigger(Trigger(0, value, ()), READER)
+    assert isinstance(asked, Reject)
+    assert asked.reason == reason
+
+
+def test_a_policy_without_triggers_wants_nothing(policy: Any) -> None:
+    assert not has_timers(policy())
+    assert due(policy(), Clock(NOON, NOON - timedelta(days=999), 10**9)) is None
+
+
+def test_events_are_due_when_there_are_enough(policy: Any) -> None:
+    every = policy(every_events=100)
+    assert has_timers(every)
+    assert due(every, Clock(NOON, NOON, 99)) is None
+    assert due(every, Clock(NOON, NOON, 100)) == "events"
+
+
+def test_seconds_count_from_the_last_request(policy: Any) -> None:
+    every = policy(every_seconds=60)
+    assert due(every, Clock(NOON, NOON - timedelta(seconds=59), 0)) is None
+    assert due(every, Clock(NOON, NOON - timedelta(seconds=60), 0)) == "seconds"
+
+
+def test_a_moment_that_passed_while_nobody_looked_is_due_once(policy: Any) -> None:
+    every = policy(at="0 3 * * *")
+    assert due(every, Clock(NOON, NOON - timedelta(hours=8), 0)) is None, "03:00 was before the last release"
+    missed = NOON - timedelta(days=3)
+    assert due(every, Clock(NOON, missed, 0)) == "at"
+    assert due(every, Clock(NOON, NOON, 0)) is None, "three missed runs make one release"
