@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from shoal.core.events.window import STATUS_AFTER, Delta, Intake, held_in
+from shoal.core.events.window import KIND, OFFSETS, STATUS_AFTER, VALUES, Delta, Intake, held_in
 from shoal.core.policy.policy import Policy
 from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.record import Record
@@ -170,7 +170,7 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     is_before_open = applied < window - 1  # the window before is not a part of the people yet
     for part in (before, deltas) if is_before_open else (deltas,):
         held.update(_held_after(part, permanent))
-        roster.update((person, STATUS_AFTER[delta[0]]) for person, delta in part.items())
+        roster.update((person, STATUS_AFTER[delta[KIND]]) for person, delta in part.items())
     intake = Intake(policy, roster, deltas, held=held)
     intake.unsettled = _homeless(before) if is_before_open else set()
     barrier = await read_barrier(store, window, number)
@@ -181,12 +181,12 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
 
 def _homeless(window: Mapping[str, Delta]) -> set[str]:
     """The people of a window whose home was not known when it began."""
-    return {person for person, delta in window.items() if delta[3] is not None}
+    return {person for person, delta in window.items() if delta[OFFSETS] is not None}
 
 
 def _held_after(deltas: Mapping[str, Delta], permanent: frozenset[int]) -> dict[str, tuple[int, ...]]:
     """The permanent values of the people of a window who hold some after it."""
-    found = ((person, held_in(delta[2], permanent)) for person, delta in deltas.items()) if permanent else ()
+    found = ((person, held_in(delta[VALUES], permanent)) for person, delta in deltas.items()) if permanent else ()
     return {person: values for person, values in found if values}
 
 

@@ -41,19 +41,17 @@ class QuickTaker(Taker):
         self._floats = [at for at, one in enumerate(attributes) if one.kind == "float" and one.low <= 0 <= one.high]
         self._read_values = RecordReader(intake.policy).read_values
         self._insert, self._update = types.insert, types.update
-        self._by_format = {one.name: one.quick(types) for one in FORMATS}
+        self._by_format = {one.name: one.quick(types) or _no_short_cut for one in FORMATS}
         self._headers: Headers | None = None  # of the record before, and the quick reader of its format
-        self._quick: QuickRead | None = None
+        self._quick: QuickRead = _no_short_cut
 
     def take(self, value: bytes | None, headers: Headers, offset: int) -> Reject | None:
         """Accept the event in a record, or say why not."""
         if headers != self._headers:  # a producer writes the same headers on all its records
             self._choose(headers)
-        if self._quick is None or value is None:
-            return super().take(value, headers, offset)
         try:
-            event = self._quick(value)
-        except (ValueError, TypeError):
+            event = self._quick(value)  # type: ignore[arg-type]
+        except (ValueError, TypeError):  # TypeError: there is no value
             return super().take(value, headers, offset)
         if event is None or (event.at is not None and wrong_time(event.at)):
             return super().take(value, headers, offset)
@@ -79,7 +77,7 @@ class QuickTaker(Taker):
     def _choose(self, headers: Headers) -> None:
         found = format_of(headers)
         self._headers = headers
-        self._quick = None if found is None else self._by_format[found.name]
+        self._quick = _no_short_cut if found is None else self._by_format[found.name]
 
     def _read_patch(self, named: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """A patch with leaf codes for labels, as `take` makes it for an insert; None if there is no such leaf."""
@@ -91,6 +89,10 @@ class QuickTaker(Taker):
             if patch[at] is not None:
                 patch[at] += 0.0
         return tuple(patch) if patch.count(None) == named.count(None) else None
+
+
+def _no_short_cut(_value: bytes) -> None:
+    return None
 
 
 def make_taker(intake: Intake) -> Taker:

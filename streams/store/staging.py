@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from shoal.core.events.window import Delta
+from shoal.core.events.window import OFFSETS, Delta
 from shoal.core.plan import Plan
 from shoal.core.state import State
 from shoal.streams.store.encryption import Cipher
@@ -74,7 +74,7 @@ def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Del
     found: dict[int, list[str]] = {}
     for partition in sorted({partition for partition, _ in made.misrouted}):
         for person, delta in windows[partition].items():
-            if delta[3] is None:
+            if delta[OFFSETS] is None:
                 continue
             row = state.people.row(person)
             home = made.change.people[person].home if row is None else int(state.people.home[row])

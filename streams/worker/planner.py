@@ -86,7 +86,7 @@ class Planner(Service):
             self._log.info("planner.owned")
         elif is_owner:
             self._incoming.put_nowait(None)
-        elif not is_owner and self._owns.is_set():
+        elif self._owns.is_set():
             self._owns.clear()
             self._log.info("planner.released")
             if self._tenure is not None:
