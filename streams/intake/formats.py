@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from shoal.core.events.event import Reason, Reject
 from shoal.core.policy.policy import Policy
+from shoal.streams.errors import InputError
 from shoal.streams.intake.event_types import EventTypes
 from shoal.streams.intake.json_format import JsonFormat
 from shoal.streams.intake.msgpack_format import MsgpackFormat
@@ -56,8 +57,11 @@ DEFAULT: Final[InputFormat] = JSON
 
 
 def by_name(name: str) -> InputFormat:
-    """Raises KeyError for a name that no format has."""
-    return {one.name: one for one in FORMATS}[name]
+    """Raises InputError for a name that no format has."""
+    found = {one.name: one for one in FORMATS}
+    if name not in found:
+        raise InputError(f"events cannot be sent as {name}; there are {', '.join(sorted(found))}")
+    return found[name]
 
 
 class EventReader:

@@ -222,9 +222,3 @@ def _redis_gone(error: RedisError, settings: Settings) -> StreamsError:
     return ServiceError(
         f"Redis at {without_secret(settings.redis)} does not do what it is asked ({type(error).__name__})"
     )
-
-
-if __name__ == "__main__":
-    from shoal.streams.cli import main
-
-    sys.exit(main(["worker", *sys.argv[1:]]))

@@ -123,7 +123,7 @@ class Table(Judged):
         with log.open("wb") as output:
             if options:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "shoal.streams.worker.app", *options], env=environment, cwd=ROOT,
+                    [sys.executable, "-m", "shoal.streams.cli", "worker", *options], env=environment, cwd=ROOT,
                     stdout=output, stderr=output,
                 )  # fmt: skip
             else:

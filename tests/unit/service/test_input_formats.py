@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.core.events.event import Reason, Reject, parse_json
 from shoal.core.events.window import Intake
+from shoal.streams.errors import InputError
 from shoal.streams.intake.formats import FORMATS, EventReader, by_name
 from shoal.streams.intake.msgpack_format import parse_msgpack
 from tests.support.engines.series import clinic_policy
@@ -151,6 +152,8 @@ def test_every_format_reads_what_it_writes_and_has_the_same_effect() -> None:
 
 def test_formats_have_names_and_content_types_of_their_own() -> None:
     assert [by_name(one.name) for one in FORMATS] == list(FORMATS)
+    with pytest.raises(InputError, match="json, msgpack"):
+        by_name("avro")
     types = [media for one in FORMATS for media in one.media_types]
     assert len(set(types)) == len(types)
     assert [media.lower() for media in types] == types
