@@ -7,7 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.core.events.guard import Guard
-from shoal.core.events.window import ABSENT, GONE, PATCH, PRESENT, STATUS_AFTER, Delta, held_in
+from shoal.core.events.window import (
+    ABSENT,
+    GONE,
+    GUARD,
+    KIND,
+    OFFSETS,
+    PATCH,
+    PRESENT,
+    STATUS_AFTER,
+    VALUES,
+    Delta,
+    held_in,
+)
 from shoal.core.overlap.external import ExternalGroup
 from shoal.core.people import NOBODY, NOWHERE, People, Person, Qid, Values
 
@@ -54,8 +66,8 @@ def fold(people: People, window: Window, number: int, permanent: frozenset[int] 
             if row is None and person_id not in newcomers:
                 newcomers[person_id] = partition, delta
             elif row is None or next(homes) != partition:
-                folded.misrouted.extend((partition, offset) for offset in delta[3] or ())
-            elif delta[0] == GONE and delta[2] is None and delta[4] is None:
+                folded.misrouted.extend((partition, offset) for offset in delta[OFFSETS] or ())
+            elif delta[KIND] == GONE and delta[VALUES] is None and delta[GUARD] is None:
                 gone.append(row)
             else:
                 known.append(row)

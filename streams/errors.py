@@ -1,4 +1,7 @@
-"""What the shell raises: one clear sentence for the operator, and the exit code that goes with it."""
+"""What the shell raises: one clear sentence for the operator with its exit code, and two signals between its rooms.
+
+The exit codes are those of (docs/contract.md, "Exit codes").
+"""
 
 GUARANTEE = 1
 INPUT = 2
@@ -6,7 +9,7 @@ SERVICE = 3
 
 
 class StreamsError(Exception):
-    """Anything that ends a command. The message says what to do and holds no event's content."""
+    """Anything that ends a command. The message says what to do and quotes no event."""
 
     exit_code = INPUT
 
@@ -27,3 +30,13 @@ class ServiceError(StreamsError):
     """Kafka or Redis cannot be reached."""
 
     exit_code = SERVICE
+
+
+class FencedError(Exception):
+    """Another worker has taken ownership of what this worker was working on. Handled, never shown to the operator."""
+
+
+class LostError(Exception):
+    """Redis does not know this table any more, or has less than this worker left there. Always explained before it is
+    shown.
+    """

@@ -1,7 +1,7 @@
-"""Crash points: named places in the numbered steps at which a fault test can make this process die as by `kill -9`.
+"""Crash points: named places in the numbered steps at which a fault test can kill this process, as by `kill -9`.
 
 SHOAL_CRASH_AT="ingest.3" kills at the first passage of that point, "ingest.3:5" at the fifth. Unset, a crash point is
-one comparison with None. What the points mean is in docs/protocol.md.
+one comparison with None. The points are listed in docs/protocol.md, "Crash points".
 """
 
 import os
@@ -21,13 +21,13 @@ _target, _count = _parse(os.environ.get("SHOAL_CRASH_AT"))
 
 
 def crash_point(name: str) -> None:
-    """Die here without a word if the environment asked for it; otherwise do nothing."""
+    """Kill this process if the environment names this point; otherwise do nothing."""
     if name == _target:
         _pass()
 
 
 def _pass() -> None:
-    global _passages  # noqa: PLW0603 - the process dies once, so its count is the process's
+    global _passages  # noqa: PLW0603 - a process dies once, so it has one count
     _passages += 1
     if _passages == _count:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,7 +1,7 @@
 """The worker's log: an event name and fields from an allow-list, so that nothing about a person can slip in.
 
-A field that is not on the list is left out and counted. Exceptions are named, never printed; their text may quote
-what was being processed. What libraries log is reduced to who said it and the text without its arguments.
+A field that is not on the list is left out and counted. Exceptions are named, never printed: their text may quote an
+event. A library's warning is reduced to the library's name and its text without arguments.
 """
 
 import logging
@@ -12,6 +12,8 @@ from typing import Any
 
 import structlog
 
+from shoal.streams.metrics import METRICS
+
 FIELDS = frozenset(
     {
         # what structlog adds
@@ -19,7 +21,7 @@ FIELDS = frozenset(
         # where
         "table", "topic", "partition", "partitions", "offset", "role", "kafka", "redis", "port", "step", "pid",
         # how many, how long
-        "accepted", "rejected", "people", "groups", "nodes", "records", "bytes", "chunks", "marks", "lag", "seconds",
+        *METRICS, "people", "groups", "nodes", "records", "bytes", "chunks", "rejects", "seconds",
         "attempt", "misrouted", "events", "rows", "withheld", "removed", "version",
         # which release
         "release", "engine", "policy", "trigger", "reason", "max_breach", "bound", "cause", "at",
@@ -56,7 +58,7 @@ def configure_log(log_format: str = "text", level: str = "info", *, debug: bool 
     root.setLevel(logging.WARNING)
     for noisy in ("aiokafka", "faust", "mode", "asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    # A rebalance is ordinary life, and Shoal logs it itself; aiokafka calls it a failed heartbeat.
+    # A rebalance is ordinary, and Shoal logs it itself; aiokafka reports it as a failed heartbeat.
     logging.getLogger("aiokafka.consumer.group_coordinator").setLevel(logging.ERROR)
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").setLevel(logging.CRITICAL)
@@ -68,7 +70,7 @@ def get_log(**fields: Any) -> Any:
 
 
 def keep_allowed(_logger: Any, _method: str, event: Event) -> Event:
-    """A structlog processor: only the fields on the list go on."""
+    """A structlog processor that removes every field that is not on the list."""
     extra = [name for name in event if name not in FIELDS]
     for name in extra:
         del event[name]
@@ -78,9 +80,9 @@ def keep_allowed(_logger: Any, _method: str, event: Event) -> Event:
 
 
 class _LibraryHandler(logging.Handler):
-    """Passes on who warned and with which text, without arguments: those may hold keys and values of events.
+    """Passes on the library's name and the text of its warning, without arguments: they may quote events.
 
-    A service that is away makes its clients say the same many times a second; once in ten seconds is enough.
+    A client whose service is away repeats a warning many times a second; it is passed on once in ten seconds.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Making something large without looking for cycles meanwhile.
+"""Building something large without Python's search for garbage in cycles.
 
-Python looks for garbage in cycles whenever enough tuples, lists and dicts have been made. Loading a million people
-makes millions of them and keeps most, so it looks through all of them again and again and finds nothing.
+Python searches whenever enough tuples, lists and dicts have been made. Loading a million people makes millions of them
+and keeps most, so the search goes through all of them again and again and finds nothing.
 """
 
 import gc
@@ -16,7 +16,7 @@ _inside = 0
 @contextmanager
 def without_cycle_search() -> Iterator[None]:
     """No search for cycles, in any thread, until the last block of this kind is left."""
-    global _inside  # noqa: PLW0603 - the collector is the process's, and so is how many want it quiet
+    global _inside  # noqa: PLW0603 - there is one collector in the process, and so one count
     with _lock:
         _inside += 1
         gc.disable()

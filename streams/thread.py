@@ -1,7 +1,7 @@
 """Running a long computation beside the event loop, in a thread that does not keep the process from ending.
 
-The default executor's threads are waited for at exit; a plan in the making would hold up a shutdown for as long as it
-takes, to no use: what is not sealed is made again.
+Python waits at exit for the threads of the default executor. A plan under way would delay a shutdown for as long as it
+takes, and for nothing: a release that is not sealed is planned again.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """What `function` returns or raises. Cancelling stops the waiting, not the thread."""
+    """Call `function` in a thread, and return or raise what it does. Cancelling ends the waiting, not the thread."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
 
-    def settle(result: T | None, error: BaseException | None) -> None:
+    def finish(result: T | None, error: BaseException | None) -> None:
         if outcome.cancelled():
             return
         if error is not None:
@@ -36,8 +36,8 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
                 result = function(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is awaited
             raised = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, result, raised)
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and no caller waits any more
+            loop.call_soon_threadsafe(finish, result, raised)
 
     threading.Thread(target=run, name="shoal-plan", daemon=True).start()
     return await outcome

@@ -56,14 +56,7 @@ PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
     type=click.File("w"),
     help="With --external: write events in lines, for `shoal replay`, instead of sending.",
 )
-@click.option(
-    "--format",
-    "wire",
-    type=click.Choice(["msgpack", "json"]),
-    default="msgpack",
-    show_default=True,
-    help="How events are sent.",
-)
+@click.option("--format", "wire", metavar="NAME", default="msgpack", show_default=True, help="How events are sent.")
 @click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
 @click.option("--wait-s", default=600.0, show_default=True, help="How many seconds to wait for a release.")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
@@ -86,11 +79,12 @@ def command(
     Shoal is safe to publish beside them.
     """
     from shoal.streams.files.policy_yaml import load_policy
-    from shoal.streams.files.produce import JSON, MSGPACK, produce
+    from shoal.streams.files.produce import produce
+    from shoal.streams.intake.formats import by_name
     from shoal.streams.settings import load_settings
 
     quiet_clients()
-    rules = load_policy(policy)
+    rules, input_format = load_policy(policy), by_name(wire)
     if (options["external"] is None) != (options["publisher"] is None) or (file is None) == (not options["external"]):
         raise click.UsageError("give either FILE, or --external and --publisher")
     if to is not None:
@@ -107,7 +101,7 @@ def command(
                 rules,
                 lines,
                 shown,
-                content_type=JSON if wire == "json" else MSGPACK,
+                wire=input_format,
                 wait_s=wait_s if wait else None,
             )
         )

@@ -32,12 +32,14 @@ from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.files.event_lines import open_events
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.produce import Sent, Watcher, produce
-from shoal.streams.files.release_folder import ReleaseFiles, ReleaseFolder, read_releases, release_name
+from shoal.streams.files.release_folder import ReleaseFiles, read_releases, release_name
 from shoal.streams.files.replay import Job, replay
 from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.kafka.release_reader import open_releases
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.settings import Settings
+from shoal.streams.sink.folder import FolderSink
+from shoal.streams.sink.release_sink import deliver
 
 SIGN = "made-by-shoal-demo.txt"
 STOP_S = 10.0
@@ -153,11 +155,8 @@ async def _pipeline(
         with open_events(policy, source) as events, narrator.sending(lines) as watcher:
             sent = await produce(settings, policy, events, watcher, wait_s=WAIT_S)
         narrator.step("The releases topic, read as any consumer would, and checked.")
-        out = ReleaseFolder(folder / "releases", [attribute.name for attribute in policy.attributes])
         async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:
-            async for release in reader.releases():
-                out.stage(release.number, release.records, release.manifest)
-                out.show(release.number)
+            await deliver(reader, [FolderSink(folder / "releases", policy)])
         return sent, await _dead_letters(settings, policy, _count_rejected(policy, source))
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
-import msgpack
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
@@ -21,11 +20,11 @@ from shoal.core.events.event import Reject, parse_release
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import ServiceError
 from shoal.streams.files.formats.format import Line
-from shoal.streams.kafka.release_reader import PublishedRelease, open_releases, wait_for_release
+from shoal.streams.intake.formats import JSON, MSGPACK, InputFormat
+from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
 from shoal.streams.kafka.topics import Topics, ensure_topics, retry_until, unreachable
 from shoal.streams.settings import Settings
 
-JSON, MSGPACK = "application/json", "application/msgpack"
 IN_FLIGHT = 20_000
 SHOWN_REFUSALS = 10
 DELIVERY_S = 45.0  # long enough for a broker to be restarted
@@ -71,16 +70,16 @@ def refusal(event: dict[str, Any]) -> str | None:
 class Sender:
     """Sends one table's events and requests for releases."""
 
-    def __init__(self, producer: AIOKafkaProducer, topics: Topics, content_type: str) -> None:
-        self._producer, self._topics, self._type = producer, topics, content_type
-        self._headers = [("content-type", content_type.encode())]
+    def __init__(self, producer: AIOKafkaProducer, topics: Topics, wire: InputFormat) -> None:
+        self._producer, self._topics, self._wire = producer, topics, wire
+        self._headers = [("content-type", wire.media_types[0].encode())]
         self._pending: list[asyncio.Future[Any]] = []
 
     async def send(self, event: dict[str, Any], raw: bytes | None) -> None:
         """Queues one event. Raises ValueError if it cannot be written in this format or is too large."""
         is_external = event.get("op") == "external"
         topic = self._topics.external if is_external else self._topics.events
-        key, value = event["publisher" if is_external else "id"].encode(), self._encode(event, raw)
+        key, value = event["publisher" if is_external else "id"].encode(), self._write(event, raw)
         try:
             sending = await self._producer.send(topic, value, key=key, headers=self._headers)
         except MessageSizeTooLargeError:
@@ -102,19 +101,13 @@ class Sender:
         sending = self._producer.send_and_wait(self._topics.triggers, json.dumps(request).encode(), partition=0)
         return int((await _within(DELIVERY_S, sending)).offset)
 
-    def _encode(self, event: dict[str, Any], raw: bytes | None) -> bytes:
-        if self._type == JSON:
-            return json.dumps(event).encode() if raw is None else raw.strip()
-        try:
-            packed: bytes = msgpack.packb(event)
-        except (OverflowError, ValueError):
-            raise ValueError("it has a number too large to send") from None
-        return packed
+    def _write(self, event: dict[str, Any], raw: bytes | None) -> bytes:
+        return raw.strip() if raw is not None and self._wire is JSON else self._wire.write(event)
 
 
 @asynccontextmanager
-async def open_sender(settings: Settings, policy: Policy, content_type: str = MSGPACK) -> AsyncIterator[Sender]:
-    """Connects to Kafka, and makes the table's topics if they are missing. Raises `ServiceError` if it cannot."""
+async def open_sender(settings: Settings, policy: Policy, wire: InputFormat = MSGPACK) -> AsyncIterator[Sender]:
+    """Connects to Kafka, making the table's topics if they are missing. Raises `ServiceError` if it cannot."""
     servers = settings.kafka_servers
     await ensure_topics(
         servers,
@@ -128,11 +121,12 @@ async def open_sender(settings: Settings, policy: Policy, content_type: str = MS
         bootstrap_servers=servers, enable_idempotence=True, linger_ms=5, max_batch_size=256 * 1024
     )
     try:
-        try:
-            await retry_until(producer.start, settings.connect_s)
-        except KafkaError as error:
-            raise unreachable(servers) from error
-        yield Sender(producer, Topics(policy.table), content_type)
+        await retry_until(producer.start, settings.connect_s)
+    except KafkaError as error:
+        await producer.stop()
+        raise unreachable(servers) from error
+    try:
+        yield Sender(producer, Topics(policy.table), wire)
     except KafkaError as error:
         raise ServiceError(GONE) from error
     finally:  # also if it is interrupted while it starts
@@ -153,13 +147,13 @@ async def produce(
     lines: Iterable[Line],
     watcher: Watcher,
     *,
-    content_type: str = MSGPACK,
+    wire: InputFormat = MSGPACK,
     wait_s: float | None = None,
 ) -> Sent:
     """Sends every line. With `wait_s` it waits for each release before it sends the next line, as `replay` does."""
     sent = Sent()
     async with AsyncExitStack() as stack:
-        sender = await stack.enter_async_context(open_sender(settings, policy, content_type))
+        sender = await stack.enter_async_context(open_sender(settings, policy, wire))
         reader = None
         if wait_s is not None:
             reader = await stack.enter_async_context(
@@ -189,8 +183,8 @@ async def produce(
 
 async def request_release(
     settings: Settings, policy: Policy, at: str | None, wait_s: float | None
-) -> PublishedRelease | None:
-    """Asks for one release, at `at` or now. With `wait_s` waits until it is published, and returns it."""
+) -> CommittedRelease | None:
+    """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
     at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     async with open_sender(settings, policy) as sender:
         offset = await sender.request_release(at)

@@ -1,4 +1,4 @@
-"""The chain of releases as anyone can check it: no gap, no fork, and content that is what its manifest says."""
+"""The chain of releases, as any consumer can check it: no gap, no fork, and each content is the one in its manifest."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -13,17 +13,18 @@ from aiokafka.errors import KafkaError
 
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.kafka.chain import Chain
+from shoal.streams.kafka.manifest import ManifestRecord, manifest_of, trigger_of
+from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics, partition_counts, retry_until, unreachable
 
 POLL_MS = 200
-SILENCE_S = 45.0  # there is more to read, and nothing comes: long enough for a broker to be restarted
+SILENCE_S = 45.0  # there is more to read, and no record comes: long enough for a broker to be restarted
 GONE = "Kafka went away while the releases were being read."
-TRIGGER_HEADER = "trigger"  # of a manifest record: the offset of the request that made it
 
 
 @dataclass(frozen=True)
-class PublishedRelease:
-    """A whole release as it was read: the exact bytes, and its manifest's meaning."""
+class CommittedRelease:
+    """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers."""
 
     records: tuple[bytes, ...]
     manifest: bytes
@@ -44,7 +45,7 @@ class ReleaseReader:
         self._records: list[bytes] = []
         self._fetched: deque[Any] = deque()
 
-    async def releases(self, *, follow: bool = False) -> AsyncIterator[PublishedRelease]:
+    async def releases(self, *, follow: bool = False) -> AsyncIterator[CommittedRelease]:
         """Yields every release that is committed now; with `follow` also every later one, for ever.
 
         Raises `GuaranteeError` where the chain is broken and `ServiceError` when Kafka is gone.
@@ -70,13 +71,13 @@ class ReleaseReader:
         except KafkaError as error:
             raise ServiceError(GONE) from error
 
-    def _add(self, value: bytes, headers: Mapping[str, bytes]) -> PublishedRelease | None:
+    def _add(self, value: bytes, headers: Mapping[str, bytes]) -> CommittedRelease | None:
         """Takes the next record; returns a release when this was its manifest, the last of it."""
         if _is_group(value):
             self._records.append(value)
             return None
         records, self._records = tuple(self._records), []
-        return PublishedRelease(records, value, self._chain.add(records, value), headers)
+        return CommittedRelease(records, value, self._chain.add(records, value), headers)
 
 
 @asynccontextmanager
@@ -106,12 +107,12 @@ async def open_releases(servers: list[str], table: str, within_s: float) -> Asyn
         await consumer.stop()
 
 
-async def wait_for_release(reader: ReleaseReader, trigger_offset: int, within_s: float) -> PublishedRelease:
+async def wait_for_release(reader: ReleaseReader, trigger_offset: int, within_s: float) -> CommittedRelease:
     """Waits for the first release made by that trigger or a later one. Raises `ServiceError` when time is up."""
 
-    async def wait() -> PublishedRelease:
+    async def wait() -> CommittedRelease:
         async for release in reader.releases(follow=True):
-            if int(release.headers.get(TRIGGER_HEADER, b"-1")) >= trigger_offset:
+            if trigger_of(release.headers) >= trigger_offset:
                 return release
         raise AssertionError("following never ends")
 
@@ -121,6 +122,37 @@ async def wait_for_release(reader: ReleaseReader, trigger_offset: int, within_s:
         raise ServiceError(
             f"no release came within {within_s:g} seconds; the request stays in the queue: is a worker running?"
         ) from None
+
+
+async def last_committed(servers: list[str], table: str, *, patient: bool = False) -> ManifestRecord | None:
+    """The last release that a consumer can read, None if there is none; see `_last_manifest` for `patient`."""
+    async with open_reader(servers) as consumer:
+        return await _last_manifest(consumer, Topics(table).releases, patient=patient)
+
+
+async def _last_manifest(consumer: AIOKafkaConsumer, topic: str, *, patient: bool) -> ManifestRecord | None:
+    """The last release that a consumer can read, None if there is none. Reads only the end of the topic.
+
+    With `patient` it waits for the end of open transactions. The owner of the publisher's transactional id may: its own
+    start ended them. Any other caller must not: the open one may be a dead worker's, which only the next owner ends.
+    """
+    partition = TopicPartition(topic, 0)
+    begin = (await consumer.beginning_offsets([partition]))[partition]
+    span = 4
+    end = (await consumer.end_offsets([partition]))[partition]
+    if patient:
+        async for _ in read_to_end(consumer, partition, end):
+            pass
+        end = await consumer.position(partition)
+    while True:
+        start = max(begin, end - span)
+        last: ManifestRecord | None = None
+        async for records in read_to_end(consumer, partition, start, end):
+            for record in records:
+                last = manifest_of(record) or last
+        if last is not None or start == begin:
+            return last
+        span *= 16
 
 
 def _is_group(value: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""The topics of one table: their names, how they are made, and what a worker needs to know of them before it starts."""
+"""The topics of one table: their names, how they are created, and how many partitions they have."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -11,13 +11,13 @@ from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 from shoal.streams.errors import InputError, ServiceError
 
-# Everything is kept: a rebuild replays the events, and an attacker who kept an old release has it for ever anyway.
+# Everything is kept: a rebuild replays the events, and an attacker who has copied an old release has it for ever.
 _KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 # A dead letter is the original record and some headers, so it must be allowed to be longer than any original.
 LONGEST_DEAD_LETTER = 16 * 1024 * 1024
 _NO_ERROR, _UNKNOWN_TOPIC = 0, 3
-# A broker that has just come back may not know its topics yet. Whoever joins a group then is assigned nothing, and
-# stays so until it asks again; the libraries ask every five minutes.
+# A broker that has just come back may not know its topics yet. A consumer that joins a group then is assigned nothing
+# until it asks again; the libraries ask every five minutes.
 METADATA_MAX_AGE_MS = 5_000
 
 
@@ -61,9 +61,7 @@ class Topics:
         return f"shoal.{self.table}.publisher"
 
     def dead_letter_producer(self, label: str) -> str:
-        """The transactional id of the dead letters of one source: an events partition's number, `external:` and that of
-        an external one, or `triggers`.
-        """
+        """The transactional id of the dead letters of one source, by its label (streams/store/keys.py)."""
         return f"shoal.{self.table}.dead-letter.{label}"
 
 
@@ -76,10 +74,10 @@ async def ensure_topics(
     within_s: float = 15.0,
     embedded: bool = False,
 ) -> int:
-    """Create what is missing and return the number of partitions of the events topic, whoever created it.
+    """Create the topics that are missing; returns the number of partitions of the events topic, new or not.
 
-    The embedded broker makes topics by itself, as many partitions as it likes. Raises ServiceError if Kafka cannot be
-    reached within `within_s`, InputError if a topic that must have one partition has more.
+    The embedded broker creates topics by itself, with a number of partitions of its own. Raises ServiceError if Kafka
+    cannot be reached within `within_s`, InputError if a topic that must have one partition has more.
     """
     topics = Topics(table)
     wanted = {
@@ -110,14 +108,14 @@ async def ensure_topics(
 
 
 async def partition_counts(servers: list[str], within_s: float = 15.0) -> Mapping[str, int]:
-    """The number of partitions of every topic there is."""
+    """The number of partitions of every topic."""
     async with admin_client(servers, within_s) as admin:
         return await _partitions(admin)
 
 
 @asynccontextmanager
 async def admin_client(servers: list[str], within_s: float) -> AsyncIterator[AIOKafkaAdminClient]:
-    """An admin client that is connected. Raises ServiceError if it cannot be within `within_s`."""
+    """A connected admin client. Raises ServiceError if it cannot connect within `within_s`."""
     admin = AIOKafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=int(1000 * max(1.0, within_s)))
     try:
         await retry_until(admin.start, within_s)
@@ -157,7 +155,7 @@ async def _partitions(admin: AIOKafkaAdminClient, names: list[str] | None = None
 
 
 async def _await_topics(admin: AIOKafkaAdminClient, names: list[str], within_s: float) -> dict[str, int]:
-    """Metadata follows a creation a little later."""
+    """Wait until the broker's metadata has topics that were just created."""
     deadline = asyncio.get_running_loop().time() + within_s
     while True:
         found = await _partitions(admin, names)

@@ -1,6 +1,4 @@
-"""Sending records to one partition in one Kafka transaction: all of them, or, to whoever reads committed records,
-none.
-"""
+"""Sending records to one partition in one Kafka transaction: a reader of committed records sees all of them or none."""
 
 import asyncio
 import contextlib
@@ -10,16 +8,16 @@ from typing import Any, NamedTuple
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
+from shoal.streams.errors import FencedError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.topics import LONGEST_DEAD_LETTER
-from shoal.streams.store.store import FencedError
 
 _BATCH = 256 * 1024
 _STOP_S = 5.0
 
 
 class Message(NamedTuple):
-    """A record to send. Both key and value may be None: a dead letter is whatever its original was."""
+    """A record to send. Key and value may both be None: a dead letter is a copy of its original."""
 
     key: bytes | None
     value: bytes | None
@@ -27,11 +25,10 @@ class Message(NamedTuple):
 
 
 class Transaction:
-    """A transactional producer. Starting it ends whatever an earlier holder of the id left open, and refuses that
-    holder.
+    """A transactional producer. Its start ends the open transaction of the id's former owner, and refuses that owner.
 
-    After any error the outcome of the transaction is unknown until the topic is read again: stop it and start a new
-    one.
+    After any error the outcome of the transaction is unknown until the topic is read again: stop this producer and
+    start a new one.
     """
 
     def __init__(self, servers: list[str], transactional_id: str, timeout_s: float = 60.0) -> None:
@@ -50,7 +47,7 @@ class Transaction:
         try:
             await self._producer.start()
         except AssertionError as error:
-            # aiokafka's: a broker that has just come back may name no broker at all, and then there is nobody to ask.
+            # aiokafka's own: a broker that has just come back may name no broker at all, not even itself.
             raise KafkaError("Kafka names no broker") from error
 
     async def send(self, topic: str, partition: int, messages: Iterable[Message], crash: str = "") -> int:
@@ -59,7 +56,7 @@ class Transaction:
         `crash` names the crash point between the two.
         """
         try:
-            async with asyncio.timeout(2 * self._timeout_s):  # the broker gave up long ago; nobody must wait for ever
+            async with asyncio.timeout(2 * self._timeout_s):  # the broker gave up long ago
                 await self._producer.begin_transaction()
                 end = await self._send_all(topic, partition, messages)
                 crash_point(crash)
@@ -69,7 +66,7 @@ class Transaction:
         except ProducerFenced:
             raise FencedError from None
         except (IllegalOperation, AssertionError) as error:
-            # aiokafka's state machine after an error it met in the background; the producer is of no more use.
+            # aiokafka's state machine, after an error in the background; the producer cannot be used any more.
             raise KafkaError("the transaction failed") from error
         return end
 
@@ -85,11 +82,11 @@ class Transaction:
                 batch = self._producer.create_batch()
         if batch.record_count():
             sent.append((batch.record_count(), await self._producer.send_batch(batch, topic, partition=partition)))
-        # commit_transaction commits whatever arrived: a batch that failed must stop it here.
+        # commit_transaction commits the batches that arrived: a batch that failed must raise here, before it.
         answers = await asyncio.gather(*(future for _, future in sent))
         return max((answer.offset + count for (count, _), answer in zip(sent, answers, strict=True)), default=0)
 
     async def stop(self) -> None:
-        """Let go of the id. An open transaction is left for its next holder, or the broker's timeout, to abort."""
+        """Let go of the id. An open transaction is aborted by the id's next owner, or by the broker's timeout."""
         with contextlib.suppress(KafkaError, TimeoutError, asyncio.TimeoutError):
             await asyncio.wait_for(self._producer.stop(), _STOP_S)

@@ -1,16 +1,14 @@
-"""What a published release was made of: the window that its headers tell of, and the events up to its end."""
+"""The events topic read forward in windows, as a rebuild needs it: each partition up to where a window ended."""
 
-import json
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.partition_reader import open_reader
-from shoal.streams.kafka.release_reader import PublishedRelease
 
 _POLL_MS = 200
 
@@ -21,7 +19,7 @@ class WindowedEvents:
     def __init__(self, consumer: AIOKafkaConsumer, topic: str, partitions: int) -> None:
         self._consumer = consumer
         self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
-        self._held: list[deque[Any]] = [deque() for _ in range(partitions)]
+        self._fetched: list[deque[Any]] = [deque() for _ in range(partitions)]  # not asked for yet
 
     async def start(self) -> None:
         """Raises GuaranteeError if the beginning of the topic is gone."""
@@ -35,20 +33,23 @@ class WindowedEvents:
             self._consumer.pause(partition)
 
     async def read(self, number: int, end: int) -> AsyncIterator[list[Any]]:
-        """Committed records of one partition up to offset `end`, from where the last call stopped."""
-        partition, held = self._partitions[number], self._held[number]
+        """Committed records of one partition up to offset `end`, from where the last call stopped.
+
+        Raises GuaranteeError if the partition is shorter.
+        """
+        partition, fetched = self._partitions[number], self._fetched[number]
         while True:
             ready = []
-            while held and held[0].offset < end:
-                ready.append(held.popleft())
+            while fetched and fetched[0].offset < end:
+                ready.append(fetched.popleft())
             if ready:
                 yield ready
-            if held or await self._consumer.position(partition) >= end:
+            if fetched or await self._consumer.position(partition) >= end:
                 return
             self._consumer.resume(partition)
-            fetched = await self._consumer.getmany(partition, timeout_ms=_POLL_MS)
+            answer = await self._consumer.getmany(partition, timeout_ms=_POLL_MS)
             self._consumer.pause(partition)
-            held.extend(fetched.get(partition, ()))
+            fetched.extend(answer.get(partition, ()))
             high = self._consumer.highwater(partition)
             if high is not None and high < end:
                 raise GuaranteeError(
@@ -59,39 +60,8 @@ class WindowedEvents:
 
 @asynccontextmanager
 async def open_events(servers: list[str], topic: str, partitions: int) -> AsyncIterator[WindowedEvents]:
+    """Raises ServiceError if Kafka cannot be reached, GuaranteeError if the beginning of the topic is gone."""
     async with open_reader(servers) as consumer:
         events = WindowedEvents(consumer, topic, partitions)
         await events.start()
         yield events
-
-
-def offsets_of(release: PublishedRelease, partitions: int) -> Sequence[int]:
-    """Where the window ended in each partition of the events topic. Raises InputError if it does not say so."""
-    try:
-        ends = json.loads(release.headers["offsets"])
-        int(release.headers["trigger"])
-    except (KeyError, ValueError):
-        raise InputError(
-            f"release {release.number} does not say what it was made of, so it cannot be made again"
-        ) from None
-    if len(ends) != partitions:
-        raise InputError(
-            f"release {release.number} was made of {len(ends)} partitions of the events topic, which has {partitions}"
-        )
-    return [int(end) for end in ends]
-
-
-def external_of(release: PublishedRelease) -> Sequence[int]:
-    """Where the window ended in the external topic; a release from before there was one does not say."""
-    try:
-        return [int(end) for end in json.loads(release.headers.get("external", b"[]"))]
-    except (ValueError, TypeError):
-        raise InputError(
-            f"release {release.number} does not say what it was made of, so it cannot be made again"
-        ) from None
-
-
-def time_of(release: PublishedRelease) -> str | None:
-    """When its trigger said it was made."""
-    value = release.headers.get("at")
-    return None if value is None else value.decode()

@@ -1,4 +1,4 @@
-"""Redis connections that pack large commands quickly, and which of Redis's errors pass by themselves."""
+"""Redis connections that pack large commands quickly, and which errors of Redis may pass by themselves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,16 +16,14 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from shoal.streams.errors import InputError, ServiceError
 
 _ANSWER_S = 20.0
-# Redis cannot write just now (no memory, no disk, no master), and may be able to again without our doing anything.
+# Redis cannot write just now (no memory, no disk, no master), and may be able to again soon.
 _PASSING = ("OOM", "MISCONF", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "LOADING", "UNKILLABLE", "BUSY")
 
 T = TypeVar("T")
 
 
 class _QuickPacking:
-    """redis-py's asyncio connection packs in Python, a microsecond an argument; hiredis does a batch of 10,000 in
-    five milliseconds.
-    """
+    """Packs commands with hiredis. redis-py's asyncio connection does it in Python, a microsecond an argument."""
 
     def pack_command(self, *args: Any) -> list[bytes]:
         name = args[0]
@@ -50,9 +48,7 @@ _QUICK: dict[type, type] = {SSLConnection: _TlsConnection, UnixDomainSocketConne
 
 
 def open_redis(url: str) -> "Redis":
-    """A client that retries nothing by itself: whether a lost answer may be asked for again is for the caller to
-    know.
-    """
+    """A client that retries nothing by itself: only the caller knows whether a command may be repeated."""
     try:
         options: dict[str, Any] = dict(parse_url(url))
     except ValueError:
@@ -66,7 +62,7 @@ def open_redis(url: str) -> "Redis":
 
 
 async def await_redis(client: "Redis", within_s: float, url: str) -> None:
-    """Return when Redis answers. Raises ServiceError if it does not within `within_s`."""
+    """Return when Redis answers. Raises ServiceError if it does not answer within `within_s`."""
     deadline = asyncio.get_running_loop().time() + within_s
     while True:
         try:
@@ -82,16 +78,14 @@ async def await_redis(client: "Redis", within_s: float, url: str) -> None:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same request may well succeed a little later."""
+    """Whether the same request may succeed a little later."""
     if isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OSError | asyncio.TimeoutError):
         return True
     return isinstance(error, ResponseError) and str(error).startswith(_PASSING)
 
 
 async def patiently(action: Callable[[], Awaitable[T]], on_retry: Callable[[BaseException, int], None]) -> T:
-    """Do something that may be repeated until Redis lets it; other errors are raised. Waits up to two seconds in
-    between.
-    """
+    """Repeat an action, which must allow it, until Redis takes it; errors that do not pass by themselves are raised."""
     attempt = 0
     while True:
         try:
@@ -105,6 +99,9 @@ async def patiently(action: Callable[[], Awaitable[T]], on_retry: Callable[[Base
 
 
 def without_secret(url: str) -> str:
-    """An address as it may be shown."""
+    """An address without its password, as it may be shown."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+__all__ = ["RedisError", "await_redis", "is_passing", "open_redis", "patiently", "without_secret"]

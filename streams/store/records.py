@@ -1,43 +1,165 @@
-"""How people, groups, tree nodes, cliques, window entries and reject marks are written as msgpack.
+"""How everything that Redis keeps is written as msgpack, and one table of the kinds of records a state is made of.
+
+`KINDS` is that table. A release writes the records that it changed, a rebuild writes all of them, a start reads all of
+them, and each goes through the table: `encode` is the one encoder, `decode` its inverse. A new kind of record is one
+more line of `KINDS`, one field of `Counts` and a higher `FORMAT`; the names must be those of `Change`'s fields and of
+`State.load`'s parameters.
 
 Every record is an array in the order of its fields. `FORMAT` stands for the layout of all of them together and of the
-keys in store.py; it is kept in the table's `meta`, and a store with another number is refused.
+keys in keys.py. It is kept in the table's `meta`, and a store with another number is refused.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
 
 import msgpack
 import msgspec
 
+from shoal.core.events.event import Reject
 from shoal.core.events.window import Delta
-from shoal.core.state import Clique, GroupRecord, Meta, NodeRecord, Person
+from shoal.core.overlap.external import as_external
+from shoal.core.state import Change, Clique, GroupRecord, Meta, NodeRecord, Person, State
+from shoal.streams.store.encryption import Cipher
+from shoal.streams.store.keys import CLIQUES, EXTERNALS, TREE, group_key, group_keys, people_key, people_keys
 
-FORMAT = 5
+FORMAT: Final = 5
+PERSON: Final = b"person"
+CLIQUE: Final = b"clique"
 
-pack: Callable[[object], bytes] = msgpack.Packer().pack
+Packer = Callable[[object], bytes]
+Fields = dict[str, list[bytes]]
+"""By key: field, value, field, value…, ready for HSET."""
+
+pack: Packer = msgpack.Packer().pack
 """Not for use from two threads; `make_packer` gives another thread its own."""
 
 
-def make_packer() -> Callable[[object], bytes]:
-    return cast(Callable[[object], bytes], msgpack.Packer().pack)
+def make_packer() -> Packer:
+    return cast(Packer, msgpack.Packer().pack)
 
 
 pack_window: Callable[[dict[str, Delta]], bytes] = msgspec.msgpack.Encoder().encode
-"""People's deltas by id, some thousands at once: four times as quick as `pack`, and the same bytes."""
+"""Some thousand people's deltas by id: four times as quick as `pack`, and the same bytes."""
 
 
 def unpack(raw: bytes) -> Any:
     return msgpack.unpackb(raw, use_list=False)
 
 
-class Mark(NamedTuple):
-    """A rejected record that still has to be dead-lettered. It holds no content: that is read from the topic again."""
+# -- the state --------------------------------------------------------------------------------------------------------
 
-    offset: int
-    reason: str
-    field: str | None
-    op: str | None
+
+class Counts(NamedTuple):
+    """How many records the state has, by kind. Fewer in Redis means that some were evicted, or deleted by hand."""
+
+    people: int = 0
+    groups: int = 0
+    nodes: int = 0
+    cliques: int = 0
+    externals: int = 0
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self))
+
+
+def _never(_state: State, _identity: Any) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class RecordKind:
+    """One kind of record. Its identity is a person's id if `is_person`, otherwise a number."""
+
+    name: str
+    keys: Callable[[int], Sequence[str]]
+    """Every key that may hold such records, in a table of so many partitions."""
+    key: Callable[[Any, Any, bytes], str]
+    """The key of one record, by identity, record and field."""
+    read: Callable[[Any], Any]
+    """The record in what msgpack gave."""
+    of_state: Callable[[State], Iterable[tuple[Any, Any]]]
+    """(identity, record) of all of a state's."""
+    is_person: bool = False
+    encrypted: bytes | None = None
+    """What the encryption of its values is bound to; None if they say nothing about a person."""
+    is_known: Callable[[State, Any], bool] = _never
+    """Whether a state has a record of that identity already; never, if records are only ever added."""
+
+    def of_change(self, change: Change) -> Iterable[tuple[Any, Any]]:
+        """(identity, record) of what a release changed."""
+        changed: Mapping[Any, Any] = getattr(change, self.name)
+        return changed.items()
+
+
+KINDS: Final = (
+    RecordKind(
+        "people",
+        keys=lambda partitions: [key for number in range(partitions) for key in people_keys(number)],
+        key=lambda _, person, field: people_key(person.home, field),
+        read=lambda raw: Person(*raw),
+        of_state=State.people_records,
+        is_person=True,
+        encrypted=PERSON,
+        is_known=lambda state, person_id: state.people.row(person_id) is not None,
+    ),
+    RecordKind(
+        "groups",
+        keys=lambda _: group_keys(),
+        key=lambda group, _, __: group_key(group),
+        read=lambda raw: GroupRecord(*raw),
+        of_state=State.group_records,
+    ),
+    RecordKind(
+        "nodes",
+        keys=lambda _: [TREE],
+        key=lambda _, __, ___: TREE,
+        read=lambda raw: NodeRecord(*raw),
+        of_state=State.node_records,
+    ),
+    RecordKind(
+        "cliques",
+        keys=lambda _: [CLIQUES],
+        key=lambda _, __, ___: CLIQUES,
+        read=lambda raw: Clique(*raw),
+        of_state=State.clique_records,
+        encrypted=CLIQUE,
+        is_known=lambda state, number: number in state.cohorts.cliques,
+    ),
+    RecordKind(
+        "externals",
+        keys=lambda _: [EXTERNALS],
+        key=lambda _, __, ___: EXTERNALS,
+        read=as_external,
+        of_state=State.external_records,
+    ),
+)
+
+
+def encode(kind: RecordKind, records: Iterable[tuple[Any, Any]], cipher: Cipher, pack: Packer) -> Fields:
+    """Records as Redis keeps them. Packing a million people takes seconds: call it in a thread, with its own packer."""
+    fields: Fields = {}
+    for identity, record in records:
+        field = cipher.field(identity) if kind.is_person else str(identity).encode()
+        value = pack(tuple(record))
+        if kind.encrypted is not None:
+            value = cipher.encrypt(kind.encrypted, field, identity if kind.is_person else "", value)
+        fields.setdefault(kind.key(identity, record, field), []).extend((field, value))
+    return fields
+
+
+def decode(kind: RecordKind, hashes: Iterable[Mapping[bytes, bytes]], cipher: Cipher) -> Iterator[tuple[Any, Any]]:
+    """(identity, record) of what these hashes hold. Raises InputError if a value cannot be decrypted."""
+    for found in hashes:
+        if kind.is_person:
+            assert kind.encrypted is not None
+            for person_id, value in cipher.decrypt_all(kind.encrypted, found):
+                yield person_id, kind.read(unpack(value))
+            continue
+        for field, value in found.items():
+            if kind.encrypted is not None:
+                value = cipher.decrypt(kind.encrypted, field, value)[1]
+            yield int(field), kind.read(unpack(value))
 
 
 def person_of(raw: bytes) -> Person:
@@ -51,21 +173,25 @@ def status_of(raw: bytes) -> int:
     return raw[1]
 
 
-def group_of(raw: bytes) -> GroupRecord:
-    return GroupRecord(*unpack(raw))
-
-
-def node_of(raw: bytes) -> NodeRecord:
-    return NodeRecord(*unpack(raw))
-
-
-def clique_of(raw: bytes) -> Clique:
-    return Clique(*unpack(raw))
-
-
-def mark_of(raw: bytes) -> Mark:
-    return Mark(*unpack(raw))
-
-
 def meta_of(raw: bytes) -> Meta:
     return Meta(*unpack(raw))
+
+
+# -- rejects ----------------------------------------------------------------------------------------------------------
+
+
+class RejectNote(NamedTuple):
+    """A rejected record that is not a dead letter yet. It has no content: that is read from the topic again."""
+
+    offset: int
+    reason: str
+    field: str | None = None
+    op: str | None = None
+
+
+def note_of(offset: int, reject: Reject) -> RejectNote:
+    return RejectNote(offset, str(reject.reason), reject.field, reject.op)
+
+
+def read_note(raw: bytes) -> RejectNote:
+    return RejectNote(*unpack(raw))

@@ -1,50 +1,33 @@
 """A release on its way into Redis: frozen, staged beside the current state, sealed, marked as sent, applied.
 
-What a release changes can be large, and Redis writes nothing large at once. So it is staged under the release's
-number, key by key, and made the current release by one small script, the *seal*. From then on the staged keys are a
-redo log: bringing them into the current state may be interrupted and repeated, and is finished by whoever plans next.
+A release can change millions of fields, and Redis must not be blocked by one large write. So the changes are staged
+under the release's number, key by key, and one small script, the *seal*, makes it the current release. From then on the
+staged keys are a redo log: applying them to the current state may be interrupted and repeated, and the next planner
+finishes it.
 
-Everything here is refused unless the planner's token is still the stored one.
+Every write here is refused unless the planner's token is still the stored one.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from shoal.core.events.window import Delta
-from shoal.core.overlap.external import as_external
-from shoal.core.plan import Plan
-from shoal.core.policy.policy import Policy
-from shoal.core.state import Clique, State
+from shoal.core.state import Meta
+from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
-from shoal.streams.intake.partition import PERSON_KIND, read_window
-from shoal.streams.memory import without_cycle_search
-from shoal.streams.store.encryption import PlainSeal, Seal
-from shoal.streams.store.records import Mark, clique_of, group_of, make_packer, node_of, person_of, unpack
-from shoal.streams.store.store import (
-    SHARDS,
-    TRIGGERS,
-    Counts,
-    FencedError,
-    LostError,
-    Store,
-    TableMeta,
-    people_keys,
-    shard_of,
-)
-from shoal.streams.thread import in_thread
-from shoal.streams.worker.external import NOTHING_READ, ExternalRead, external_label, reached
+from shoal.streams.store.keys import BARRIER, INGEST, OUTBOX, TRIGGERS, staged_key
+from shoal.streams.store.records import Counts, RejectNote, pack
+from shoal.streams.store.staging import Chunk, SealedRelease, read_outbox
+from shoal.streams.store.store import Store
+from shoal.streams.store.window_log import read_window
 
-_CHUNK = 1_000
 _AT_ONCE = 8
-OUTBOX = "outbox"
-CLIQUE_KIND: Final = b"clique"
 
 
 class DisturbedError(Exception):
-    """Redis is not where this planner left it. It has to start again from what is there."""
+    """Redis is not where this planner left it. The planner has to start again from what is there."""
 
 
 class Barrier(NamedTuple):
@@ -53,37 +36,27 @@ class Barrier(NamedTuple):
     release: int
     trigger: int
     at: str | None
-    marks: Mapping[int, int]
-    """Where each partition's window ends, for those that have got there."""
+    ends: Mapping[int, int]
+    """Where each partition's window ends, for those partitions where that is decided."""
     external: tuple[int, ...] = ()
     """Where each partition of the external topic ended when the release was frozen."""
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Fields of one key of the current state, to be written with a release."""
-
-    key: str
-    entries: list[bytes]
-
-
-class Redo:
-    """The planner's writing to Redis, under one token."""
+class ReleaseLog:
+    """Everything the planner writes to Redis, under one token."""
 
     def __init__(self, store: Store, token: str, partitions: int) -> None:
         self._store, self._token, self._partitions = store, token, partitions
 
-    async def check_held(self) -> None:
-        """Raises FencedError if the planner's part is somebody else's by now."""
-        held = await self._store.redis.hget(self._store.key("ingest"), f"token:{TRIGGERS}")
-        if held is not None and held.decode() != self._token:
-            raise FencedError
+    async def check_owner(self) -> None:
+        """Raises FencedError if another worker plans by now."""
+        await self._store.check_owner(TRIGGERS, self._token)
 
     async def freeze(
         self, release: int, trigger: int, at: str | None, now_s: float, ends: Mapping[str, int] | Mapping[int, int]
     ) -> str:
-        """Step 1. `ends` are offsets that the windows must reach at least, those of external partitions as `external:p`
-        and exactly. Answers ok, seen or frozen.
+        """Step 1. `ends` are offsets that the windows must reach at least; those of external partitions, labelled
+        `external:p`, are exact. Answers ok, seen or frozen.
 
         Raises DisturbedError if `release` is not the next.
         """
@@ -93,24 +66,24 @@ class Redo:
             raise DisturbedError
         return word
 
-    async def skip(self, trigger: int, mark: bytes = b"") -> None:
-        """A trigger that makes no release."""
-        await self._store.order("skip", self._token, trigger, mark)
+    async def skip(self, trigger: int, reject: RejectNote | None = None) -> None:
+        """A trigger that makes no release; `reject` if it is to become a dead letter."""
+        await self._store.order("skip", self._token, trigger, b"" if reject is None else pack(reject))
 
     async def barrier(self) -> Barrier | None:
-        """The release that is frozen, if one is."""
-        found: Mapping[bytes, bytes] = await self._store.redis.hgetall(self._store.key("barrier"))
+        """The release that is frozen, if there is one."""
+        found: Mapping[bytes, bytes] = await self._store.redis.hgetall(self._store.key(BARRIER))
         if not found:
             return None
-        marks = {int(name[5:]): int(value) for name, value in found.items() if name.startswith(b"mark:")}
+        ends = {int(name[5:]): int(value) for name, value in found.items() if name.startswith(b"mark:")}
         given = {name: int(value) for name, value in found.items() if name.startswith(b"given:external:")}
         external = tuple(given[f"given:external:{number}".encode()] for number in range(len(given)))
-        return Barrier(int(found[b"release"]), int(found[b"trigger"]), found[b"at"].decode() or None, marks, external)
+        return Barrier(int(found[b"release"]), int(found[b"trigger"]), found[b"at"].decode() or None, ends, external)
 
     async def has_passed(self, release: int) -> bool:
         """Step 2: whether every partition has passed the barrier of `release`."""
         names = [f"window:{partition}" for partition in range(self._partitions)]
-        windows = await self._store.redis.hmget(self._store.key("ingest"), [*names, f"token:{TRIGGERS}"])
+        windows = await self._store.redis.hmget(self._store.key(INGEST), [*names, f"token:{TRIGGERS}"])
         if None in windows:
             raise LostError
         return all(int(window) > release for window in windows[:-1])
@@ -126,7 +99,7 @@ class Redo:
         count = 0
 
         async def write(number: int, chunk: Chunk) -> None:
-            word = await self._store.order("stage", self._token, release, number, chunk.key, *chunk.entries)
+            word = await self._store.order("stage", self._token, release, number, chunk.key, *chunk.fields)
             if word != "ok":
                 raise DisturbedError
 
@@ -136,29 +109,21 @@ class Redo:
             crash_point("release.5.part")
         return count
 
-    async def seal(
-        self, release: int, before: str | None, digest: str, meta: bytes, chunks: int, counts: Counts
-    ) -> None:
-        """Step 6: from here on this is the release, whatever happens."""
-        what = (release, before or "", digest, meta, chunks, str(counts))
+    async def seal(self, before: str | None, sealed: Meta, chunks: int, counts: Counts) -> None:
+        """Step 6: from here on this is the release, whatever happens. `before` is the digest of the manifest before."""
+        what = (sealed.release, before or "", str(sealed.manifest), pack(tuple(sealed)), chunks, str(counts))
         if await self._store.order("seal", self._token, *what) != "ok":
             raise DisturbedError
 
-    async def outbox(self, release: int) -> tuple[list[bytes], bytes, list[tuple[str, bytes]]]:
-        """The sealed records of a release that is not marked as sent: groups, manifest, the manifest's headers."""
-        records: dict[int, bytes] = {}
-        manifest, headers = b"", []
-        async for chunk in self._store.scan(f"stage:{release}:{OUTBOX}"):
-            for field, value in chunk:
-                if field == b"manifest":
-                    manifest = value
-                elif field.startswith(b"header:"):
-                    headers.append((field[7:].decode(), value))
-                else:
-                    records[int(field)] = value
-        if not manifest:
+    async def outbox(self, release: int) -> SealedRelease:
+        """The sealed release that is not marked as sent. Raises LostError if it is not there."""
+        found: dict[bytes, bytes] = {}
+        async for chunk in self._store.scan(staged_key(release, OUTBOX)):
+            found.update(chunk)
+        sealed = read_outbox(release, found.items())
+        if sealed is None:
             raise LostError
-        return [records[number] for number in sorted(records)], manifest, sorted(headers)
+        return sealed
 
     async def sent(self, release: int) -> None:
         """Step 8."""
@@ -166,8 +131,8 @@ class Redo:
             raise DisturbedError
 
     async def apply(self, release: int) -> None:
-        """Step 9: the redo log into the current state; then the windows it was made of are not needed any more."""
-        keys = sorted(await self._store.redis.smembers(self._store.key(f"stage:{release}:keys")))
+        """Step 9: the redo log into the current state; then the windows of the release are deleted."""
+        keys = sorted(await self._store.redis.smembers(self._store.key(staged_key(release, "keys"))))
         for start in range(0, len(keys), _AT_ONCE):
             part = keys[start : start + _AT_ONCE]
             await asyncio.gather(*(self._store.order("apply", self._token, release, key) for key in part))
@@ -176,145 +141,8 @@ class Redo:
             raise DisturbedError
 
 
-def chunks_of(
-    made: Plan,
-    foreign: Mapping[int, Iterable[str]],
-    headers: Iterable[tuple[str, bytes]],
-    seal: Seal,
-    read: ExternalRead = NOTHING_READ,
-) -> list[Chunk]:
-    """What a plan is to write. Made in the planner's thread: packing a million people takes seconds."""
-    pack = make_packer()
-    release = made.release.number
-    chunks: list[Chunk] = []
-    chunks += _chunked(_people_entries(made, seal, pack))
-    groups: dict[str, list[bytes]] = {}
-    for group, record in made.change.groups.items():
-        groups.setdefault(f"groups:{group % SHARDS}", []).extend((str(group).encode(), pack(tuple(record))))
-    chunks += _chunked(groups)
-    nodes = (part for node, record in made.change.nodes.items() for part in (str(node).encode(), pack(tuple(record))))
-    chunks += _chunked({"tree": list(nodes)})
-    chunks += _chunked({"cliques": list(clique_entries(made.change.cliques.items(), seal, pack))})
-    others = (part for number, group in made.change.externals.items() for part in (str(number).encode(), pack(group)))
-    chunks += _chunked({"externals": list(others), "external": reached(read.ends)})
-    outbox = [part for number, record in enumerate(made.release.records) for part in (str(number).encode(), record)]
-    for name, value in headers:
-        outbox += (b"header:" + name.encode(), value)
-    chunks += _chunked({OUTBOX: [*outbox, b"manifest", made.release.manifest]})
-    marks: dict[str, list[bytes]] = {}
-    for number, (partition, offset) in enumerate(made.misrouted):
-        mark = pack(Mark(offset, "wrong-partition", None, None))
-        marks.setdefault(f"rejects:{partition}", []).extend((str(number).encode(), mark))
-    for partition, refused in read.marks.items():
-        packed = [part for number, mark in enumerate(refused) for part in (str(number).encode(), pack(mark))]
-        marks[f"rejects:{external_label(partition)}"] = packed
-    chunks += _chunked(marks)
-    for partition, ids in foreign.items():
-        entries: list[bytes] = []
-        for person in ids:
-            field = seal.field(person)
-            entries += (field, seal.close(PERSON_KIND, field, person, b""))
-        chunks += _chunked({f"foreign:{release}:{partition}": entries})
-    return chunks
-
-
-def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Delta]]) -> dict[int, list[str]]:
-    """By partition, the ids that are at home elsewhere. `state` is the one the plan started from."""
-    found: dict[int, list[str]] = {}
-    for partition in sorted({partition for partition, _ in made.misrouted}):
-        for person, delta in windows[partition].items():
-            if delta[3] is None:
-                continue
-            row = state.people.row(person)
-            home = made.change.people[person].home if row is None else int(state.people.home[row])
-            if home != partition:
-                found.setdefault(partition, []).append(person)
-    return found
-
-
-def counts_after(made: Plan, state: State, before: Counts) -> Counts:
-    """How many records there are once a plan is applied; groups and nodes are only ever added, cliques may change."""
-    newcomers = sum(state.people.row(person) is None for person in made.change.people)
-    change = made.change
-    return Counts(
-        before.people + newcomers,
-        before.groups + len(change.groups),
-        before.nodes + len(change.nodes),
-        before.cliques + len(change.cliques.keys() - state.cohorts.cliques.keys()),
-        before.externals + len(change.externals),
-    )
-
-
-async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) -> State:
-    """The state of the last release, which must be applied. Reads a million people in some seconds, the event loop
-    free.
-    """
-    with without_cycle_search():
-        return await _load_state(store, policy, key, meta)
-
-
-async def _load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) -> State:
-    raw_people = [
-        found async for found in store.hashes(name for p in range(meta.partitions) for name in people_keys(p))
-    ]
-    raw_groups = [found async for found in store.hashes(f"groups:{shard}" for shard in range(SHARDS))]
-    raw_nodes = {field: value async for chunk in store.scan("tree") for field, value in chunk}  # a scan may repeat some
-    raw_cliques = {field: value async for chunk in store.scan("cliques") for field, value in chunk}
-    raw_others = {field: value async for chunk in store.scan("externals") for field, value in chunk}
-    few = map(len, (raw_nodes, raw_cliques, raw_others))
-    if Counts(sum(map(len, raw_people)), sum(map(len, raw_groups)), *few) != meta.counts:
-        raise LostError
-    seal = store.seal
-    is_plain = type(seal) is PlainSeal
-
-    def build() -> State:
-        def people() -> Iterator[tuple[str, object]]:
-            for found in raw_people:
-                for field, value in found.items():
-                    person, raw = (field.decode(), value) if is_plain else seal.open(PERSON_KIND, field, value)
-                    yield person, person_of(raw)
-
-        groups = ((int(field), group_of(value)) for found in raw_groups for field, value in found.items())
-        nodes = ((int(field), node_of(value)) for field, value in raw_nodes.items())
-        cliques = (
-            (int(field), clique_of(seal.open(CLIQUE_KIND, field, value)[1])) for field, value in raw_cliques.items()
-        )
-        others = ((int(field), as_external(unpack(value))) for field, value in raw_others.items())
-        return State.load(policy, key, meta.sealed, people(), groups, nodes, cliques, others)  # type: ignore[arg-type]
-
-    return await in_thread(build)
-
-
-def clique_entries(
-    cliques: Iterable[tuple[int, Clique]], seal: Seal, pack: Callable[[object], bytes]
-) -> Iterator[bytes]:
-    """Field and value of these cliques, by turns."""
-    for number, clique in cliques:
-        field = str(number).encode()
-        yield field
-        yield seal.close(CLIQUE_KIND, field, "", pack(tuple(clique)))
-
-
-def _people_entries(made: Plan, seal: Seal, pack: Callable[[object], bytes]) -> dict[str, list[bytes]]:
-    by_key: dict[str, list[bytes]] = {}
-    for person_id, person in made.change.people.items():
-        field = seal.field(person_id)
-        value = seal.close(PERSON_KIND, field, person_id, pack(tuple(person)))
-        by_key.setdefault(f"people:{person.home}:{shard_of(field)}", []).extend((field, value))
-    return by_key
-
-
 def _batched(chunks: Iterable[Chunk], size: int) -> Iterator[list[Chunk]]:
     """Lists of `size`, the last one shorter (itertools has it from Python 3.12 on)."""
     source = iter(chunks)
     while batch := list(islice(source, size)):
         yield batch
-
-
-def _chunked(by_key: Mapping[str, list[bytes]]) -> Iterator[Chunk]:
-    for key, entries in by_key.items():
-        for start in range(0, len(entries), 2 * _CHUNK):
-            yield Chunk(key, entries[start : start + 2 * _CHUNK])
-
-
-__all__ = ["Barrier", "Chunk", "DisturbedError", "Redo", "chunks_of", "clique_entries", "foreign_ids", "load_state"]

@@ -1,7 +1,7 @@
-"""The worker: one Faust app that supervises ingest, the planner and the web views, and receives the triggers.
+"""The worker: one process that runs ingest, the planner and the web views under one Faust app.
 
-It starts by asking whether it may: settings, services, topics, and whether Redis and the releases topic tell the same
-story. Only then does anything run. Whatever a service cannot go on after ends the process, with one sentence and an
+Before anything runs it checks whether it may: settings, services, topics, and that Redis and the releases topic do not
+contradict each other. An error after which one of its services cannot go on ends the process, with one sentence and an
 exit code; there is no half-working worker.
 """
 
@@ -11,30 +11,30 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import faust
-from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
-from redis.exceptions import RedisError
 
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
-from shoal.streams.errors import GuaranteeError, ServiceError, StreamsError
+from shoal.streams.errors import GuaranteeError, LostError, ServiceError, StreamsError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
-from shoal.streams.kafka.topics import METADATA_MAX_AGE_MS, Topics, ensure_topics, unreachable
+from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.topics import ensure_topics, unreachable
 from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings
-from shoal.streams.store.connection import is_passing, without_secret
-from shoal.streams.store.encryption import make_seal
-from shoal.streams.store.identity import identity_of
-from shoal.streams.store.store import LostError, Store, TableMeta, check_identity
+from shoal.streams.store.connection import RedisError, is_passing, without_secret
+from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.keys import BEGINNING
+from shoal.streams.store.meta import Identity, TableMeta, check_identity, identity_of
+from shoal.streams.store.store import Store
+from shoal.streams.worker.faust_app import make_app
 from shoal.streams.worker.planner import Planner
-from shoal.streams.worker.publish import check_story, last_published
-from shoal.streams.worker.trigger import Trigger
+from shoal.streams.worker.publish import check_story
 from shoal.streams.worker.web import add_views
 
 _STOP_S = 15.0
@@ -43,11 +43,11 @@ _PATIENCE = 150
 
 
 def run_worker(settings: Settings, *, debug: bool = False) -> int:
-    """Run until a signal ends it, and return 0. Raises StreamsError, with its exit code, for whatever else ends it."""
+    """Run until a signal ends it, and return 0. Raises StreamsError, with its exit code, if anything else ends it."""
     configure_log(settings.log_format, settings.log_level, debug=debug)
-    # A release is planned in a thread; the event loop, and with it every heartbeat, gets its turn ten times as often.
+    # A release is planned in a thread; this gives the event loop, and so the heartbeats, its turn ten times as often.
     sys.setswitchinterval(0.0005)
-    # Ingest makes and drops a dozen objects an event, none in a cycle; looking for cycles every 700 of them is in vain.
+    # Ingest makes and drops a dozen objects an event, none in a cycle; by default Python searches every 700.
     gc.set_threshold(200_000, 20, 100)
     policy = load_policy(settings.policy_path)
     return asyncio.run(_run(settings, policy))
@@ -55,7 +55,7 @@ def run_worker(settings: Settings, *, debug: bool = False) -> int:
 
 async def _run(settings: Settings, policy: Policy) -> int:
     log = get_log(table=policy.table)
-    store = Store(settings.redis, policy.table, make_seal(settings.state_key_bytes))
+    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes))
     outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def end(error: BaseException | None) -> None:
@@ -82,10 +82,10 @@ async def _run(settings: Settings, policy: Policy) -> int:
 
 
 async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
-    """Everything that must be true before the first event is read; returns the number of events partitions.
+    """Check everything that must be true before the first event is read; returns the number of events partitions.
 
-    Raises ServiceError (Kafka or Redis out of reach), InputError (the table was begun otherwise), GuaranteeError (lost
-    state). Begins the table if neither Redis nor the releases topic has heard of it.
+    Raises ServiceError (Kafka or Redis cannot be reached), InputError (the table was begun under other settings),
+    GuaranteeError (lost state). Begins the table if neither Redis nor the releases topic knows it.
     """
     table, servers = policy.table, settings.kafka_servers
     await store.connect(settings.connect_s)
@@ -99,7 +99,7 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
         within_s=settings.connect_s,
         embedded=settings.embedded,
     )
-    identity = identity_of(settings, policy, store)
+    identity = identity_of(settings, policy, store.cipher)
     try:
         meta: TableMeta | None = None
         for look in range(_LOOKS):
@@ -107,11 +107,11 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
             if meta is not None:
                 check_identity(meta, identity, partitions, table)
             try:
-                check_story(table, meta, await last_published(servers, table))
+                check_story(table, meta, await last_committed(servers, table))
                 if meta is not None and not await store.is_whole(meta):
                     raise _part_lost(table)
             except GuaranteeError:
-                # Another worker may have published between two looks; then the next one agrees.
+                # Another worker may have published between the two readings; then the next look finds no fault.
                 if look == _LOOKS - 1:
                     raise
                 await asyncio.sleep(1.0)
@@ -124,20 +124,17 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     return partitions
 
 
-async def _begin(
-    store: Store, policy: Policy, settings: Settings, identity: Mapping[str, str], partitions: int
-) -> None:
-    """The first start of a table, or the first after a loss that nobody has seen anything of."""
-    is_first = await store.redis.set(store.key("beginning"), "1", nx=True, ex=60)
-    if is_first:
-        await store.wipe(keep="beginning")  # what an interrupted rebuild may have left
+async def _begin(store: Store, policy: Policy, settings: Settings, identity: Identity, partitions: int) -> None:
+    """The first start of a table, or the first after a loss before anything was published."""
+    if await store.begin_once():
+        await store.wipe(keep=BEGINNING)  # what an interrupted rebuild may have left
         await store.create(identity, partitions, time.time(), State.empty(policy, settings.key_bytes).meta)
     for _ in range(_PATIENCE):
         meta = await store.meta()
         if meta is not None:
             check_identity(meta, identity, partitions, policy.table)
             return
-        await asyncio.sleep(0.2)  # another worker is at it
+        await asyncio.sleep(0.2)  # another worker is creating it
     raise ServiceError(f"another worker did not finish beginning table {policy.table} in Redis; try again in a minute")
 
 
@@ -147,7 +144,7 @@ async def _services(settings: Settings, policy: Policy, store: Store, partitions
     planner = Planner(settings, policy, store, partitions, end)
     app = make_app(settings, policy, planner)
     add_views(app, store, ingest, planner)
-    # Faust starts what depends on the app in this order, and stops it in the reverse one.
+    # Faust starts the app's dependencies in this order, and stops them in reverse.
     app.add_dependency(ingest)
     app.add_dependency(planner)
     running = asyncio.ensure_future(_start(app, end))
@@ -163,7 +160,7 @@ async def _services(settings: Settings, policy: Policy, store: Store, partitions
 
 
 async def _start(app: faust.App, end: Any) -> None:
-    """Start the app and watch it: Faust notes a crash of one of its own services and does nothing more about it."""
+    """Start the app and watch it: after a crash of one of its own services Faust would only note it."""
     try:
         await app.start()
         await app.wait_until_stopped()
@@ -173,67 +170,6 @@ async def _start(app: faust.App, end: Any) -> None:
         end(error)
     else:
         end(app.crash_reason or RuntimeError("the app stopped"))
-
-
-class _App(faust.App):
-    """Without folders: nothing is kept on this machine."""
-
-    def _create_directories(self) -> None:
-        pass
-
-
-def make_app(settings: Settings, policy: Policy, planner: Planner) -> faust.App:
-    """The Faust app: its consumer group decides which worker plans, and its agent receives the triggers."""
-    topics = Topics(policy.table)
-    session_s = settings.session_s
-    app = _App(
-        topics.trigger_group,
-        env={},  # Faust would let variables like BROKER_URL or WEB_PORT override what is said here
-        broker=[f"kafka://{server}" for server in settings.kafka_servers],
-        broker_session_timeout=session_s,
-        broker_heartbeat_interval=session_s / 4,
-        broker_rebalance_timeout=max(session_s, 10.0),
-        broker_request_timeout=max(30.0, session_s + 5.0),
-        broker_max_poll_interval=86_400.0,  # a release takes as long as it takes, and its trigger is not done before
-        broker_commit_livelock_soft_timeout=86_400.0,
-        stream_processing_timeout=86_400.0,
-        topic_allow_declare=False,
-        topic_disable_leader=True,
-        table_standby_replicas=0,
-        consumer_auto_offset_reset="earliest",
-        consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
-        stream_wait_empty=False,
-        stream_ack_cancelled_tasks=False,
-        stream_ack_exceptions=False,
-        key_serializer="raw",
-        value_serializer="raw",
-        store="memory://",
-        web_enabled=settings.web_port != 0,
-        web_bind=settings.web_bind,
-        web_port=settings.web_port or 6066,
-        web_stats_enabled=False,
-        web_graph_enabled=False,
-        web_router_enabled=False,
-        web_tables_enabled=False,
-        web_metrics_enabled=False,
-    )
-    requests = app.topic(topics.triggers, key_type=bytes, value_type=bytes)
-    ours = TopicPartition(topics.triggers, 0)
-
-    @app.agent(requests, name="triggers")
-    async def receive(stream: Any) -> None:
-        async for event in stream.events():
-            message = event.message
-            if message.partition == ours.partition:
-                await planner.take(Trigger(message.offset, message.value, message.headers or ()))
-
-    @app.on_partitions_assigned.connect
-    async def on_assigned(_app: Any, assigned: Any, **_: Any) -> None:
-        planner.own(is_owner=any((tp.topic, tp.partition) == (ours.topic, ours.partition) for tp in assigned))
-
-    # Signals hold what is connected to them weakly.
-    app.shoal_handlers = (receive, on_assigned)
-    return app
 
 
 class _signals:  # noqa: N801 - a context manager, used like a function
@@ -253,14 +189,14 @@ class _signals:  # noqa: N801 - a context manager, used like a function
 
 
 async def _explain(error: BaseException, settings: Settings, policy: Policy, store: Store) -> BaseException:
-    """What to tell the operator about what ended the worker."""
-    if isinstance(error, KafkaError):  # ours wait for Kafka to come back; Faust does not while it starts
+    """The error to show the operator for the one that ended the worker."""
+    if isinstance(error, KafkaError):  # our services wait for Kafka to come back; Faust, while it starts, does not
         return unreachable(settings.kafka_servers)
     if isinstance(error, StreamsError) or not isinstance(error, LostError):
         return error
     try:
         meta: TableMeta | None = await store.meta()
-        check_story(policy.table, meta, await last_published(settings.kafka_servers, policy.table))
+        check_story(policy.table, meta, await last_committed(settings.kafka_servers, policy.table))
     except StreamsError as found:
         return found
     except RedisError as found:
@@ -286,9 +222,3 @@ def _redis_gone(error: RedisError, settings: Settings) -> StreamsError:
     return ServiceError(
         f"Redis at {without_secret(settings.redis)} does not do what it is asked ({type(error).__name__})"
     )
-
-
-if __name__ == "__main__":
-    from shoal.streams.cli import main
-
-    sys.exit(main(["worker", *sys.argv[1:]]))

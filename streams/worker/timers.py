@@ -1,4 +1,4 @@
-"""The planner's clocks: they ask for a release when the policy wants one, the same way as everyone else."""
+"""The planner's clocks: they send a trigger when the policy wants a release, as `shoal release` does."""
 
 import asyncio
 import time
@@ -12,8 +12,8 @@ from shoal.streams.kafka.partition_reader import open_reader, stop_client
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
-from shoal.streams.store.store import LostError, Store
-from shoal.streams.worker.external import Gathered, read_reached
+from shoal.streams.store.store import Store
+from shoal.streams.worker.external import Gathered
 from shoal.streams.worker.trigger import Clock, due, has_timers, request
 
 _TICK_S = 0.25
@@ -21,7 +21,7 @@ _ASK_AGAIN_S = 30.0
 
 
 class Progress(Protocol):
-    """What the clocks need to know of the planner."""
+    """What the clocks read of the planner."""
 
     release: int
     is_planning: bool
@@ -30,7 +30,7 @@ class Progress(Protocol):
 async def keep_time(settings: Settings, policy: Policy, store: Store, progress: Progress) -> None:
     """Run until cancelled; returns at once if the policy has no clock. Raises KafkaError, RedisError, LostError.
 
-    A request names the release it wants. Should it be sent twice, the second is stale.
+    A trigger names the release it wants. Should it be sent twice, the second makes nothing.
     """
     if not has_timers(policy):
         return
@@ -48,7 +48,7 @@ async def keep_time(settings: Settings, policy: Policy, store: Store, progress: 
                     continue
                 clock = await read_clock(store, wanted)
                 if policy.triggers.every_events is not None:
-                    others = await gathered.count(await read_reached(store))
+                    others = await gathered.count(await store.external_offsets())
                     clock = clock._replace(accepted=clock.accepted + others)
                 cause = due(policy, clock)
                 if cause is not None:
@@ -60,10 +60,6 @@ async def keep_time(settings: Settings, policy: Policy, store: Store, progress: 
 
 
 async def read_clock(store: Store, release: int) -> Clock:
-    """The time, when a release was last asked for, and what the events topic has brought for `release`."""
-    fired, accepted = await store.redis.hmget(store.key("ingest"), ["fired", f"accepted:{release}"])
-    created = await store.redis.hget(store.key("meta"), "created")
-    if created is None:
-        raise LostError
-    last = datetime.fromtimestamp(float(fired or created), UTC)
-    return Clock(datetime.now(UTC), last, int(accepted or 0))
+    """The time, the last trigger's time, and the events that wait for `release`. Raises LostError."""
+    waiting = await store.waiting(release)
+    return Clock(datetime.now(UTC), datetime.fromtimestamp(waiting.last_s, UTC), waiting.accepted)

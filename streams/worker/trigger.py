@@ -1,4 +1,4 @@
-"""Triggers: requests for a release on the triggers topic, and the clocks that make such requests themselves."""
+"""Triggers: requests for a release on the triggers topic, and when a policy's clocks make one themselves."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from shoal.core.events.event import Reject, ReleaseRequest, parse_release
 from shoal.core.policy.policy import Policy
-from shoal.streams.intake.codec import content_type, decode_event
+from shoal.streams.intake.formats import EventReader
 
 
 class Trigger(NamedTuple):
@@ -19,7 +19,7 @@ class Trigger(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """What decides whether a release is due."""
+    """What a release's being due depends on."""
 
     now: datetime
     last: datetime
@@ -28,16 +28,16 @@ class Clock(NamedTuple):
     """Events in the open window."""
 
 
-def read_trigger(trigger: Trigger) -> ReleaseRequest | Reject:
-    """What a record asks for."""
-    event = decode_event(trigger.value, content_type(trigger.headers))
+def read_trigger(trigger: Trigger, reader: EventReader) -> ReleaseRequest | Reject:
+    """The request in a record, or why there is none."""
+    event = reader.read(trigger.value, trigger.headers)
     return event if isinstance(event, Reject) else parse_release(event, numbered=True)
 
 
 def due(policy: Policy, clock: Clock) -> str | None:
-    """Why the policy wants a release now: events, seconds or at; None if it does not.
+    """Which clock of the policy wants a release now: events, seconds or at; None if none does.
 
-    A moment of `at` that passed while no worker ran is due as soon as one does, and however many passed, once.
+    A moment of `at` that passed while no worker ran is due as soon as one runs; several of them are due once.
     """
     wanted = policy.triggers
     if wanted.every_events is not None and clock.accepted >= wanted.every_events:
@@ -54,7 +54,7 @@ def has_timers(policy: Policy) -> bool:
 
 
 def request(now: datetime, number: int | None = None) -> bytes:
-    """A request for a release. With a number it is stale once that release is under way."""
+    """A request for a release. With a number it does nothing once that release is under way."""
     event: dict[str, object] = {"op": "release", "at": timestamp(now)}
     if number is not None:
         event["release"] = number

@@ -1,15 +1,13 @@
-"""What the worker says about itself over HTTP: `/health`, whether it is alive, and `/ready`, whether it can do its
-work.
-"""
+"""What the worker says about itself over HTTP: `/health`, whether it is alive, and `/ready`, whether it can work."""
 
 import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import faust
-from redis.exceptions import RedisError
 
 from shoal.streams.intake.ingest import Ingest
+from shoal.streams.store.connection import RedisError
 from shoal.streams.store.store import Store
 from shoal.streams.worker.planner import Planner
 
@@ -30,20 +28,18 @@ def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner) ->
 
 
 async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[str, Any]:
-    """What `/ready` answers."""
+    """The answer of `/ready`; every metric of streams/metrics.py is in it."""
+    has_redis, published = True, None
     try:
-        found = await asyncio.wait_for(store.redis.hmget(store.key("meta"), ["release", "sent"]), _ASK_S)
+        published = await asyncio.wait_for(store.published(), _ASK_S)
     except (TimeoutError, RedisError, OSError):
-        found = None
-    has_state = found is not None and found[0] is not None
+        has_redis = False
     return {
-        "ready": has_state and ingest.is_settled,
-        "redis": found is not None,
-        "kafka": ingest.is_settled,
+        "ready": published is not None and ingest.is_loaded,
+        "redis": has_redis,
+        "kafka": ingest.is_loaded,
         "role": "planner" if planner.is_owner else "ingest",
-        "partitions": ingest.held,
-        "release": int(found[1]) if has_state and found is not None else None,
-        "lag": ingest.lag(),
-        "accepted": ingest.accepted,
-        "rejected": ingest.rejected,
+        "partitions": ingest.owned,
+        "release": None if published is None else published.sent,
+        **ingest.metrics().as_dict(),
     }

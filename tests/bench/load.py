@@ -9,14 +9,14 @@ from typing import Any
 import msgpack
 from confluent_kafka import Producer
 
-from shoal.streams.intake.codec import MSGPACK
+from shoal.streams.intake.formats import MSGPACK
 from shoal.streams.kafka.topics import Topics
 
 PARTITIONS = 8
 VALUES = 400
 OPEN = 160  # the most frequent ones, which nobody minds
 _WEIGHTS = [1 / (rank + 1) ** 1.1 for rank in range(VALUES)]
-_HEADERS = [("content-type", MSGPACK.encode())]
+_HEADERS = [("content-type", MSGPACK.media_types[0].encode())]
 
 
 def write_policy(folder: Path, table: str) -> Path:

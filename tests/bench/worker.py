@@ -112,7 +112,7 @@ def running_worker(local: Local, table: str) -> Iterator[Worker]:
         log = Path(folder) / "worker.log"
         with log.open("wb") as sink:
             process = subprocess.Popen(
-                [sys.executable, "-m", "shoal.streams.worker.app"],
+                [sys.executable, "-m", "shoal.streams.cli", "worker"],
                 env=environment(local.kafka.address, local.redis.address, **settings),
                 stdout=sink,
                 stderr=sink,

@@ -18,15 +18,19 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import DeadLetterBox, letter_offset, target_of
 from shoal.streams.deadletter.scheduler import DeadLetters
+from shoal.streams.errors import FencedError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from shoal.streams.kafka.transaction import Message, Transaction
-from shoal.streams.store.encryption import make_seal
-from shoal.streams.store.records import Mark, pack
-from shoal.streams.store.release_log import Redo, chunks_of, counts_after, foreign_ids, load_state
-from shoal.streams.store.store import TRIGGERS, FencedError, Store
+from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.keys import TRIGGERS
+from shoal.streams.store.records import RejectNote, pack
+from shoal.streams.store.release_log import ReleaseLog
+from shoal.streams.store.snapshot import load_state
+from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
+from shoal.streams.store.store import Store
 from tests.support.services.table import KEY, POLICY, insert
 
 PARTITIONS = 2
@@ -50,7 +54,7 @@ class Desk:
                 await producer.send_and_wait(self.topics.events, value, partition=number)
 
     async def hold(self, number: int) -> Partition:
-        return await load_partition(self.store, number, await self.store.claim(str(number)), self.policy)
+        return await load_partition(self.store, number, await self.store.own(str(number)), self.policy)
 
     async def take(self, part: Partition, end: int | None = None) -> None:
         """What is on the topic, up to `end`, in one batch."""
@@ -58,33 +62,34 @@ class Desk:
             source = self.source(part.number)
             records = [r async for chunk in read_to_end(consumer, source, part.offset, end) for r in chunk]
         records = [record for record in records if end is None or record.offset < end]
-        reply = await part.commit(self.store, part.fold(records, part.offset + len(records), self.store.seal))
-        if reply.applied > part.settled:
-            await part.settle(self.store, reply.applied)
+        reply = await part.commit(self.store, part.take(records, part.offset + len(records), self.store.cipher))
+        if reply.applied > part.homes_known:
+            await part.learn_homes(self.store, reply.applied)
 
-    async def freeze(self, number: int, *parts: Partition) -> Redo:
-        redo = Redo(self.store, await self.store.claim(TRIGGERS), PARTITIONS)
-        assert await redo.freeze(number, number - 1, None, time.time(), {}) == "ok"
+    async def freeze(self, number: int, *parts: Partition) -> ReleaseLog:
+        release_log = ReleaseLog(self.store, await self.store.own(TRIGGERS), PARTITIONS)
+        assert await release_log.freeze(number, number - 1, None, time.time(), {}) == "ok"
         for part in parts:
             await self.take(part, part.offset)
-        return redo
+        return release_log
 
-    async def seal(self, redo: Redo, number: int) -> None:
+    async def seal(self, release_log: ReleaseLog, number: int) -> None:
         meta = await self.store.meta()
         assert meta is not None
         state = await load_state(self.store, self.policy, KEY.encode(), meta)
-        windows = await redo.read_windows(number)
+        windows = await release_log.read_windows(number)
         made = plan(state, Window(None, windows), self.policy, number)
-        count = await redo.stage(number, chunks_of(made, foreign_ids(made, state, windows), [], self.store.seal))
-        sealed = made.change.meta
+        count = await release_log.stage(
+            number, chunks_of(made, self.store.cipher, foreign=foreign_ids(made, state, windows))
+        )
         counts = counts_after(made, state, meta.counts)
-        await redo.seal(number, state.meta.manifest, str(sealed.manifest), pack(tuple(sealed)), count, counts)
+        await release_log.seal(state.meta.manifest, made.change.meta, count, counts)
 
     async def apply(self, number: int) -> None:
         """What a tenure does with a sealed release that is on the topic."""
-        redo = Redo(self.store, await self.store.claim(TRIGGERS), PARTITIONS)
-        await redo.sent(number)
-        await redo.apply(number)
+        release_log = ReleaseLog(self.store, await self.store.own(TRIGGERS), PARTITIONS)
+        await release_log.sent(number)
+        await release_log.apply(number)
 
     async def box(self, number: int) -> DeadLetterBox:
         """As a worker that has just claimed the partition has it."""
@@ -93,9 +98,9 @@ class Desk:
         self._boxes.append(made)
         return made
 
-    async def mark(self, number: int, *offsets: int) -> None:
-        marks = [pack(Mark(offset, "bad-json", None, None)) for offset in offsets]
-        await self.store.redis.rpush(self.store.key(f"rejects:{number}"), *marks)
+    async def reject(self, number: int, *offsets: int) -> None:
+        rejects = [pack(RejectNote(offset, "bad-json")) for offset in offsets]
+        await self.store.redis.rpush(self.store.key(f"rejects:{number}"), *rejects)
 
     async def letters(self, number: int) -> Counter[int]:
         async with open_reader([self.kafka]) as consumer:
@@ -126,7 +131,7 @@ async def desk(kafka: str, redis_url: str, table: str, tmp_path: Path) -> AsyncI
     path.write_text(json.dumps({"table": table, **POLICY}))
     policy = load_policy(path)
     await ensure_topics([kafka], table, PARTITIONS)
-    store = Store(redis_url, table, make_seal(None))
+    store = Store(redis_url, table, make_cipher(None))
     await store.connect(5)
     identity = {"policy": policy.digest, "engine": ENGINE, "key": "k", "seal": ""}
     await store.create(identity, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
@@ -159,23 +164,23 @@ async def test_a_partition_let_go_in_the_middle_of_a_transaction_does_not_keep_t
     letters = DeadLetters([desk.kafka], desk.store)
     for number in range(PARTITIONS):
         await desk.send(number, b"junk", b"junk")
-        await desk.mark(number, 0)
-        await letters.hold(desk.source(number), await desk.store.claim(str(number)), {})
+        await desk.reject(number, 0)
+        await letters.add(desk.source(number), await desk.store.own(str(number)), {})
     running = asyncio.create_task(letters.run())
     try:
         for number in range(PARTITIONS):
             await asyncio.wait_for(letters.drained(number), 20)
         pause = Pause(monkeypatch)
         for number in range(PARTITIONS):
-            await desk.mark(number, 1)
-            letters.mark(number)
+            await desk.reject(number, 1)
+            letters.wake(number)
         await asyncio.wait_for(pause.reached.wait(), 20)  # the lower partition's turn is first
         let_go = asyncio.create_task(letters.drop(0))  # as when it is given to another worker
         await asyncio.sleep(0.5)
         pause.over.set()
         await asyncio.wait_for(let_go, 20)
         await asyncio.wait_for(letters.drained(1), 20)
-        await letters.hold(desk.source(0), await desk.store.claim("0"), {})
+        await letters.add(desk.source(0), await desk.store.own("0"), {})
         await asyncio.wait_for(letters.drained(0), 20)
         for number in range(PARTITIONS):
             assert await desk.letters(number) == {0: 1, 1: 1}
@@ -200,7 +205,7 @@ async def test_a_transaction_that_comes_to_no_end_is_given_up(desk: Desk, monkey
 async def test_a_closed_box_sends_nothing_and_refuses_nobody(desk: Desk) -> None:
     """What it was doing when its partition was let go of may come back to it late; the token may still be right."""
     await desk.send(0, b"junk", b"junk")
-    await desk.mark(0, 0)
+    await desk.reject(0, 0)
     await desk.hold(0)
     closed, box = await desk.box(0), await desk.box(0)
     await closed.close()
@@ -208,7 +213,7 @@ async def test_a_closed_box_sends_nothing_and_refuses_nobody(desk: Desk) -> None
         await closed.empty({})
     assert await desk.letters(0) == {}
     assert await box.empty({}) == 1
-    await desk.mark(0, 1)
+    await desk.reject(0, 1)
     with pytest.raises(FencedError):
         await closed.empty({})
     assert await box.empty({}) == 1, "the transactional id is still its own"
@@ -218,14 +223,14 @@ async def test_a_closed_box_sends_nothing_and_refuses_nobody(desk: Desk) -> None
 async def test_a_misrouted_events_letter_is_sent_once_when_redis_is_set_back_to_before_its_release_was_applied(
     desk: Desk,
 ) -> None:
-    """The mark comes with the release, not with its event's batch: the offset alone does not say that it will."""
+    """The reject comes with the release, not with its event's batch: the offset alone does not say that it will."""
     await desk.send(0, *(insert(number) for number in range(12)))
     await desk.send(1, insert(5), insert(50))  # p5 is at home in partition 0
     parts = [await desk.hold(number) for number in range(PARTITIONS)]
     for part in parts:
         await desk.take(part)
-    redo = await desk.freeze(1, *parts)
-    await desk.seal(redo, 1)
+    release_log = await desk.freeze(1, *parts)
+    await desk.seal(release_log, 1)
     copy = await desk.copy()  # sealed; then it was published, and marked as sent, and applied
     await desk.apply(1)
     assert await (await desk.box(1)).empty({}) == 1
@@ -241,8 +246,8 @@ async def test_a_misrouted_events_letter_is_sent_once_when_redis_is_set_back_to_
     await box.empty({})
     assert await desk.letters(1) == {0: 1, 2: 1}
     assert await desk.floor(1) == 0, "it waits for the release of the window that was open when they were passed"
-    redo = await desk.freeze(2, await desk.hold(0), part)
-    await desk.seal(redo, 2)
+    release_log = await desk.freeze(2, await desk.hold(0), part)
+    await desk.seal(release_log, 2)
     await desk.apply(2)
     await desk.send(1, b"junk")
     await desk.take(part)
@@ -258,8 +263,8 @@ async def test_a_letter_is_sent_once_when_its_event_is_judged_only_by_a_release_
     parts = [await desk.hold(number) for number in range(PARTITIONS)]
     for part in parts:
         await desk.take(part)
-    redo = await desk.freeze(1, *parts)
-    await desk.seal(redo, 1)
+    release_log = await desk.freeze(1, *parts)
+    await desk.seal(release_log, 1)
     copy = await desk.copy()
     await desk.apply(1)
     await desk.take(parts[1])
@@ -278,8 +283,8 @@ async def test_a_letter_is_sent_once_when_its_event_is_judged_only_by_a_release_
         await desk.take(part)
     box = await desk.box(1)  # another worker's, that has only what Redis and the topic say
     assert await box.empty({}) == 1, "the new one"
-    redo = await desk.freeze(2, *parts)
-    await desk.seal(redo, 2)
+    release_log = await desk.freeze(2, *parts)
+    await desk.seal(release_log, 2)
     await desk.apply(2)
     await box.empty({})
     assert await desk.letters(1) == {0: 1, 2: 1, 3: 1}

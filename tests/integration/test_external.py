@@ -11,7 +11,7 @@ import pytest
 from aiokafka.errors import KafkaError
 
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.store.encryption import make_seal
+from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.store import Store
 from shoal.streams.worker.external import external_ends
 from tests.support.services.table import KEY, Make, Table, insert
@@ -85,12 +85,12 @@ def test_a_rebuild_finds_every_publication_again(beside: Table) -> None:
     beside.judge()
 
 
-async def test_a_release_is_not_frozen_while_kafka_does_not_know_what_was_taken(
+async def test_a_release_is_not_frozen_while_kafka_does_not_know_what_was_read(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beside = make(privacy=PRIVACY)
     await asyncio.to_thread(_release_beside_one, beside)
-    store = Store(beside.redis, beside.name, make_seal(None))
+    store = Store(beside.redis, beside.name, make_cipher(None))
     try:
         ask = partial(external_ends, [beside.kafka], store, beside.topics)
         ends = await ask()
@@ -101,7 +101,7 @@ async def test_a_release_is_not_frozen_while_kafka_does_not_know_what_was_taken(
                 await ask()
         with monkeypatch.context() as topic:
             topic.setattr("shoal.streams.worker.external.read_ends", _answers(dict.fromkeys(range(4), 0)))
-            with pytest.raises(GuaranteeError, match="ends before what was taken"):
+            with pytest.raises(GuaranteeError, match="ends before what was read"):
                 await ask()
     finally:
         await store.close()

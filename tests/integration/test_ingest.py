@@ -1,4 +1,4 @@
-"""Ingest on real services: each event once, rejects marked with their batch, and dead letters once."""
+"""Ingest on real services: each event once, rejects written with their batch, and dead letters once."""
 
 import asyncio
 import json
@@ -12,16 +12,16 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import DeadLetterBox, sent_offsets, target_of
-from shoal.streams.errors import GuaranteeError
+from shoal.streams.errors import FencedError, GuaranteeError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
-from shoal.streams.intake.partition import read_window
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from shoal.streams.settings import Settings
-from shoal.streams.store.encryption import make_seal
-from shoal.streams.store.records import Mark, pack
-from shoal.streams.store.store import FencedError, Store
+from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.records import RejectNote, pack
+from shoal.streams.store.store import Store
+from shoal.streams.store.window_log import read_window
 from tests.support.services.table import KEY, POLICY, insert
 
 PARTITIONS = 2
@@ -44,7 +44,8 @@ class Running:
 
     async def until_taken(self, count: int) -> None:
         async def is_taken() -> bool:
-            return self.ingest.accepted + self.ingest.rejected >= count
+            counted = self.ingest.metrics()
+            return counted.accepted + counted.rejected >= count
 
         await self.until(is_taken)
 
@@ -60,7 +61,7 @@ def policy(tmp_path: Path, table: str) -> Policy:
 async def running(kafka: str, redis_url: str, policy: Policy) -> AsyncIterator[Running]:
     settings = Settings(kafka=kafka, redis=redis_url, session_s=2, batch=500)
     await ensure_topics([kafka], policy.table, PARTITIONS)
-    store = Store(redis_url, policy.table, make_seal(None))
+    store = Store(redis_url, policy.table, make_cipher(None))
     await store.connect(5)
     identity = {"policy": policy.digest, "engine": ENGINE, "key": "k", "seal": ""}
     await store.create(identity, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
@@ -94,7 +95,7 @@ async def test_events_go_to_their_window_and_rejects_to_the_dead_letter_topic(ka
     await producer.stop()
     await running.ingest.start()
     await running.until_taken(1_502)
-    assert (running.ingest.accepted, running.ingest.rejected) == (1_500, 2)
+    assert running.ingest.metrics().as_dict() == {"accepted": 1_500, "rejected": 2, "lag": 0}
     windows = [await read_window(running.store, 1, number) for number in range(PARTITIONS)]
     assert [len(window) for window in windows] == [1_000, 500]
     letters: list[dict[str, bytes]] = []
@@ -120,8 +121,8 @@ async def test_events_go_to_their_window_and_rejects_to_the_dead_letter_topic(ka
     await running.until(are_cleared)
 
 
-async def test_transactions_of_producers_are_respected_and_their_marks_are_passed(kafka: str, running: Running) -> None:
-    """An aborted event has no effect, and a barrier behind a transaction's end mark is reached."""
+async def test_transactions_of_producers_are_respected_and_their_ends_are_passed(kafka: str, running: Running) -> None:
+    """An aborted event has no effect, and a barrier behind a transaction's end is reached."""
     topics = Topics(running.policy.table)
     committed = await send(kafka, topics.events, lines(1, 2), 0, transactional_id=f"{topics.table}.a")
     await committed.commit_transaction()
@@ -154,15 +155,15 @@ async def test_a_partition_that_another_claimed_is_let_go(kafka: str, running: R
     await running.ingest.start()
 
     async def is_held() -> bool:
-        return running.ingest.held == [0, 1]
+        return running.ingest.owned == [0, 1]
 
     await running.until(is_held)
-    await running.store.claim("0")  # another worker, of which Kafka has not told us
+    await running.store.own("0")  # another worker, of which Kafka has not told us
     producer = await send(kafka, topics.events, lines(1), 0)
     await producer.stop()
 
     async def is_let_go() -> bool:
-        return running.ingest.held == [1]
+        return running.ingest.owned == [1]
 
     await running.until(is_let_go)
     assert await read_window(running.store, 1, 0) == {}
@@ -176,18 +177,18 @@ async def test_letters_found_on_the_topic_are_not_sent_again(kafka: str, running
     source = TopicPartition(topics.events, 0)
     producer = await send(kafka, topics.events, [b"a", b"b", b"c"], 0)
     await producer.stop()
-    marks = [pack(Mark(offset, "bad-json", None, None)) for offset in range(3)]
-    await store.redis.rpush(store.key("rejects:0"), *marks[:2])
-    first = DeadLetterBox([kafka], store, source, "0", await store.claim("0"))
+    rejects = [pack(RejectNote(offset, "bad-json")) for offset in range(3)]
+    await store.redis.rpush(store.key("rejects:0"), *rejects[:2])
+    first = DeadLetterBox([kafka], store, source, "0", await store.own("0"))
     assert await first.empty({}) == 2
-    await store.redis.rpush(store.key("rejects:0"), *marks)  # the same two, and a third
+    await store.redis.rpush(store.key("rejects:0"), *rejects)  # the same two, and a third
     await store.redis.hdel(store.key("ingest"), "floor:0")
-    second = DeadLetterBox([kafka], store, source, "0", await store.claim("0"))
+    second = DeadLetterBox([kafka], store, source, "0", await store.own("0"))
     assert await second.empty({}) == 1
-    await store.redis.rpush(store.key("rejects:0"), *marks)
+    await store.redis.rpush(store.key("rejects:0"), *rejects)
     await store.redis.hdel(store.key("ingest"), "floor:0")  # set back under a living worker
     assert await second.empty({}) == 0
-    await store.redis.rpush(store.key("rejects:0"), *marks)
+    await store.redis.rpush(store.key("rejects:0"), *rejects)
     with pytest.raises(FencedError):
         await first.empty({})
     assert await sent_offsets([kafka], target_of(topics), source, 0) == {0, 1, 2}

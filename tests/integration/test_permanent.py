@@ -11,7 +11,7 @@ from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.store.release_log import load_state
+from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.store import Store
 from tests.integration.test_store import PARTITIONS, hold, release, store, take
 from tests.support.services.table import KEY, POLICY, Make, insert, write_policy
@@ -56,7 +56,7 @@ async def test_nothing_in_redis_names_an_owner_under_a_state_key(store: Store, p
     await release(store, policy, *parts)
     stored = await store.redis.hgetall(store.key("cliques"))
     assert stored
-    is_plain = store.seal.fingerprint == ""
+    is_plain = store.cipher.fingerprint == ""
     assert all((b"canary" in value) == is_plain for value in stored.values())
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from shoal.streams.errors import GuaranteeError
+from shoal.streams.errors import GuaranteeError, LostError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.settings import Settings
-from shoal.streams.store.encryption import make_seal
-from shoal.streams.store.store import LostError, Store
+from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.store import Store
 from shoal.streams.worker.planner import Planner
 from shoal.streams.worker.publish import Publisher
 from tests.support.services.table import KEY, Make, Table, insert
@@ -27,7 +27,7 @@ async def test_a_planner_that_slept_while_another_made_releases_does_not_take_th
     if asleep == "before it reads the topic":
         monkeypatch.setattr(Publisher, "last", sleeps(Publisher.last))
     else:
-        monkeypatch.setattr("shoal.streams.worker.planner.load_state", sleeps(_lost))
+        monkeypatch.setattr("shoal.streams.worker.release_maker.load_state", sleeps(_lost))
     assert await _outcome_of_a_tenure(table) == "fenced"
 
 
@@ -78,7 +78,7 @@ def _sleeper(meanwhile: Callable[[], None]) -> Any:
 async def _outcome_of_a_tenure(table: Table) -> BaseException | str:
     """What ends the tenure of a planner in this process: what the worker would end with, or that it was replaced."""
     settings = Settings(kafka=table.kafka, redis=table.redis, key=SecretStr(KEY), session_s=2)
-    store = Store(table.redis, table.name, make_seal(None))
+    store = Store(table.redis, table.name, make_cipher(None))
     outcome: asyncio.Future[BaseException | str] = asyncio.get_running_loop().create_future()
     planner = Planner(settings, load_policy(table.policy_path), store, table.partitions, outcome.set_result)
     planner._log = _Log(outcome)

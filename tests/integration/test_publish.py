@@ -10,12 +10,14 @@ from aiokafka import TopicPartition
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 
-from shoal.streams.errors import GuaranteeError
+from shoal.streams.errors import FencedError, GuaranteeError
+from shoal.streams.kafka.manifest import Origin, read_origin, write_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
+from shoal.streams.kafka.release_reader import last_committed
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from shoal.streams.kafka.transaction import Message, Transaction
-from shoal.streams.store.store import FencedError
-from shoal.streams.worker.publish import Publisher, last_published, manifest_headers
+from shoal.streams.store.staging import Headers, SealedRelease
+from shoal.streams.worker.publish import Publisher
 
 
 @pytest.fixture
@@ -41,6 +43,10 @@ def release(number: int) -> bytes:
     return b'{"release":%d}' % number
 
 
+def sealed(number: int, *records: bytes, headers: Headers = ()) -> SealedRelease:
+    return SealedRelease(number=number, records=records, manifest=release(number), headers=headers)
+
+
 async def test_topics_are_made_once_and_found_afterwards(kafka: str, table: str) -> None:
     assert await ensure_topics([kafka], table, 3) == 3
     assert await ensure_topics([kafka], table, 8) == 3
@@ -48,9 +54,9 @@ async def test_topics_are_made_once_and_found_afterwards(kafka: str, table: str)
 
 async def test_a_release_is_its_records_and_then_its_manifest(kafka: str, topics: Topics, publisher: Publisher) -> None:
     assert await publisher.last() is None
-    headers = manifest_headers([3, 0], 7, "2026-01-01T00:00:00Z", [5, 2])
-    await publisher.publish(1, [b"a", b"b"], release(1), headers)
-    await publisher.publish(2, [], release(2), manifest_headers([3, 1], 8, None))
+    origin = Origin([3, 0], 7, "2026-01-01T00:00:00Z", [5, 2])
+    await publisher.publish(sealed(1, b"a", b"b", headers=write_origin(origin)))
+    await publisher.publish(sealed(2, headers=write_origin(Origin([3, 1], 8))))
     async with open_reader([kafka]) as consumer:
         found = [r async for chunk in read_to_end(consumer, TopicPartition(topics.releases, 0), 0) for r in chunk]
     assert [record.value for record in found] == [b"a", b"b", release(1), release(2)]
@@ -58,9 +64,11 @@ async def test_a_release_is_its_records_and_then_its_manifest(kafka: str, topics
     assert dict(found[2].headers) == {
         "kind": b"manifest", "offsets": b"[3,0]", "external": b"[5,2]", "trigger": b"7", "at": b"2026-01-01T00:00:00Z",
     }  # fmt: skip
+    assert read_origin(1, dict(found[2].headers), 2) == origin
     last = await publisher.last()
     assert last is not None
     assert (last.number, last.value) == (2, release(2))
+    assert read_origin(2, last.headers, 2) == Origin([3, 1], 8, None, [])
 
 
 async def test_a_former_publisher_is_refused(kafka: str, topics: Topics, publisher: Publisher) -> None:
@@ -68,8 +76,8 @@ async def test_a_former_publisher_is_refused(kafka: str, topics: Topics, publish
     await successor.start()
     try:
         with pytest.raises(FencedError):
-            await publisher.publish(1, [b"a"], release(1), [])
-        await successor.publish(1, [b"b"], release(1), [])
+            await publisher.publish(sealed(1, b"a"))
+        await successor.publish(sealed(1, b"b"))
     finally:
         await successor.stop()
     assert await values(kafka, topics.releases) == [b"b", release(1)]
@@ -80,12 +88,12 @@ async def test_what_a_former_publisher_left_open_is_never_seen(kafka: str, topic
     await dead.start()
     await dead._producer.begin_transaction()
     await dead._send_all(topics.releases, 0, [Message(b"k", b"half a release")])
-    assert await last_published([kafka], topics.table) is None, "an onlooker does not wait for it"
+    assert await last_committed([kafka], topics.table) is None, "an onlooker does not wait for it"
     successor = Publisher([kafka], topics.table)
     await successor.start()
     try:
         assert await successor.last() is None
-        await successor.publish(1, [b"a"], release(1), [])
+        await successor.publish(sealed(1, b"a"))
         assert await values(kafka, topics.releases) == [b"a", release(1)]
     finally:
         await successor.stop()
@@ -95,14 +103,14 @@ async def test_what_a_former_publisher_left_open_is_never_seen(kafka: str, topic
 async def test_the_last_manifest_is_found_behind_a_long_aborted_transaction(
     kafka: str, topics: Topics, publisher: Publisher
 ) -> None:
-    await publisher.publish(1, [b"x"] * 500, release(1), [])
+    await publisher.publish(sealed(1, *[b"x"] * 500))
     dead = Transaction([kafka], topics.publisher)
     await dead.start()
     await dead._producer.begin_transaction()
     await dead._send_all(topics.releases, 0, [Message(b"k", b"y")] * 3_000)
     await dead._producer.abort_transaction()
     await dead.stop()
-    last = await last_published([kafka], topics.table, patient=True)
+    last = await last_committed([kafka], topics.table, patient=True)
     assert last is not None
     assert last.number == 1
 
@@ -171,7 +179,7 @@ async def test_a_batch_that_fails_stops_the_whole_transaction(kafka: str, topics
 async def test_a_topic_that_lost_its_start_is_refused(kafka: str, topics: Topics, publisher: Publisher) -> None:
     from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-    await publisher.publish(1, [b"a"] * 10, release(1), [])
+    await publisher.publish(sealed(1, *[b"a"] * 10))
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
     await admin.start()
     try:

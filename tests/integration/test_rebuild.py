@@ -34,7 +34,7 @@ def test_redis_wiped_is_refused_and_rebuild_brings_it_back(make: Make) -> None:
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert table.stored() == before
     assert "nothing is lost" not in rebuilt.stderr
-    assert "already holds release 2" in table.run("rebuild").stdout
+    assert "already has release 2" in table.run("rebuild").stdout
     table.start_planner()
     table.request()
     after = table.await_releases(3)

@@ -11,25 +11,23 @@ from shoal.core.events.intake import Intake
 from shoal.core.events.window import PRESENT, Delta
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
-from shoal.core.state import ENGINE, State
-from shoal.streams.errors import InputError
+from shoal.core.state import ENGINE, Meta, State
+from shoal.streams.errors import FencedError, InputError, LostError
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.intake.partition import MovedError, Partition, load_partition
-from shoal.streams.store.encryption import make_seal
-from shoal.streams.store.records import Mark, mark_of, pack, unpack
-from shoal.streams.store.release_log import (
-    Chunk,
-    DisturbedError,
-    Redo,
-    chunks_of,
-    counts_after,
-    foreign_ids,
-    load_state,
-)
-from shoal.streams.store.store import TRIGGERS, Counts, FencedError, LostError, Store, check_identity
+from shoal.streams.intake.partition import Partition, load_partition
+from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.keys import TRIGGERS
+from shoal.streams.store.meta import check_identity
+from shoal.streams.store.records import Counts, RejectNote, pack, read_note, unpack
+from shoal.streams.store.release_log import DisturbedError, ReleaseLog
+from shoal.streams.store.snapshot import load_state
+from shoal.streams.store.staging import Chunk, chunks_of, counts_after, foreign_ids
+from shoal.streams.store.store import Store
+from shoal.streams.store.window_log import MovedError
 from tests.support.services.table import KEY, Taken, insert, write_policy
 
 PARTITIONS = 2
+FIRST = Meta(1, "d", 1, 0.0, ENGINE, "p")
 IDENTITY = {"policy": "p", "engine": ENGINE, "key": "k", "seal": ""}
 
 
@@ -40,7 +38,7 @@ def policy(tmp_path: Path, table: str) -> Policy:
 
 @pytest.fixture(params=[None, b"a state key"], ids=["plain", "encrypted"])
 async def store(request: pytest.FixtureRequest, redis_url: str, policy: Policy) -> AsyncIterator[Store]:
-    found = Store(redis_url, policy.table, make_seal(request.param))
+    found = Store(redis_url, policy.table, make_cipher(request.param))
     await found.connect(5)
     await found.create(IDENTITY, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
     yield found
@@ -51,40 +49,41 @@ async def store(request: pytest.FixtureRequest, redis_url: str, policy: Policy) 
 async def take(store: Store, part: Partition, *events: Any) -> Any:
     """One batch of ingest."""
     records = [Taken(part.offset + place, event) for place, event in enumerate(events)]
-    return await part.commit(store, part.fold(records, part.offset + len(records), store.seal))
+    return await part.commit(store, part.take(records, part.offset + len(records), store.cipher))
 
 
 async def hold(store: Store, policy: Policy, number: int = 0) -> Partition:
-    return await load_partition(store, number, await store.claim(str(number)), policy)
+    return await load_partition(store, number, await store.own(str(number)), policy)
 
 
-async def release(store: Store, policy: Policy, *parts: Partition, number: int = 1, at: str | None = None) -> Redo:
+async def release(
+    store: Store, policy: Policy, *parts: Partition, number: int = 1, at: str | None = None
+) -> ReleaseLog:
     """Everything a planner does for one release, but for publishing it."""
-    token = await store.claim(TRIGGERS)
-    redo = Redo(store, token, PARTITIONS)
-    assert await redo.freeze(number, number - 1, at, time.time(), {}) == "ok"
+    token = await store.own(TRIGGERS)
+    release_log = ReleaseLog(store, token, PARTITIONS)
+    assert await release_log.freeze(number, number - 1, at, time.time(), {}) == "ok"
     for part in parts:
         await take(store, part)
-    assert await redo.has_passed(number)
+    assert await release_log.has_passed(number)
     await finish(store, policy, number, at)
-    return redo
+    return release_log
 
 
 async def finish(store: Store, policy: Policy, number: int, at: str | None = None) -> None:
     """Steps 3 to 9, but for publishing, of a release that is frozen and passed."""
     token = await store.redis.hget(store.key("ingest"), f"token:{TRIGGERS}")
-    redo = Redo(store, token.decode(), PARTITIONS)
+    release_log = ReleaseLog(store, token.decode(), PARTITIONS)
     meta = await store.meta()
     assert meta is not None
     state = await load_state(store, policy, KEY.encode(), meta)
-    windows = await redo.read_windows(number)
+    windows = await release_log.read_windows(number)
     made = plan(state, Window(at, windows), policy, number)
-    count = await redo.stage(number, chunks_of(made, foreign_ids(made, state, windows), [], store.seal))
-    sealed = made.change.meta
+    count = await release_log.stage(number, chunks_of(made, store.cipher, foreign=foreign_ids(made, state, windows)))
     counts = counts_after(made, state, meta.counts)
-    await redo.seal(number, state.meta.manifest, str(sealed.manifest), pack(tuple(sealed)), count, counts)
-    await redo.sent(number)
-    await redo.apply(number)
+    await release_log.seal(state.meta.manifest, made.change.meta, count, counts)
+    await release_log.sent(number)
+    await release_log.apply(number)
 
 
 def as_written(window: dict[str, Delta]) -> object:
@@ -100,8 +99,8 @@ async def test_a_batch_is_written_whole_and_read_back_by_the_next_owner(store: S
     assert (again.offset, again.window) == (4, 1)
     assert again.intake.roster == {"p1": PRESENT, "p2": PRESENT}
     assert as_written(again.intake.window) == as_written(part.intake.window)
-    marks = await store.redis.lrange(store.key("rejects:0"), 0, -1)
-    assert [mark_of(raw) for raw in marks] == [Mark(2, "bad-json", None, None)]
+    rejects = await store.redis.lrange(store.key("rejects:0"), 0, -1)
+    assert [read_note(raw) for raw in rejects] == [RejectNote(2, "bad-json")]
     assert await store.redis.hget(store.key("ingest"), "accepted:1") == b"3"
 
 
@@ -129,13 +128,13 @@ async def test_a_batch_that_does_not_follow_is_refused(store: Store, policy: Pol
 
 async def test_a_table_that_is_not_there_any_more_is_lost_to_everyone(store: Store, policy: Policy) -> None:
     part = await hold(store, policy)
-    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
+    release_log = ReleaseLog(store, await store.own(TRIGGERS), PARTITIONS)
     await store.wipe()
     for attempt in (
         take(store, part, insert(1)),
-        store.claim("0"),
-        redo.freeze(1, 0, None, 0.0, {}),
-        redo.skip(0),
+        store.own("0"),
+        release_log.freeze(1, 0, None, 0.0, {}),
+        release_log.skip(0),
         load_partition(store, 0, part.token, policy),
     ):
         with pytest.raises(LostError):
@@ -146,46 +145,46 @@ async def test_a_table_that_is_not_there_any_more_is_lost_to_everyone(store: Sto
 async def test_the_first_batch_after_a_freeze_fixes_the_barrier(store: Store, policy: Policy) -> None:
     part = await hold(store, policy)
     await take(store, part, insert(1))
-    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
-    assert await redo.freeze(1, 0, None, time.time(), {}) == "ok"
+    release_log = ReleaseLog(store, await store.own(TRIGGERS), PARTITIONS)
+    assert await release_log.freeze(1, 0, None, time.time(), {}) == "ok"
     reply = await take(store, part, insert(2), insert(3))
     assert (reply.passed, part.offset, part.window) == (True, 3, 2)
     assert part.intake.window == {}
-    barrier = await redo.barrier()
+    barrier = await release_log.barrier()
     assert barrier is not None
-    assert barrier.marks == {0: 3}
+    assert barrier.ends == {0: 3}
     await take(store, part, {"op": "update", "id": "p1", "qid": {"age": 9}})
-    windows = await redo.read_windows(1)
+    windows = await release_log.read_windows(1)
     assert set(windows[0]) == {"p1", "p2", "p3"}
 
 
 async def test_a_barrier_further_on_is_where_later_batches_are_split(store: Store, policy: Policy) -> None:
     part = await hold(store, policy)
-    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
-    await redo.freeze(1, 0, None, time.time(), {0: 3, 1: 0})
+    release_log = ReleaseLog(store, await store.own(TRIGGERS), PARTITIONS)
+    await release_log.freeze(1, 0, None, time.time(), {0: 3, 1: 0})
     reply = await take(store, part, insert(1))
     assert (reply.passed, part.barrier, part.window) == (False, 3, 1)
     records = [Taken(offset, insert(offset + 1)) for offset in range(1, 6)]
     head, rest, after = part.split(records, 6)
     assert ([record.offset for record in head], [record.offset for record in rest], after) == ([1, 2], [3, 4, 5], 3)
-    whole = part.fold(records, 6, store.seal)
+    whole = part.take(records, 6, store.cipher)
     with pytest.raises(MovedError):  # whoever does not split is refused
         await part.commit(store, whole)
     again = await hold(store, policy)
     assert again.barrier == 3, "the next owner knows of it"
-    await again.commit(store, again.fold(head, after, store.seal))
+    await again.commit(store, again.take(head, after, store.cipher))
     assert (again.window, again.offset) == (2, 3)
 
 
 async def test_a_trigger_makes_one_release(store: Store, policy: Policy) -> None:
     parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
     await take(store, parts[0], *(insert(number) for number in range(20)))
-    redo = await release(store, policy, *parts)
-    assert await redo.freeze(2, 0, None, time.time(), {}) == "seen"
-    assert await redo.freeze(2, 1, None, time.time(), {}) == "ok"
-    assert await redo.freeze(2, 2, None, time.time(), {}) == "frozen"
+    release_log = await release(store, policy, *parts)
+    assert await release_log.freeze(2, 0, None, time.time(), {}) == "seen"
+    assert await release_log.freeze(2, 1, None, time.time(), {}) == "ok"
+    assert await release_log.freeze(2, 2, None, time.time(), {}) == "frozen"
     with pytest.raises(DisturbedError):
-        await redo.freeze(4, 5, None, time.time(), {})
+        await release_log.freeze(4, 5, None, time.time(), {})
 
 
 async def test_an_applied_release_is_the_state_and_its_windows_are_gone(store: Store, policy: Policy) -> None:
@@ -259,40 +258,42 @@ async def test_a_running_roster_is_the_one_that_would_be_read_back(store: Store,
     assert (await hold(store, policy)).intake.roster == running, "after its release"
 
 
-async def test_who_is_at_home_elsewhere_is_forgotten_and_their_events_are_marked(store: Store, policy: Policy) -> None:
+async def test_somebody_at_home_elsewhere_is_forgotten_and_their_events_are_rejected(
+    store: Store, policy: Policy
+) -> None:
     parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
     await take(store, parts[0], *(insert(number) for number in range(12)))
     await take(store, parts[1], insert(5), insert(50))
-    token = await store.claim(TRIGGERS)
-    assert await Redo(store, token, PARTITIONS).freeze(1, 0, None, 0.0, {}) == "ok"
+    token = await store.own(TRIGGERS)
+    assert await ReleaseLog(store, token, PARTITIONS).freeze(1, 0, None, 0.0, {}) == "ok"
     for part in parts:
         await take(store, part)
     # the next window is open before the release is planned
     await take(store, parts[1], {"op": "update", "id": "p5", "qid": {"age": 1}})
     assert parts[1].intake.without_home == {"p5", "p50"}
     await finish(store, policy, 1)
-    marks = [mark_of(raw) for raw in await store.redis.lrange(store.key("rejects:1"), 0, -1)]
-    assert marks == [Mark(0, "wrong-partition", None, None)]
+    rejects = [read_note(raw) for raw in await store.redis.lrange(store.key("rejects:1"), 0, -1)]
+    assert rejects == [RejectNote(0, "wrong-partition")]
     reply = await take(store, parts[1])
-    await parts[1].settle(store, reply.applied)
+    await parts[1].learn_homes(store, reply.applied)
     assert set(parts[1].intake.roster) == {"p50"}
     assert not parts[1].intake.without_home
     assert (await take(store, parts[1], {"op": "update", "id": "p5", "qid": {"age": 2}})).waiting == 2, "unknown here"
     await release(store, policy, *parts, number=2)
-    marks = [mark_of(raw) for raw in await store.redis.lrange(store.key("rejects:1"), 0, -1)]
-    assert Mark(2, "wrong-partition", None, None) in marks, "what came while nobody knew is marked by the next release"
+    rejects = [read_note(raw) for raw in await store.redis.lrange(store.key("rejects:1"), 0, -1)]
+    assert RejectNote(2, "wrong-partition") in rejects, "what came while nobody knew is rejected by the next release"
 
 
 async def test_a_seal_over_a_stage_that_lost_a_chunk_is_refused(store: Store, policy: Policy) -> None:
     parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
-    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
-    await redo.freeze(1, 0, None, 0.0, {})
+    release_log = ReleaseLog(store, await store.own(TRIGGERS), PARTITIONS)
+    await release_log.freeze(1, 0, None, 0.0, {})
     for part in parts:
         await take(store, part)
-    count = await redo.stage(1, [Chunk("tree", [b"0", b"x"]), Chunk("groups:1", [b"1", b"y"])])
+    count = await release_log.stage(1, [Chunk("tree", [b"0", b"x"]), Chunk("groups:1", [b"1", b"y"])])
     await store.redis.srem(store.key("stage:1:chunks"), "1")
     with pytest.raises(DisturbedError):
-        await redo.seal(1, None, "d", b"", count, Counts())
+        await release_log.seal(None, FIRST, count, Counts())
     meta = await store.meta()
     assert meta is not None
     assert meta.release == 0
@@ -300,17 +301,17 @@ async def test_a_seal_over_a_stage_that_lost_a_chunk_is_refused(store: Store, po
 
 async def test_a_former_planner_can_neither_stage_nor_seal_nor_apply(store: Store, policy: Policy) -> None:
     parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
-    former = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
+    former = ReleaseLog(store, await store.own(TRIGGERS), PARTITIONS)
     await former.freeze(1, 0, None, 0.0, {})
     for part in parts:
         await take(store, part)
-    await store.claim(TRIGGERS)
+    await store.own(TRIGGERS)
     before = await contents(store)
     for attempt in (
         former.freeze(1, 1, None, 0.0, {}),
         former.skip(5),
         former.stage(1, [Chunk("tree", [b"0", b"x"])]),
-        former.seal(1, None, "d", b"", 0, Counts()),
+        former.seal(None, FIRST, 0, Counts()),
         former.sent(1),
         former.apply(1),
     ):
@@ -321,12 +322,12 @@ async def test_a_former_planner_can_neither_stage_nor_seal_nor_apply(store: Stor
 
 async def test_what_an_earlier_attempt_staged_is_thrown_away(store: Store, policy: Policy) -> None:
     parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
-    redo = Redo(store, await store.claim(TRIGGERS), PARTITIONS)
-    await redo.freeze(1, 0, None, 0.0, {})
+    release_log = ReleaseLog(store, await store.own(TRIGGERS), PARTITIONS)
+    await release_log.freeze(1, 0, None, 0.0, {})
     for part in parts:
         await take(store, part)
-    await redo.stage(1, [Chunk("tree", [b"7", b"wrong"]), Chunk("people:0:1", [b"x", b"wrong"])])
-    count = await redo.stage(1, [Chunk("tree", [b"0", b"right"])])
+    await release_log.stage(1, [Chunk("tree", [b"7", b"wrong"]), Chunk("people:0:1", [b"x", b"wrong"])])
+    count = await release_log.stage(1, [Chunk("tree", [b"0", b"right"])])
     assert count == 1
     assert await store.redis.hgetall(store.key("stage:1:tree")) == {b"0": b"right"}
     assert not await store.redis.exists(store.key("stage:1:people:0:1"))
@@ -356,14 +357,14 @@ async def test_a_table_begins_once(store: Store, policy: Policy) -> None:
     await store.create({**IDENTITY, "key": "another"}, PARTITIONS, 0.0, State.empty(policy, b"k").meta)
     meta = await store.meta()
     assert meta is not None
-    assert meta.key == "k"
+    assert meta.identity["key"] == "k"
     assert (await hold(store, policy)).offset == 1
 
 
 async def test_with_a_state_key_nothing_about_people_can_be_read_in_redis(
     redis_url: str, policy: Policy, request: pytest.FixtureRequest
 ) -> None:
-    store = Store(redis_url, policy.table, make_seal(b"a state key"))
+    store = Store(redis_url, policy.table, make_cipher(b"a state key"))
     await store.connect(5)
     await store.create(IDENTITY, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
     try:

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from shoal.core.events.event import Reject
 from shoal.core.events.intake import Intake
 from shoal.core.policy.policy import Policy, build_policy
-from shoal.streams.intake.codec import JSON, MSGPACK
-from shoal.streams.intake.fast_decode import QuickTaker, Taker, make_taker
+from shoal.streams.intake.formats import EventReader
+from shoal.streams.intake.taker import QuickTaker, Taker, make_taker
 
 POLICY = build_policy(
     {
@@ -31,9 +31,9 @@ POLICY = build_policy(
 )
 ROSTER = {"known": 1, "gone": 2, "never": 3}
 HEADERS = {
-    "msgpack": (("content-type", MSGPACK.encode()),),
+    "msgpack": (("content-type", b"application/msgpack"),),
     "json": (),
-    "said": (("content-type", JSON.encode()),),
+    "said": (("content-type", b"application/json"),),
 }
 Pairs = list[tuple[Any, Any]]
 
@@ -159,14 +159,14 @@ def test_the_short_cut_does_what_the_strict_way_does(taken: list[tuple[bytes, st
 
 def test_a_short_cut_that_lets_a_key_come_twice_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = one([*INSERT[:2], ("qid", Nested([*QID, ("age", 4)])), INSERT[3]])
-    for name in ("_has_once_msgpack", "_has_once_json"):
-        monkeypatch.setattr(f"shoal.streams.intake.fast_decode.{name}", lambda value, event: True)
+    for name in ("msgpack_format", "json_format"):
+        monkeypatch.setattr(f"shoal.streams.intake.{name}.has_once", lambda value, event: True)
     assert outcome(make_taker, twice) != outcome(Taker, twice)
 
 
 @pytest.mark.parametrize("form", list(HEADERS))
 def test_ordinary_events_take_the_short_cut(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.streams.intake.fast_decode.decode_event", None)  # the strict way is closed
+    monkeypatch.setattr(EventReader, "read", None)  # the strict way is closed
     write = write_msgpack if form == "msgpack" else write_json
     ordinary: list[Pairs] = [
         INSERT,

@@ -1,26 +1,26 @@
 -- Ingest, step 3: one batch of one partition, all of it or nothing.
--- ARGV: partition, token, offset before, window, offset after, accepted, last release settled, number of marks, marks…, entries of the window's log… (if the first of them is empty, the others replace the log)
--- Returns {'ok', applied release, barrier or '', passed (0 or 1), marks waiting} or {refusal, …} without any effect.
+-- ARGV: partition, token, offset before, window, offset after, accepted, last release whose homes the worker knows, number of rejects, rejects…, elements of the window's log… (if the first of them is empty, the others replace the log)
+-- Returns {'ok', applied release, barrier or '', passed (0 or 1), rejects waiting} or {refusal, …} without any effect.
 local ingest, partition = KEYS[1] .. 'ingest', ARGV[1]
-local held = redis.call('HMGET', ingest, 'token:' .. partition, 'offset:' .. partition, 'window:' .. partition)
+local stored = redis.call('HMGET', ingest, 'token:' .. partition, 'offset:' .. partition, 'window:' .. partition)
 local applied = redis.call('HGET', KEYS[1] .. 'meta', 'applied')
-if not held[1] or not applied then return {'lost'} end
-if held[1] ~= ARGV[2] then return {'fenced'} end
-if held[2] ~= ARGV[3] or held[3] ~= ARGV[4] then return {'moved'} end
+if not stored[1] or not applied then return {'lost'} end
+if stored[1] ~= ARGV[2] then return {'fenced'} end
+if stored[2] ~= ARGV[3] or stored[3] ~= ARGV[4] then return {'moved'} end
 
 local barrier, passed = '', 0
 local frozen = redis.call('HMGET', KEYS[1] .. 'barrier', 'release', 'given:' .. partition, 'mark:' .. partition)
 if frozen[1] == ARGV[4] then
   barrier = frozen[3]
   if not barrier then
-    -- The first batch after the freeze fixes this partition's barrier: it was folded into the window before anyone could know of the freeze.
+    -- The first batch after the freeze fixes this partition's barrier: it went into the window before its worker could know of the freeze.
     barrier = ARGV[5]
     if frozen[2] and tonumber(frozen[2]) > tonumber(barrier) then barrier = frozen[2] end
   end
   if tonumber(ARGV[5]) > tonumber(barrier) then return {'straddles', barrier} end
   if ARGV[5] == barrier then
-    -- Who was found to be at home elsewhere must be out of this partition's roster before the next window closes.
-    if ARGV[7] ~= applied then return {'unsettled', applied} end
+    -- A person found to be at home elsewhere must be out of this partition's roster before the next window closes.
+    if ARGV[7] ~= applied then return {'homes-unknown', applied} end
     passed = 1
   end
   redis.call('HSET', KEYS[1] .. 'barrier', 'mark:' .. partition, barrier)

@@ -1,11 +1,11 @@
 -- Release, step 1: the barrier of release ARGV[2], once per trigger.
 -- ARGV: token, release, trigger offset, time of the trigger or '', clock in seconds, (partition, end offset)…
 local ingest = KEYS[1] .. 'ingest'
-local held = redis.call('HMGET', ingest, 'token:triggers', 'trigger')
+local stored = redis.call('HMGET', ingest, 'token:triggers', 'trigger')
 local meta = redis.call('HMGET', KEYS[1] .. 'meta', 'release', 'applied', 'sent')
-if not held[1] or not meta[1] then return 'lost' end
-if held[1] ~= ARGV[1] then return 'fenced' end
-if held[2] and tonumber(ARGV[3]) < tonumber(held[2]) then return 'seen' end
+if not stored[1] or not meta[1] then return 'lost' end
+if stored[1] ~= ARGV[1] then return 'fenced' end
+if stored[2] and tonumber(ARGV[3]) < tonumber(stored[2]) then return 'seen' end
 local before = string.format('%d', tonumber(ARGV[2]) - 1)
 if meta[1] ~= before or meta[2] ~= before or meta[3] ~= before then return 'stale' end
 if redis.call('EXISTS', KEYS[1] .. 'barrier') == 1 then return 'frozen' end

@@ -1,4 +1,4 @@
--- Throw away what an earlier attempt staged for release ARGV[2], which is not sealed.
+-- Throw away what an earlier attempt staged for release ARGV[2], which is not sealed. ARGV: token, release
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:triggers')
 if not token then return 'lost' end
 if token ~= ARGV[1] then return 'fenced' end

@@ -24,7 +24,7 @@ from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.intake.codec import decode_event
+from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.topics import Topics
 
 KEY = "a secret of the tests"
@@ -174,16 +174,17 @@ class _Again:
         self._policy, self._topics = policy, topics
         self._state = State.empty(policy, KEY.encode())
         self._intakes = [Intake(policy, {}) for _ in range(partitions)]
+        self._reader = EventReader(policy)
         self.rejected: set[Place] = set()
 
     def make(self, share: Share) -> Plan:
         for record in share.events:
-            event = _event(record)
+            event = self._event(record)
             if isinstance(event, Reject) or self._intakes[record.partition].take(event, record.offset) is not None:
                 self.rejected.add((self._topics.events, record.partition, record.offset))
         groups: list[ExternalGroup] = []
         for record in share.external:
-            event = _event(record)
+            event = self._event(record)
             read = event if isinstance(event, Reject) else parse_external(event, self._policy)
             if isinstance(read, Reject):
                 self.rejected.add((self._topics.external, record.partition, record.offset))
@@ -198,6 +199,9 @@ class _Again:
         self._state.apply(made.change)
         return made
 
+    def _event(self, record: Record) -> object:
+        return self._reader.read(record.value, list(record.headers.items()))
+
     def _send_home(self, made: Plan) -> None:
         """Who turned out to be at home in another partition is unknown in this one again."""
         for number, intake in enumerate(self._intakes):
@@ -207,11 +211,6 @@ class _Again:
                 if home != number:
                     intake.forget(person)
             intake.cut()
-
-
-def _event(record: Record) -> object:
-    kind = record.headers.get("content-type")
-    return decode_event(record.value, kind.decode() if kind else None)
 
 
 def _offset(record: Record) -> int:

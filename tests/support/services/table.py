@@ -17,10 +17,9 @@ from confluent_kafka import Producer
 from redis import Redis
 
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.store.encryption import make_seal
-from shoal.streams.store.release_log import load_state
+from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.store import Store
-from shoal.streams.worker.external import read_reached
 from tests.support.judges.topics import KEY, Judged, Published, Record
 from tests.support.root import ROOT
 from tests.support.services.nursery import Nursery, Process
@@ -124,7 +123,7 @@ class Table(Judged):
         with log.open("wb") as output:
             if options:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "shoal.streams.worker.app", *options], env=environment, cwd=ROOT,
+                    [sys.executable, "-m", "shoal.streams.cli", "worker", *options], env=environment, cwd=ROOT,
                     stdout=output, stderr=output,
                 )  # fmt: skip
             else:
@@ -210,7 +209,7 @@ class Table(Judged):
         return asyncio.run(self._stored(state_key))
 
     async def _stored(self, state_key: str) -> dict[str, Any]:
-        store = Store(self.redis, self.name, make_seal(state_key.encode() or None))
+        store = Store(self.redis, self.name, make_cipher(state_key.encode() or None))
         try:
             meta = await store.meta()
             if meta is None:
@@ -223,7 +222,7 @@ class Table(Judged):
                 "nodes": dict(state.node_records()),
                 "cliques": dict(state.clique_records()),
                 "externals": dict(state.external_records()),
-                "taken": await read_reached(store),
+                "taken": await store.external_offsets(),
             }
         finally:
             await store.close()

@@ -9,7 +9,7 @@ from shoal.core.events.window import Delta, overlay
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import _MOST_LOGGED, Partition
-from shoal.streams.store.encryption import PlainSeal
+from shoal.streams.store.encryption import PlainText
 from shoal.streams.store.records import unpack
 from tests.support.services.table import Taken, insert, write_policy
 
@@ -20,7 +20,7 @@ def policy(tmp_path: Path) -> Policy:
 
 
 def partition(policy: Policy) -> Partition:
-    return Partition(0, "token", 0, 1, 0, None, Intake(policy, {}))
+    return Partition(0, "token", Intake(policy, {}))
 
 
 def test_records_are_split_at_the_barrier_even_where_offsets_are_missing(policy: Policy) -> None:
@@ -33,17 +33,17 @@ def test_records_are_split_at_the_barrier_even_where_offsets_are_missing(policy:
     assert part.split(records, 8) == (records, (), 8)
 
 
-def test_rejected_records_are_marked_and_kept_and_change_nothing(policy: Policy) -> None:
+def test_rejected_records_are_noted_and_kept_and_change_nothing(policy: Policy) -> None:
     part = partition(policy)
-    batch = part.fold([Taken(0, b"junk"), Taken(1, insert(1)), Taken(2, insert(1))], 3, PlainSeal())
+    batch = part.take([Taken(0, b"junk"), Taken(1, insert(1)), Taken(2, insert(1))], 3, PlainText())
     assert (batch.before, batch.after, batch.accepted) == (0, 3, 1)
-    assert [unpack(mark)[:2] for mark in batch.marks] == [(0, "bad-json"), (2, "already-present")]
+    assert [unpack(note)[:2] for note in batch.rejects] == [(0, "bad-json"), (2, "already-present")]
     assert set(batch.rejected) == {0, 2}
-    assert [unpack(entry).keys() for entry in batch.entries] == [{"p1"}]
+    assert [unpack(change).keys() for change in batch.changes] == [{"p1"}]
 
 
 def test_a_batch_without_effect_writes_nothing_to_the_window(policy: Policy) -> None:
-    assert partition(policy).fold([Taken(0, b"junk")], 1, PlainSeal()).entries == []
+    assert partition(policy).take([Taken(0, b"junk")], 1, PlainText()).changes == []
 
 
 def test_the_log_of_a_window_comes_to_the_window(policy: Policy) -> None:
@@ -51,20 +51,20 @@ def test_the_log_of_a_window_comes_to_the_window(policy: Policy) -> None:
     moves = [{"op": "update", "id": f"p{at % 3}", "qid": {"age": at}} for at in range(20)]
     events = [insert(0), insert(1), insert(2), *moves, {"op": "delete", "id": "p1"}, insert(1)]
     for offset, event in enumerate(events):
-        (entry,) = part.fold([Taken(offset, event)], offset + 1, PlainSeal()).entries
-        assert len(unpack(entry)) == 1, "an entry holds what its batch changed"
-        overlay(found, unpack(entry))
+        (change,) = part.take([Taken(offset, event)], offset + 1, PlainText()).changes
+        assert len(unpack(change)) == 1, "an element has what its batch changed"
+        overlay(found, unpack(change))
     assert found == part.intake.window
 
 
 def test_a_log_that_outgrew_its_window_is_replaced_by_it(policy: Policy) -> None:
     part = partition(policy)
-    part.fold([Taken(0, insert(1)), Taken(1, insert(2))], 2, PlainSeal())
+    part.take([Taken(0, insert(1)), Taken(1, insert(2))], 2, PlainText())
     part.logged = _MOST_LOGGED + 4
     changed = {"op": "update", "id": "p1", "qid": {"age": 3}}
-    batch = part.fold([Taken(2, changed)], 3, PlainSeal())
-    assert batch.entries[0] == b"", "the rest replaces what is there"
-    (found,) = map(unpack, batch.entries[1:])
+    batch = part.take([Taken(2, changed)], 3, PlainText())
+    assert batch.changes[0] == b"", "the rest replaces what is there"
+    (found,) = map(unpack, batch.changes[1:])
     assert {person: (*delta[:3], [*delta[3]], delta[4]) for person, delta in found.items()} == {
         person: (*delta[:3], [*(delta[3] or ())], delta[4]) for person, delta in part.intake.window.items()
     }

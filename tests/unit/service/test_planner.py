@@ -23,7 +23,7 @@ async def test_a_worker_told_twice_that_triggers_are_its_own_looks_at_the_topic_
     monkeypatch.setattr(planner, "_catch_up", look)
     planner._next_trigger = 0
     planner.own(is_owner=True)
-    serving = asyncio.create_task(planner._serve(*cast(Any, (None, None, None))))
+    serving = asyncio.create_task(planner._serve(cast(Any, None)))
     await asyncio.wait_for(looks.get(), 5)
     assert looks.empty()
     planner.own(is_owner=True)

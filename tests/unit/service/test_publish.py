@@ -8,25 +8,37 @@ import pytest
 
 from shoal.core.state import Meta
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.kafka.partition_reader import Manifest
-from shoal.streams.store.store import Counts, TableMeta
+from shoal.streams.kafka.manifest import ManifestRecord
+from shoal.streams.store.meta import TableMeta
+from shoal.streams.store.records import Counts
+from shoal.streams.store.staging import SealedRelease
 from shoal.streams.worker.publish import check_sealed, check_story
 
 
-def manifest(number: int, extra: str = "") -> Manifest:
-    return Manifest(number, json.dumps({"release": number, "x": extra}).encode(), {}, number)
+def manifest(number: int, extra: str = "") -> ManifestRecord:
+    return ManifestRecord(number, json.dumps({"release": number, "x": extra}).encode(), {}, number)
 
 
 def meta(release: int, sent: int, digest: str | None = None) -> TableMeta:
     digest = digest or sha256(manifest(release).value).hexdigest()
     sealed = Meta(release, digest, 1, 0.0, "1.0", "p")
-    return TableMeta(1, "p", "1.0", "k", "", 8, 0.0, release, digest, sent, sent, sealed, Counts())
+    return TableMeta(
+        identity={"policy": "p", "engine": "1.0", "key": "k", "seal": ""},
+        partitions=8,
+        created=0.0,
+        release=release,
+        manifest=digest,
+        sent=sent,
+        applied=sent,
+        sealed=sealed,
+        counts=Counts(),
+    )
 
 
 @dataclass
 class Story:
     redis: TableMeta | None
-    topic: Manifest | None
+    topic: ManifestRecord | None
 
 
 @pytest.mark.parametrize(
@@ -65,9 +77,13 @@ def test_it_must_not_publish(story: Story, said: str) -> None:
 
 def test_a_sealed_release_must_follow_from_the_last_one_on_the_topic() -> None:
     before = sha256(manifest(4).value).hexdigest()
-    check_sealed("t", b"{}", before, manifest(4))
-    check_sealed("t", b"{}", None, None)
+    check_sealed("t", sealed(before), manifest(4))
+    check_sealed("t", sealed(None), None)
     with pytest.raises(GuaranteeError, match="does not follow"):
-        check_sealed("t", b"{}", before, manifest(4, "another"))
+        check_sealed("t", sealed(before), manifest(4, "another"))
     with pytest.raises(GuaranteeError, match="does not follow"):
-        check_sealed("t", b"{}", None, manifest(4))
+        check_sealed("t", sealed(None), manifest(4))
+
+
+def sealed(previous: str | None) -> SealedRelease:
+    return SealedRelease(number=5, records=[], manifest=json.dumps({"previous": previous}).encode(), headers=[])

@@ -10,10 +10,15 @@ import pytest
 from shoal.core.events.event import Reason, Reject, ReleaseRequest
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.intake.formats import EventReader
 from shoal.streams.worker.trigger import Clock, Trigger, due, has_timers, read_trigger, request
+from tests.support.engines.series import clinic_policy
 from tests.support.services.table import POLICY
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+READER = EventReader(clinic_policy())
 
 
 @pytest.fixture
@@ -27,14 +32,14 @@ def policy(tmp_path: Path) -> Any:
 
 
 def test_a_request_may_name_its_time() -> None:
-    assert read_trigger(Trigger(0, b'{"op":"release","at":"2026-01-01T00:00:00Z"}', ())) == ReleaseRequest(
+    assert read_trigger(Trigger(0, b'{"op":"release","at":"2026-01-01T00:00:00Z"}', ()), READER) == ReleaseRequest(
         "2026-01-01T00:00:00Z"
     )
-    assert read_trigger(Trigger(0, b'{"op":"release"}', ())) == ReleaseRequest(None)
+    assert read_trigger(Trigger(0, b'{"op":"release"}', ()), READER) == ReleaseRequest(None)
 
 
 def test_a_request_of_a_timer_names_its_release() -> None:
-    asked = read_trigger(Trigger(0, request(NOON, 7), ()))
+    asked = read_trigger(Trigger(0, request(NOON, 7), ()), READER)
     assert asked == ReleaseRequest("2026-03-01T12:00:00Z", 7)
 
 
@@ -49,7 +54,7 @@ def test_a_request_of_a_timer_names_its_release() -> None:
     ],
 )
 def test_anything_else_is_rejected(value: bytes | None, reason: Reason) -> None:
-    asked = read_trigger(Trigger(0, value, ()))
+    asked = read_trigger(Trigger(0, value, ()), READER)
     assert isinstance(asked, Reject)
     assert asked.reason == reason
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from shoal.core.events.event import Reason, Reject, parse_json
 from shoal.core.events.intake import Intake
-from shoal.streams.intake.codec import decode_event, parse_msgpack
+from shoal.streams.errors import InputError
+from shoal.streams.intake.formats import FORMATS, EventReader, by_name
+from shoal.streams.intake.msgpack_format import parse_msgpack
 from tests.support.engines.series import clinic_policy
 
 INSERT: dict[str, Any] = {
@@ -20,6 +22,11 @@ INSERT: dict[str, Any] = {
     "sensitive": ["asthma"],
 }
 BAD_MSGPACK = Reject(Reason.BAD_MSGPACK)
+READER = EventReader(clinic_policy())
+
+
+def decode_event(value: bytes | None, content_type: str | None) -> object:
+    return READER.read(value, [] if content_type is None else [("Content-Type", content_type.encode())])
 
 
 @pytest.mark.parametrize(
@@ -133,10 +140,20 @@ def test_bytes_as_keys_are_not_the_fields_they_look_like() -> None:
     assert Intake(clinic_policy(), {}).take(event) == Reject(Reason.UNKNOWN_ATTRIBUTE, "insert", "qid")
 
 
-def test_both_formats_have_the_same_effect() -> None:
+def test_every_format_reads_what_it_writes_and_has_the_same_effect() -> None:
     windows = []
-    for raw, content_type in ((json.dumps(INSERT).encode(), None), (msgpack.packb(INSERT), "application/msgpack")):
+    for one in FORMATS:
         intake = Intake(clinic_policy(), {})
-        assert intake.take(decode_event(raw, content_type)) is None
+        assert intake.take(decode_event(one.write(INSERT), one.media_types[0])) is None
         windows.append(intake.window)
+    assert len(windows) == 2
     assert windows[0] == windows[1]
+
+
+def test_formats_have_names_and_content_types_of_their_own() -> None:
+    assert [by_name(one.name) for one in FORMATS] == list(FORMATS)
+    with pytest.raises(InputError, match="json, msgpack"):
+        by_name("avro")
+    types = [media for one in FORMATS for media in one.media_types]
+    assert len(set(types)) == len(types)
+    assert [media.lower() for media in types] == types

@@ -1,0 +1,36 @@
+"""The consumer of a group whose offsets are kept in Redis: it starts nowhere by itself and commits nothing."""
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+
+from shoal.streams.kafka.partition_reader import stop_client
+from shoal.streams.kafka.topics import METADATA_MAX_AGE_MS
+
+POLL_MS = 100
+
+
+async def open_group_consumer(
+    servers: list[str], topic: str, group: str, session_s: float, listener: ConsumerRebalanceListener
+) -> AIOKafkaConsumer:
+    """A started consumer of committed records. Raises KafkaError."""
+    session_ms = int(1000 * session_s)
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=servers,
+        group_id=group,
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        isolation_level="read_committed",
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=session_ms // 4,
+        max_poll_interval_ms=600_000,
+        max_partition_fetch_bytes=2 * 1024 * 1024,
+        fetch_max_wait_ms=POLL_MS,
+        request_timeout_ms=max(30_000, session_ms + 5_000),
+        metadata_max_age_ms=METADATA_MAX_AGE_MS,
+    )
+    consumer.subscribe([topic], listener=listener)
+    try:
+        await consumer.start()
+    except BaseException:
+        await stop_client(consumer)
+        raise
+    return consumer

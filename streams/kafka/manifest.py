@@ -1,0 +1,88 @@
+"""The manifest's record on the releases topic: how it is told from a group's, and what its headers say.
+
+| header   | value |
+|----------|-------|
+| kind     | `manifest`; a group's record has no headers |
+| offsets  | JSON: by partition of the events topic, the offset at which the window of the release ended |
+| external | JSON: the same for the external topic; absent on releases older than that topic |
+| trigger  | the offset of the trigger that the release was made for |
+| at       | the time that the trigger named; absent if it named none |
+
+They are what a rebuild needs to make the same release again. This module alone writes and reads them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from shoal.streams.errors import InputError
+
+_KIND, _MANIFEST = "kind", b"manifest"
+_OFFSETS, _EXTERNAL, _TRIGGER, _AT = "offsets", "external", "trigger", "at"
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+class Origin(NamedTuple):
+    """What a release was made of: where its windows ended, its trigger, and the time that the trigger named."""
+
+    offsets: Sequence[int]
+    trigger: int
+    at: str | None = None
+    external: Sequence[int] = ()
+
+
+class ManifestRecord(NamedTuple):
+    """The manifest of a committed release, as its record on the topic says."""
+
+    number: int
+    value: bytes
+    headers: Mapping[str, bytes]
+    offset: int
+
+
+def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
+    """The headers that say what a release was made of; they are sealed with it."""
+    headers = [(_OFFSETS, _numbers(origin.offsets)), (_EXTERNAL, _numbers(origin.external))]
+    headers.append((_TRIGGER, str(origin.trigger).encode()))
+    if origin.at is not None:
+        headers.append((_AT, origin.at.encode()))
+    return headers
+
+
+def manifest_headers(sealed: Headers) -> Headers:
+    """The headers of the record: `sealed`, and what says that it is a manifest."""
+    return ((_KIND, _MANIFEST), *sealed)
+
+
+def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> Origin:
+    """The inverse of `write_origin`. Raises InputError if the headers do not say it, or for other partitions."""
+    try:
+        offsets = [int(end) for end in json.loads(headers[_OFFSETS])]
+        external = [int(end) for end in json.loads(headers.get(_EXTERNAL, b"[]"))]
+        trigger = int(headers[_TRIGGER])
+    except (KeyError, ValueError, TypeError):
+        raise InputError(f"release {release} does not say what it was made of, so it cannot be made again") from None
+    if len(offsets) != partitions:
+        raise InputError(
+            f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
+        )
+    at = headers.get(_AT)
+    return Origin(offsets, trigger, None if at is None else at.decode(), external)
+
+
+def trigger_of(headers: Mapping[str, bytes]) -> int:
+    """The offset of the trigger that a release was made for, -1 if the headers do not say."""
+    return int(headers.get(_TRIGGER, b"-1"))
+
+
+def manifest_of(record: Any) -> ManifestRecord | None:
+    """The manifest in a record of the releases topic, None if it is a group's."""
+    headers = dict(record.headers)
+    if headers.get(_KIND) != _MANIFEST:
+        return None
+    return ManifestRecord(int(json.loads(record.value)["release"]), record.value, headers, record.offset)
+
+
+def _numbers(numbers: Sequence[int]) -> bytes:
+    return json.dumps(list(numbers), separators=(",", ":")).encode()

@@ -1,0 +1,1 @@
+"""Sinks: where committed releases go from the releases topic."""

@@ -1,0 +1,82 @@
+"""The keys of a table in Redis, all of them: what each holds, and how its name is made.
+
+Every key begins with `{shoal:<table>}:`, so a table is one slot of a Redis Cluster. p is a partition of the events
+topic, n a release, s a shard. A *label* names a source of records: the number of an events partition, `triggers`, or
+`external:p`.
+
+| key             | type | holds |
+|-----------------|------|-------|
+| meta            | hash | format, policy, engine, key, seal (fingerprint of SHOAL_STATE_KEY), partitions, created; |
+|                 |      | written by the seal script: release, manifest, state, counts; sent, applied: the last |
+|                 |      | release on the topic, and the last that is in the keys below |
+| beginning       | text | for a minute: one worker is creating this table |
+| people:p:s      | hash | id → person, in 32 shards for each home partition |
+| groups:s        | hash | number → group record |
+| tree            | hash | node → node record |
+| cliques         | hash | number → clique, which names its owners and is encrypted as people are |
+| externals       | hash | number → group of another publisher |
+| external        | hash | p → offset up to which the external topic has been read |
+| ingest          | hash | offset:p, window:p, accepted:n; token:label, floor:label; trigger, fired |
+| window:n:p      | list | one element a batch, {id: delta}: the changes of the window of release n so far |
+| rejects:label   | list | rejected records that are not dead letters yet |
+| barrier         | hash | a release that is frozen and not sealed: release, trigger, at, given:p, given:external:p, |
+|                 |      | and mark:p, the barrier of partition p |
+| stage:n:KEY     | hash | what release n will change in KEY; stage:n:outbox has its records for the topic |
+| stage:n:keys    | set  | the staged keys that are not applied yet |
+| stage:n:chunks  | set  | the numbers of the staged chunks, counted by the seal |
+| foreign:n:p     | hash | ids that release n found to be at home in another partition than p |
+
+Some names are older than the words used now (`seal`, `mark:p`); stored names stay, so that a stored table stays
+readable. The scripts in lua/ spell these names out; nothing outside this room does.
+"""
+
+from zlib import crc32
+
+SHARDS = 32
+TRIGGERS = "triggers"
+OUTBOX = "outbox"
+META, BEGINNING, INGEST, BARRIER, TREE, CLIQUES = "meta", "beginning", "ingest", "barrier", "tree", "cliques"
+EXTERNALS, EXTERNAL = "externals", "external"
+_EXTERNAL_LABEL = "external:"
+
+
+def people_key(home: int, field: bytes) -> str:
+    return f"people:{home}:{crc32(field) % SHARDS}"
+
+
+def people_keys(partition: int) -> list[str]:
+    return [f"people:{partition}:{shard}" for shard in range(SHARDS)]
+
+
+def group_key(group: int) -> str:
+    return f"groups:{group % SHARDS}"
+
+
+def group_keys() -> list[str]:
+    return [f"groups:{shard}" for shard in range(SHARDS)]
+
+
+def window_key(window: int, partition: int) -> str:
+    return f"window:{window}:{partition}"
+
+
+def rejects_key(label: str) -> str:
+    return f"rejects:{label}"
+
+
+def staged_key(release: int, key: str) -> str:
+    return f"stage:{release}:{key}"
+
+
+def foreign_key(release: int, partition: int) -> str:
+    return f"foreign:{release}:{partition}"
+
+
+def external_label(partition: int) -> str:
+    """The label of a partition of the external topic."""
+    return f"{_EXTERNAL_LABEL}{partition}"
+
+
+def external_partition(label: str) -> int | None:
+    """The partition of the external topic that a label names; None if it names another source."""
+    return int(label.removeprefix(_EXTERNAL_LABEL)) if label.startswith(_EXTERNAL_LABEL) else None

@@ -1,0 +1,106 @@
+"""`meta`: what Redis says of a table as a whole, and what must not change under it once it has begun."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shoal.core.policy.policy import Policy
+from shoal.core.state import ENGINE, Meta
+from shoal.streams.errors import InputError
+from shoal.streams.settings import Settings
+from shoal.streams.store.encryption import Cipher, fingerprint
+from shoal.streams.store.records import FORMAT, Counts, meta_of, pack
+
+Identity = Mapping[str, str]
+"""What must not change under a table, by its name in `meta`: policy, engine, key, seal."""
+
+_CHANGED = {
+    "policy": "another policy (its file or a hierarchy file has changed)",
+    "key": "another SHOAL_KEY",
+    "seal": "another SHOAL_STATE_KEY, or none",
+    "engine": "engine {engine}, and this is engine {ours}",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableMeta:
+    """What Redis says of a table. `sealed` is the engine's own record of the last sealed release."""
+
+    identity: Identity
+    partitions: int
+    created: float
+    release: int
+    manifest: str | None
+    sent: int
+    applied: int
+    sealed: Meta
+    counts: Counts
+
+
+def identity_of(settings: Settings, policy: Policy, cipher: Cipher) -> Identity:
+    """The policy, the engine, and fingerprints of the two secrets."""
+    return {
+        "policy": policy.digest,
+        "engine": ENGINE,
+        "key": fingerprint(settings.key_bytes, policy.table),
+        "seal": cipher.fingerprint,
+    }
+
+
+def write_meta(
+    identity: Identity, partitions: int, created: float, sealed: Meta, counts: Counts
+) -> dict[str, str | bytes]:
+    """The fields of a table whose last release is sent and applied."""
+    release = str(sealed.release)
+    return {
+        "format": str(FORMAT),
+        **identity,
+        "partitions": str(partitions),
+        "created": repr(created),
+        "release": release,
+        "manifest": sealed.manifest or "",
+        "sent": release,
+        "applied": release,
+        "state": pack(tuple(sealed)),
+        "counts": str(counts),
+    }
+
+
+def read_meta(found: Mapping[bytes, bytes], table: str) -> TableMeta:
+    """The inverse of `write_meta`. Raises InputError if another version of Shoal wrote it."""
+    fields = {name.decode(): value for name, value in found.items()}
+    if fields.get("format") != str(FORMAT).encode():
+        written = fields.get("format", b"none").decode(errors="replace")
+        raise InputError(
+            f"the state of table {table} in Redis has format {written}, and this version of Shoal reads "
+            f"format {FORMAT}: run the version that wrote it, or rebuild"
+        )
+    return TableMeta(
+        identity={name: fields[name].decode() for name in _CHANGED},
+        partitions=int(fields["partitions"]),
+        created=float(fields["created"]),
+        release=int(fields["release"]),
+        manifest=fields["manifest"].decode() or None,
+        sent=int(fields["sent"]),
+        applied=int(fields["applied"]),
+        sealed=meta_of(fields["state"]),
+        counts=Counts(*map(int, fields["counts"].split())),
+    )
+
+
+def check_identity(meta: TableMeta, identity: Identity, partitions: int, table: str) -> None:
+    """Refuse a table that was begun under another policy, secret, engine or number of partitions. Raises InputError.
+
+    A GuaranteeError would be as true: each of these would break a promise. But it is the operator's input that is
+    wrong.
+    """
+    for name, changed in _CHANGED.items():
+        if meta.identity[name] != identity[name]:
+            reason = changed.format(engine=meta.identity["engine"], ours=identity["engine"])
+            raise InputError(
+                f"table {table} was begun under {reason}: publish it under a new table name, or set it back"
+            )
+    if meta.partitions != partitions:
+        raise InputError(
+            f"table {table} was begun with {meta.partitions} partitions of its events topic, which has {partitions} "
+            "now: a person's events would arrive in another partition"
+        )

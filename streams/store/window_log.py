@@ -1,0 +1,170 @@
+"""One partition of the events topic as Redis keeps it: its place, its window's log, and the people at home in it.
+
+An open window is a log, one element a batch: the people whom the batch changed, and their deltas since the window's
+start. Later elements replace earlier ones, except for offsets, which add up (`overlay`). The empty element says, to the
+commit script only, that the elements after it replace the whole log.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from shoal.core.events.window import Delta, overlay
+from shoal.streams.errors import FencedError, LostError
+from shoal.streams.store.encryption import Cipher
+from shoal.streams.store.keys import BARRIER, INGEST, META, foreign_key, people_keys, window_key
+from shoal.streams.store.records import PERSON, pack_window, person_of, status_of, unpack
+from shoal.streams.store.store import Store
+
+REPLACE: Final = b""
+_WINDOW: Final = b"window"
+_ELEMENTS_AT_ONCE: Final = 16
+
+
+class MovedError(Exception):
+    """Redis is not where this partition's memory is; the memory has to be loaded anew."""
+
+
+class Place(NamedTuple):
+    """Where a partition stands: the next record to take, and the release that its open window is for."""
+
+    offset: int
+    window: int
+
+
+class Committed(NamedTuple):
+    """What Redis said to a batch that it took."""
+
+    applied: int
+    barrier: int | None
+    """Where the open window ends, if that is decided."""
+    passed: bool
+    """Whether the batch reached the barrier, so that the next window is open."""
+    waiting: int
+    """Rejects that are not dead letters yet."""
+
+
+class HomesUnknown(NamedTuple):
+    """The batch reached the barrier and was not taken: the worker must first learn the homes of release `applied`."""
+
+    applied: int
+
+
+async def commit_batch(
+    store: Store,
+    partition: int,
+    token: str,
+    *,
+    window: int,
+    before: int,
+    after: int,
+    accepted: int,
+    homes_known: int,
+    rejects: Sequence[bytes],
+    changes: Sequence[bytes],
+) -> Committed | HomesUnknown:
+    """Ingest, step 3: one script that takes all of the batch, or nothing.
+
+    Raises MovedError, FencedError or LostError when it took nothing, RedisError when nobody knows.
+    """
+    place = (partition, token, before, window, after, accepted, homes_known)
+    answer = await store.run("commit", *place, len(rejects), *rejects, *changes)
+    match answer[0]:
+        case b"ok":
+            _, applied, barrier, passed, waiting = answer
+            return Committed(int(applied), int(barrier) if barrier else None, bool(passed), int(waiting))
+        case b"homes-unknown":
+            return HomesUnknown(int(answer[1]))
+        case b"lost":
+            raise LostError
+        case b"fenced":
+            raise FencedError
+        case _:
+            raise MovedError
+
+
+def pack_changes(cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta]) -> bytes:
+    """An element of a window's log. Its encryption is bound to the window and the partition."""
+    return cipher.encrypt(_WINDOW, _bound_to(window, partition), "", pack_window(deltas))
+
+
+async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
+    """The window that a log adds up to."""
+    found: dict[str, Delta] = {}
+    key, field, at = store.key(window_key(window, partition)), _bound_to(window, partition), 0
+    while elements := await store.redis.lrange(key, at, at + _ELEMENTS_AT_ONCE - 1):
+        for element in elements:
+            overlay(found, unpack(store.cipher.decrypt(_WINDOW, field, element)[1]))
+        at += len(elements)
+    return found
+
+
+async def read_place(store: Store, partition: int, token: str) -> Place:
+    """Raises FencedError if the token is not the stored one, LostError if there is none."""
+    names = [f"token:{partition}", f"offset:{partition}", f"window:{partition}"]
+    stored, offset, window = await store.redis.hmget(store.key(INGEST), names)
+    if stored is None or offset is None or window is None:
+        raise LostError
+    if stored.decode() != token:
+        raise FencedError
+    return Place(int(offset), int(window))
+
+
+async def read_applied(store: Store) -> int:
+    """The last release that is in the people's keys. Raises LostError."""
+    applied = await store.redis.hget(store.key(META), "applied")
+    if applied is None:
+        raise LostError
+    return int(applied)
+
+
+async def read_barrier(store: Store, window: int, partition: int) -> int | None:
+    """Where an open window ends, if that is decided."""
+    release, barrier = await store.redis.hmget(store.key(BARRIER), ["release", f"mark:{partition}"])
+    return int(barrier) if release is not None and int(release) == window and barrier is not None else None
+
+
+async def read_roster(store: Store, partition: int) -> dict[str, int]:
+    """Everybody at home in a partition, and their status."""
+    roster: dict[str, int] = {}
+    async for found in store.hashes(people_keys(partition)):
+        roster.update((person, status_of(raw)) for person, raw in store.cipher.decrypt_all(PERSON, found))
+    return roster
+
+
+async def read_held(store: Store, partition: int) -> dict[str, tuple[int, ...]]:
+    """The permanent values of everybody in a partition who holds some."""
+    held: dict[str, tuple[int, ...]] = {}
+    async for found in store.hashes(people_keys(partition)):
+        for person, raw in store.cipher.decrypt_all(PERSON, found):
+            if values := person_of(raw).held:
+                held[person] = values
+    return held
+
+
+async def read_foreign(store: Store, release: int, partition: int) -> list[str]:
+    """The ids that release found to be at home in another partition than this one."""
+    foreign: list[str] = []
+    async for chunk in store.scan(foreign_key(release, partition)):
+        foreign += [store.cipher.decrypt(PERSON, field, value)[0] for field, value in chunk]
+    return foreign
+
+
+def foreign_fields(ids: Sequence[str], cipher: Cipher) -> list[bytes]:
+    """The same as it is written."""
+    fields: list[bytes] = []
+    for person in ids:
+        field = cipher.field(person)
+        fields += (field, cipher.encrypt(PERSON, field, person, b""))
+    return fields
+
+
+def _bound_to(window: int, partition: int) -> bytes:
+    return f"{window}:{partition}".encode()
+
+
+def first_place(partitions: Mapping[int, int], release: int) -> dict[str, str]:
+    """The fields of `ingest` under which every partition goes on at its offset, with the window after `release`."""
+    fields: dict[str, str] = {}
+    for number, offset in partitions.items():
+        fields |= {f"offset:{number}": str(offset), f"window:{number}": str(release + 1)}
+    return fields

@@ -1,0 +1,169 @@
+"""Steps 2 to 9 of a release, from frozen to applied, and the state that is kept in memory between releases.
+
+2. wait    until ingest has brought every partition to its barrier
+3. read    the windows, which no worker writes to any more
+4. plan    in a thread, so that heartbeats and ingest go on
+5. stage   the changes of the release and its records, beside the current state
+6. seal    one script: from here on this is release n, whatever happens
+7. publish one Kafka transaction: every group's record, then the manifest
+8. sent    marked in Redis, the sealed records deleted
+9. apply   the staged changes to the current state; the windows are deleted
+"""
+
+import asyncio
+import time
+from typing import Final, NamedTuple
+
+from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.state import State
+from shoal.streams.errors import LostError
+from shoal.streams.faults import crash_point
+from shoal.streams.kafka.manifest import Headers, Origin, write_origin
+from shoal.streams.kafka.topics import Topics
+from shoal.streams.log import get_log
+from shoal.streams.settings import Settings
+from shoal.streams.store.meta import TableMeta
+from shoal.streams.store.records import Counts
+from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
+from shoal.streams.store.snapshot import load_state
+from shoal.streams.store.staging import Chunk, SealedRelease, chunks_of, counts_after, foreign_ids
+from shoal.streams.store.store import Store
+from shoal.streams.thread import in_thread
+from shoal.streams.worker.external import ExternalRead, external_letters, read_external
+from shoal.streams.worker.publish import Publisher, check_sealed, check_story
+
+_WAIT_S: Final = 0.03
+_SAY_S: Final = 10.0
+
+
+class _Planned(NamedTuple):
+    """A plan and what it writes."""
+
+    plan: Plan
+    chunks: list[Chunk]
+    counts: Counts
+    sealed: SealedRelease
+
+
+class ReleaseMaker:
+    """Makes the releases of one table, one at a time. `release` is the last one that is applied."""
+
+    def __init__(self, settings: Settings, policy: Policy, store: Store, partitions: int) -> None:
+        self._policy, self._store, self._partitions = policy, store, partitions
+        self._settings, self._servers = settings, settings.kafka_servers
+        self._topics = Topics(policy.table)
+        self._state: State | None = None
+        self.release = 0
+        self.is_planning = False
+        self._log = get_log(table=policy.table)
+
+    async def finish_sealed(self, release_log: ReleaseLog, publisher: Publisher) -> None:
+        """Publish and apply the release that an earlier planner has sealed, if there is one.
+
+        Raises GuaranteeError if Redis and the releases topic contradict each other.
+        """
+        meta = await self._meta()
+        last = await publisher.last()
+        check_story(self._policy.table, meta, last)
+        if meta.sent < meta.release:
+            if last is None or last.number < meta.release:
+                sealed = await release_log.outbox(meta.release)
+                check_sealed(self._policy.table, sealed, last)
+                await publisher.publish(sealed)
+                self._log.info("release.published", release=meta.release, records=len(sealed.records) + 1)
+            await release_log.sent(meta.release)
+        if meta.applied < meta.release:
+            await release_log.apply(meta.release)
+            self._log.info("release.applied", release=meta.release)
+        self.release = meta.release
+
+    async def load(self) -> State:
+        """The state in memory if it is the stored one, else the stored one."""
+        meta = await self._meta()
+        if self._state is None or self._state.meta != meta.sealed:
+            began = time.monotonic()
+            self._state = None
+            self._state = await load_state(self._store, self._policy, self._settings.key_bytes, meta)
+            seconds = round(time.monotonic() - began, 3)
+            self._log.info("planner.loaded", release=meta.release, people=len(self._state.people), seconds=seconds)
+        return self._state
+
+    async def make(self, release_log: ReleaseLog, publisher: Publisher, release: int) -> None:
+        """Steps 2 to 9 of a release that is frozen."""
+        state = await self.load()
+        self.is_planning = True
+        try:
+            barrier = await self._await_passage(release_log, release)
+            windows = await release_log.read_windows(release)
+            crash_point("release.3")
+            begin = await self._store.external_offsets()
+            read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external)
+            ends = [barrier.ends[partition] for partition in range(self._partitions)]
+            headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends))
+            began = time.monotonic()
+            before = (await self._meta()).counts
+            window = Window(barrier.at, windows, read.groups)
+            planned = await in_thread(self._plan, state, window, release, headers, before, read)
+            made, sealed = planned.plan, planned.sealed
+            seconds = round(time.monotonic() - began, 3)
+            self._log.info("release.planned", release=release, seconds=seconds, misrouted=len(made.misrouted))
+            crash_point("release.4")
+            count = await release_log.stage(release, planned.chunks)
+            crash_point("release.5")
+            await release_log.seal(state.meta.manifest, made.change.meta, count, planned.counts)
+            crash_point("release.6")
+            self._state = None  # until it agrees with Redis again
+            self._log.info("release.sealed", release=release, chunks=count)
+            await publisher.publish(sealed)
+            crash_point("release.7")
+            self._log.info("release.published", release=release, records=len(sealed.records) + 1)
+            await release_log.sent(release)
+            crash_point("release.8")
+            await release_log.apply(release)
+            crash_point("release.9")
+            if read.rejects:
+                await external_letters(self._servers, self._store, self._topics)
+            await in_thread(state.apply, made.change)
+            self._state, self.release = state, release
+            self._log.info("release.applied", release=release, seconds=round(time.monotonic() - began, 3))
+        finally:
+            self.is_planning = False
+
+    def _plan(
+        self, state: State, window: Window, release: int, headers: Headers, before: Counts, read: ExternalRead
+    ) -> _Planned:
+        """Step 4, and packing for step 5."""
+        made = plan(state, window, self._policy, release)
+        chunks = chunks_of(
+            made,
+            self._store.cipher,
+            foreign=foreign_ids(made, state, window.deltas),
+            headers=headers,
+            external_ends=read.ends,
+            rejects=read.rejects,
+        )
+        sealed = SealedRelease(
+            number=release, records=made.release.records, manifest=made.release.manifest, headers=headers
+        )
+        return _Planned(made, chunks, counts_after(made, state, before), sealed)
+
+    async def _await_passage(self, release_log: ReleaseLog, release: int) -> Barrier:
+        """Step 2."""
+        said = time.monotonic()
+        while not await release_log.has_passed(release):
+            if time.monotonic() - said > _SAY_S:
+                said = time.monotonic()
+                self._log.info("release.waiting", release=release, step="ingest must reach the barrier")
+            await asyncio.sleep(_WAIT_S)
+        crash_point("release.2")
+        barrier = await release_log.barrier()
+        if barrier is None or barrier.release != release or len(barrier.ends) != self._partitions:
+            raise DisturbedError
+        return barrier
+
+    async def _meta(self) -> TableMeta:
+        meta = await self._store.meta()
+        if meta is None:
+            raise LostError
+        return meta
