@@ -1,7 +1,7 @@
-"""How a release is made: `plan(state, window, policy, number)`, the steps of DESIGN section 4, each one call.
+"""`plan(state, window, policy, number)`: one call for each step of docs/design.md, "How a release is made".
 
-Pure and deterministic: no clock, no I/O, randomness only from the state's keyed generator. The state is not touched;
-what is to become of it is returned as a `Change`, to be sealed before anyone sees the release, and applied after.
+Planning is pure and deterministic: no clock, no I/O, randomness only from the state's keyed generator. It does not
+touch the state. It returns a `Change`, which is sealed before anyone sees the release, and applied afterwards.
 """
 
 from collections.abc import Iterator, Sequence
@@ -83,9 +83,9 @@ class _Draft:
         return fold(self._people, window, self._number, self._policy.sensitive.permanent)
 
     def break_groups(self, folded: Folded) -> None:
-        """Step 2: a group that lost or changed someone is broken; its people go to the pool, all others are carried.
+        """Step 2: break every group that lost a person or in which one changed; all other groups are carried.
 
-        So is one that somebody else's new publication makes unsafe (G5).
+        A group that another publisher's new table makes unsafe is broken, too (G5). Its people go to the pool.
         """
         self._break(folded.broken)
         people, published = self._people, np.flatnonzero(self._people.group != NOBODY)
@@ -131,7 +131,7 @@ class _Draft:
             self._ties = release.update(registration, touched, overlapping, self._break)
 
     def gather_pool(self) -> Pool:
-        """Who needs a group, in the tree's depth-first order, shuffled within each cell."""
+        """The people who need a group, in the tree's depth-first order, shuffled within each cell."""
         people = self._people
         in_open_cell = self._in_open_cells()
         rows = in_open_cell[people.group[in_open_cell] == NOBODY]
@@ -140,9 +140,9 @@ class _Draft:
         return Pool.of(people, rows, self._policy, self._ties)
 
     def form_overlapping(self, pool: Pool) -> Overlapped:
-        """Step 5: rows that overlap what others have published are put into groups that are balanced beside it.
+        """Step 5: put rows that overlap other publishers' tables into groups that are balanced beside these tables.
 
-        Those of them never published before may start in coarse cells, but for tables with permanent values.
+        Rows never published before may start in coarse cells, unless the table has permanent values.
         """
         if not len(self._externals) or not len(pool):
             return Overlapped([], {}, 0.0)

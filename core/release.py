@@ -1,4 +1,4 @@
-"""A release as the bytes that are published: one record per group and, last, the manifest (CONTRACT, "Releases")."""
+"""A release as the bytes that are published: group records and, last, the manifest (docs/contract.md, "Releases")."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from shoal.core.policy.policy import Policy
 
 @dataclass(frozen=True)
 class Members:
-    """Who was published where: private, and put in order only when somebody asks."""
+    """Who was published where. Private, and sorted only when it is read."""
 
     ids: Sequence[str] = field(repr=False)
     groups: Sequence[int] = field(repr=False)

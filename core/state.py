@@ -2,7 +2,7 @@
 
 The state is exactly what its records say: `State.load` of `people_records`, `group_records`, `node_records`,
 `clique_records` and `external_records` is the same state. A release is sealed as a `Change`, which holds only the
-records that became different; writing those to Redis and applying them here are the same thing done twice.
+records that became different. Writing them to Redis and applying them here have the same effect.
 """
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ __all__ = ["ENGINE", "Change", "Clique", "ExternalGroup", "GroupRecord", "Meta",
 
 
 class Meta(NamedTuple):
-    """What is known of the series as a whole. `manifest` is the sha256 of the last manifest, None before the first."""
+    """The state of the whole series. `manifest` is the sha256 of the last manifest, None before the first."""
 
     release: int
     manifest: str | None
@@ -38,7 +38,7 @@ class Meta(NamedTuple):
 
 
 class After(NamedTuple):
-    """What a plan worked on, and the state it started from: the same content as the records, ready to be taken over."""
+    """The copies a plan worked on, and the state they came from. `State.apply` takes them over instead of records."""
 
     origin: "State"
     release: int
@@ -51,7 +51,7 @@ class After(NamedTuple):
 
 
 class LazyPeople(Mapping[str, Person]):
-    """The records of some rows, made when somebody reads them."""
+    """The records of some rows, made when they are first read."""
 
     def __init__(self, people: People, rows: Rows) -> None:
         self._people, self._rows = people, rows
@@ -75,7 +75,7 @@ class LazyPeople(Mapping[str, Person]):
 
 @dataclass(frozen=True)
 class Change:
-    """What one release changed: the records to be written, nothing else."""
+    """The records that one release changed."""
 
     meta: Meta
     people: Mapping[str, Person]
@@ -87,7 +87,7 @@ class Change:
 
 
 class State:
-    """People, tree, ledger and cohorts of one table, and what others have published beside it."""
+    """People, tree, ledger and cohorts of one table, and the groups that other publishers have released."""
 
     def __init__(self, policy: Policy, key: bytes, meta: Meta) -> None:
         self.policy, self.meta = policy, meta
@@ -97,7 +97,7 @@ class State:
         self.ledger = Ledger(policy)
         self.cohorts = Cohorts()
         self.externals = Externals()
-        self.tails: dict[int, Tail] = {}  # what live groups' records looked like; empty is right too, only slower
+        self.tails: dict[int, Tail] = {}  # published bytes of live groups; a cache, which may be empty
 
     @classmethod
     def empty(cls, policy: Policy, key: bytes) -> "State":
@@ -115,13 +115,13 @@ class State:
         cliques: Iterable[tuple[int, Clique]] = (),
         externals: Iterable[tuple[int, ExternalGroup]] = (),
     ) -> "State":
-        """The state these records describe, in whatever order they come."""
+        """The state that these records describe. Their order does not matter."""
         state = cls(policy, key, meta)
         state._write(people, groups, nodes, cliques, externals)
         return state
 
     def apply(self, change: Change) -> None:
-        """Take over a sealed release, in place; costs what changed, or nothing if it was planned from this state."""
+        """Take over a sealed release, in place. O(changed records), or O(1) if it was planned from this state."""
         after = change.after
         if after is not None and after.origin is self and after.release == self.meta.release:
             self.people, self.tree, self.ledger, self.tails = after.people, after.tree, after.ledger, after.tails

@@ -32,7 +32,7 @@ Table = Counter[tuple[str, ...]]  # the lines of a spreadsheet, in any order
 
 
 class Watcher(Protocol):
-    """Whoever shows progress."""
+    """Shows progress."""
 
     def begin(self, releases: int) -> None: ...
 

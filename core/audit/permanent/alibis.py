@@ -1,5 +1,6 @@
-"""Alibis: A(h) is everyone of whom "this person holds s, h does not" fits everything published (DESIGN, section 5).
+"""Alibis: A(h) is everyone of whom "this person holds s, h does not" fits everything published.
 
+(docs/design.md, "What the auditor computes".)
 For somebody who knows who is in which group. From the first release that shows s for h: c leaves A(h) if s is shown for
 h and c is not in h's group, or holds s too and both are shown; or if s is not shown for h, and c, who does not hold s,
 is in another group than h that has no "*" to spare; one "*" covers one holder. h itself is in A(h): at least ℓ people

@@ -1,4 +1,4 @@
-"""G3, permanent: everything that is checked about permanent values, in the order in which it must be (Bu; DESIGN, G3).
+"""G3, permanent: every check of permanent values, in the order that is needed (Bu; docs/design.md, "G3 Permanent").
 
 `cohorts` balances groups, `alibis` and `participation` run the linkage-exclusion attack with full and with little
 participation knowledge, `holders` counts worlds where there are few, `suppressions` explains. What a finding is and
