@@ -1,8 +1,8 @@
 """`shoal audit`: reads a folder of releases and, if given, the private files, and hands both to the auditor.
 
 Files are read here in plain ways of their own: the auditor takes nothing on trust, not even from `shoal replay`. Only
-events that are not lines of JSON are read by the reader of their format, as replay does. One release is held at a time.
-What cannot be read at all is wrong input; what can be read but is not as promised is a finding.
+events that are not lines of JSON are read by the reader of their format, as replay does. One release is in memory at a
+time. What cannot be read at all is wrong input; what can be read but is not as promised is a finding.
 """
 
 import csv
