@@ -165,7 +165,9 @@ def audit(
     paths = [Path(path) for path in events]
     others = [Path(path) for path in external]
     choice = FormatChoice(format, _path(mapping))
-    return audit_files.audit(policy, Path(out), _path(private), paths, secret, Unwatched(), others, choice)
+    return audit_files.audit(
+        policy, Path(out), _path(private), paths, secret, Unwatched(), external=others, choice=choice
+    )
 
 
 def _follow(releases: Iterable[Release]) -> Iterator[Release]:

@@ -62,7 +62,7 @@ def command(
         )
     with bar("auditing") as shown:
         choice = choice_of(event_format, mapping)
-        report = run(rules, out, audit, events, _key(seed), _Shown(shown), external, choice)
+        report = run(rules, out, audit, events, _key(seed), _Shown(shown), external=external, choice=choice)
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:

@@ -49,6 +49,7 @@ def audit(
     events: Sequence[Path],
     key: bytes,
     watcher: Watcher,
+    *,
     external: Sequence[Path] = (),
     choice: FormatChoice = BY_NAME,
 ) -> Report:
