@@ -138,7 +138,7 @@ def test_what_others_publish_counts_as_the_events_do_and_makes_the_releases_of_a
         _send(counted, *most)
         time.sleep(1.5)  # some rounds of the clock: with one event less no release is due
         assert len(counted.releases()) == number - 1
-        assert worker.stop() == 0  # whoever plans next counts again what is there
+        assert worker.stop() == 0  # the next planner counts again what is there
         worker = counted.start()
         _send(counted, last)
         counted.await_releases(number)

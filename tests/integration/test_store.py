@@ -168,7 +168,7 @@ async def test_a_barrier_further_on_is_where_later_batches_are_split(store: Stor
     head, rest, after = part.split(records, 6)
     assert ([record.offset for record in head], [record.offset for record in rest], after) == ([1, 2], [3, 4, 5], 3)
     whole = part.take(records, 6, store.cipher)
-    with pytest.raises(MovedError):  # whoever does not split is refused
+    with pytest.raises(MovedError):  # a batch that is not split is refused
         await part.commit(store, whole)
     again = await hold(store, policy)
     assert again.barrier == 3, "the next owner knows of it"

@@ -196,7 +196,7 @@ def test_newcomers_start_coarse_and_people_published_before_keep_their_region(vi
     assert {regions[f"old{age}a"] for age in (20, 30, 70, 80)} == {(0, 25), (26, 49), (50, 75), (76, 99)}
 
 
-def test_whoever_started_coarse_stays_so_also_with_another_value_or_after_an_absence(village: Village) -> None:
+def test_a_row_that_started_coarse_stays_coarse_with_another_value_or_after_an_absence(village: Village) -> None:
     village.release({"new20B": (20, "H"), "new20C": None})
     assert village.regions()["new20B"] == COARSE
     village.release({"new20C": (20, "C")})
