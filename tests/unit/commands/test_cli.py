@@ -224,6 +224,7 @@ def test_released_records_and_demo_events_fit_the_schemas(tmp_path: Path) -> Non
     for line in (tmp_path / "clinic" / "events.jsonl").read_text().splitlines():
         events.validate(json.loads(line))
     for folder in (tmp_path / "out").glob("release-*"):
-        for line in (folder / "groups.jsonl").read_text().splitlines():
-            records.validate(json.loads(line))
+        for name in ("cells.jsonl", "groups.jsonl"):
+            for line in (folder / name).read_text().splitlines():
+                records.validate(json.loads(line))
         records.validate(json.loads((folder / "manifest.json").read_text()))
