@@ -180,7 +180,7 @@ def test_policy_check_says_what_is_promised_and_warns(tmp_path: Path, capsys: py
     write_clinic(tmp_path / "clinic", Clinic(people=60, nights=1))
     assert main(["policy", "check", "clinic/policy.yaml", "--sample", "clinic/events.jsonl"]) == 0
     output = capsys.readouterr()
-    assert "every region is shared by at least 5 rows" in output.out
+    assert "every region is shared by at least 5 people" in output.out
     assert "only on request" in output.err
 
 
