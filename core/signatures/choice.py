@@ -141,9 +141,7 @@ def _by_place(newcomers: Newcomers, left: Rows, values: Rows) -> list[int]:
     return found
 
 
-def _fill_rounds(
-    newcomers: Newcomers, left: Rows, known: Signatures, rounds: Rows, found: Rows, family: Rows
-) -> None:
+def _fill_rounds(newcomers: Newcomers, left: Rows, known: Signatures, rounds: Rows, found: Rows, family: Rows) -> None:
     """Step 2: picky newcomers first, then everybody else, neighbourhood by neighbourhood."""
     used = np.flatnonzero(rounds)
     members = known.members[used]

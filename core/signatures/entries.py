@@ -8,6 +8,7 @@ No result may depend on the order of entries: a restart reads them back in any o
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from shoal.core.signatures.signature import Signatures
 HELD: Final = 1  # the person has a record and this value is in it: a spell goes on
 SHOWN: Final = 2  # it was shown, under its signature or plainly, in some release
 STARRED: Final = 4  # it was surplus before it was ever shown, and stays "*" for its spell
+BARRED: Final = 8  # what others published tells its signature apart: "*" for ever
 
 NO_SIGNATURE: Final = -1
 PLAIN: Final = -2  # once shown plainly: plain or "*" for ever
@@ -26,6 +28,7 @@ NO_GROUP: Final = -1
 END: Final = -1
 
 Flags = NDArray[np.uint8]
+Stored = tuple[int, int, int, int]  # an EntryRecord as msgpack gives it
 
 
 class EntryRecord(NamedTuple):
@@ -165,11 +168,11 @@ class Entries:
         self.signature[entries] = signatures
         self.slot[entries] = known.slots(self.signature[entries].astype(np.int64), self.value[entries])
 
-    def put(self, row: int, records: Iterable[EntryRecord], known: Signatures) -> None:
+    def put(self, row: int, records: Iterable[Stored], known: Signatures) -> None:
         """Write one person's entries as they were stored; those of them that are not in `records` are forgotten."""
         self._know(row + 1)
         mine = {int(self.value[entry]): entry for entry in self.of_person(row)}
-        for record in records:
+        for record in map(EntryRecord._make, records):
             entry = mine.pop(record.value, None)
             if entry is None:
                 entry = int(self.append(np.array([row]), np.array([record.value]))[0])
@@ -180,7 +183,7 @@ class Entries:
         for entry in mine.values():
             self.signature[entry], self.group[entry], self.flags[entry] = NO_SIGNATURE, NO_GROUP, 0
 
-    def put_all(self, rows: Sequence[int], records: Sequence[Sequence[EntryRecord]], known: Signatures) -> None:
+    def put_all(self, rows: Sequence[int], records: Sequence[Sequence[Stored]], known: Signatures) -> None:
         """Write the entries of people who have none yet, as they were stored."""
         flat = [(row, *record) for row, mine in zip(rows, records, strict=True) for record in mine]
         if not flat:
@@ -201,7 +204,7 @@ class Entries:
         columns = (self.value[found], self.signature[found], self.group[found], self.flags[found])
         lines = [EntryRecord(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
         bounds = np.searchsorted(positions[order], np.arange(len(rows) + 1)).tolist()
-        return [tuple(lines[begin:end]) for begin, end in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [tuple(lines[begin:end]) for begin, end in pairwise(bounds)]
 
     def _know(self, people: int) -> None:
         if people > len(self._head):

@@ -27,7 +27,7 @@ class LastingGroup(NamedTuple):
     kind: int
     value: int
     rounds: int
-    is_frozen: bool = False
+    is_frozen: int = 0
 
 
 class Groups:
@@ -82,8 +82,7 @@ class Groups:
         return np.arange(first, last)
 
     def record(self, group: int) -> LastingGroup:
-        *numbers, is_frozen = (int(self._columns[name][group]) for name in LastingGroup._fields)
-        return LastingGroup(*numbers, bool(is_frozen))
+        return LastingGroup(*(int(self._columns[name][group]) for name in LastingGroup._fields))
 
     def records(self) -> Iterator[tuple[int, LastingGroup]]:
         for group in range(1, self.size):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
+from shoal.core.randomness import Tags
 
 NONE = -1
 
@@ -40,7 +41,7 @@ def join_nearest(kind: Rows, place: NDArray[np.float64], sites: Sites) -> Rows:
     return found
 
 
-def ranks(key: Rows, *order_by: Rows) -> Rows:
+def ranks(key: Rows, *order_by: Rows | Tags) -> Rows:
     """The rank of each line among those with the same key, in the order of the last column given, then the others."""
     order = np.lexsort((*order_by, key))
     sorted_keys = key[order]

@@ -1,6 +1,6 @@
 """Signatures: the sets of values that entries are shown as, and which of their places may be offered to newcomers.
 
-Layout. A signature is a sorted tuple of leaf codes; equal sets are one signature, numbered in order of first use. Beside
+Layout. A signature is a sorted tuple of leaf codes. Equal sets are one signature, numbered by first use. Beside
 the tuples, `members` holds the same as a matrix with one row per signature, filled up with -1. `pending` and `offered`
 are matrices of the same shape, by place in the signature:
 
@@ -53,7 +53,7 @@ class Signatures:
     @property
     def sizes(self) -> Rows:
         """m of each signature."""
-        return np.count_nonzero(self.members >= 0, axis=1)
+        return np.asarray(np.count_nonzero(self.members >= 0, axis=1), dtype=np.int64)
 
     def number(self, values: tuple[int, ...]) -> int:
         """The number of a signature, given as sorted leaf codes; a new one if it was not in use."""
@@ -69,7 +69,7 @@ class Signatures:
         """The place of each value in its signature."""
         if not len(signatures):
             return np.zeros(0, dtype=np.int64)
-        return np.argmax(self.members[signatures] == values[:, None], axis=1)
+        return np.asarray(np.argmax(self.members[signatures] == values[:, None], axis=1), dtype=np.int64)
 
     def offer(self, signatures: Rows, slots: Rows, l: float) -> None:
         """Note the places of entries that ended, and offer the batches that are full and mixed."""

@@ -22,3 +22,6 @@ NEIGHBOURHOOD_GROWTH: Final = 8
 
 # Values that at least so many newcomers have are put into signatures by frequency; below that, chance decides anyway.
 LEAST_PEELED: Final = 3
+
+# Other publishers' regions that are compared with all others at once: what fits into a processor's cache.
+REGIONS_AT_ONCE: Final = 256

@@ -184,14 +184,15 @@ class Judge:
         most = min([self.most_under(signature) - len(values) for signature, values in shown.items()], default=UNLIMITED)
         m, taken = self.policy.signature, {value for signature in shown for value in self.sets[signature]} | plain
         at_once = floor(Fraction(m) / Fraction(self.policy.l))
-        for kind in (self.transient, self.permanent):
+        for kind in (self.transient, self.permanent) if beside.blocks is None else ():
             outside = len(kind - taken)
             if outside:
                 most = min(most, at_once * (outside // m))
         if guarded:
             free = self.transient - taken
-            worst = max([self._share(signature, guarded) for signature in shown], default=Fraction(0))
-            if free & guarded:
+            held = shown if beside.blocks is None else {*shown, *beside.blocks.values()}
+            worst = max([self._share(signature, guarded) for signature in held], default=Fraction(0))
+            if free & guarded and beside.blocks is None:
                 worst = max(worst, Fraction(max(1, m - len(free - guarded)), m))
             left = self._bound(guard) - self._spent(shown, guarded)
             most = min(most, floor(left / worst)) if worst else most

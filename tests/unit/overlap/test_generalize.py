@@ -248,8 +248,15 @@ def test_beside_permanent_values_everybody_is_published_at_their_leaf(monkeypatc
 
 def test_a_state_read_back_from_its_stored_bytes_has_everybody_in_their_coarse_cell(village: Village) -> None:
     state = village.state
-    stored = [(person_id, pack(person)) for person_id, person in state.people_records()]
+    stored = [(person_id, pack(person)) for person_id, person in state.records("people")]
     people = [(person_id, person_of(raw)) for person_id, raw in stored]
-    loaded = State.load(village.policy, b"secret", state.meta, people, state.group_records(), state.node_records())
+    loaded = State.load(
+        village.policy,
+        b"secret",
+        state.meta,
+        people=people,
+        groups=state.records("groups"),
+        nodes=state.records("nodes"),
+    )
     assert loaded.people.leaf.tolist() == state.people.leaf.tolist()
     assert np.count_nonzero(loaded.people.coarse != NOWHERE) == 8

@@ -34,55 +34,45 @@ UNJUDGED = -9
 
 
 class Scene(NamedTuple):
-    """What a release is made from: people where they are now, and what was known of them before."""
+    """What a release is made from: people where they are now."""
 
     people: People
-    policy: Policy
     keyed: Keyed
     number: int
     is_published: NDArray[np.bool_]  # by row
     place: Rows  # by row, in the tree's depth-first order
 
 
-class Lasting:
+class Regrouping:
     """A release of a lasting table being made; entries, signatures and groups are changed in place."""
 
-    def __init__(
-        self, scene: Scene, entries: Entries, signatures: Signatures, groups: Groups, neighbours: Neighbours
-    ) -> None:
-        self._scene, self._neighbours = scene, neighbours
+    def __init__(self, policy: Policy, entries: Entries, signatures: Signatures, groups: Groups) -> None:
+        self._policy = policy
         self.entries, self.signatures, self.groups = entries, signatures, groups
-        self._judge = Judge(scene.policy, signatures.sets)
-        self._blank = len(scene.policy.sensitive.hierarchy.leaves)  # the value of a row that stands for none
-        self._cliqued = scene.policy.sensitive.permanent - self._judge.permanent
-        self._touched_groups: list[Rows] = []
-        self._rounds_before = groups.rounds.copy()
+        self._judge = Judge(policy, signatures.sets)
+        self._blank = len(policy.sensitive.hierarchy.leaves)  # the value of a row that stands for none
+        self.bound_values = policy.sensitive.permanent - self._judge.permanent
         self._group_before = entries.group.copy()
-        self._given = np.zeros(0, dtype=np.int64)  # entries that were given a signature now
-        self._family = np.zeros(0, dtype=np.int64)
+        self._taken: dict[int, frozenset[int]] = {}  # by row, what a new signature must not hold
 
     # -- 1, 2 ---------------------------------------------------------------------------------------------------
 
-    def hold(self, touched: Rows) -> None:
+    def hold(self, people: People, touched: Rows) -> None:
         """Step 1: spells begin and end; the places of those that ended are offered, in batches."""
-        entries, policy = self.entries, self._scene.policy
-        owner, value = self._wanted(touched)
+        entries = self.entries
+        owner, value = self._wanted(people, touched)
         ended = entries.hold(touched, owner, value, self._blank + 1)
         placed = ended[entries.group[ended] != NO_GROUP]
         signed = placed[self.groups.kind[entries.group[placed]] >= 0]
         if len(signed):
             slots = entries.slot[signed].astype(np.int64)
-            self.signatures.offer(entries.signature[signed].astype(np.int64), slots, policy.l)
+            self.signatures.offer(entries.signature[signed].astype(np.int64), slots, self._policy.l)
         entries.group[ended] = NO_GROUP
-        self._is_touched = np.zeros(len(self._scene.people), dtype=bool)
-        self._is_touched[touched] = True
-        self._is_touched[self._neighbours.affected] = True
 
-    def _wanted(self, touched: Rows) -> tuple[Rows, Rows]:
+    def _wanted(self, people: People, touched: Rows) -> tuple[Rows, Rows]:
         """(person, value) of every entry that these people should hold; the blank one for somebody without another."""
-        people = self._scene.people
         rows = touched[people.is_sampled()[touched]]
-        sets = [tuple(value for value in values if value not in self._cliqued) for values in people.sets.items]
+        sets = [tuple(value for value in values if value not in self.bound_values) for values in people.sets.items]
         sets = [values or (self._blank,) for values in sets]
         sizes = np.array([len(values) for values in sets], dtype=np.int64)
         flat = np.array([value for values in sets for value in values], dtype=np.int64)
@@ -90,12 +80,22 @@ class Lasting:
         begins = (np.cumsum(sizes) - sizes)[codes]
         return np.repeat(rows, sizes[codes]), flat[each_between(begins, sizes[codes])]
 
-    def part(self) -> None:
+    def part(self, scene: Scene) -> None:
         """Step 2: entries of people who are withheld leave their groups, for as long as that lasts."""
         entries = self.entries
         grouped = np.flatnonzero(entries.group != NO_GROUP)
-        hidden = grouped[~self._scene.is_published[entries.owner[grouped]]]
-        entries.group[hidden] = NO_GROUP
+        entries.group[grouped[~scene.is_published[entries.owner[grouped]]]] = NO_GROUP
+
+    def regroup(self, scene: Scene, neighbours: Neighbours, touched: Rows) -> None:
+        """Steps 3 to 6."""
+        self._scene, self._neighbours = scene, neighbours
+        self._is_touched = np.zeros(len(scene.people), dtype=bool)
+        self._is_touched[touched] = True
+        self._is_touched[neighbours.affected] = True
+        shown = self.judge()
+        self.choose(shown)
+        self.balance(shown)
+        self.settle(shown)
 
     # -- 3 ------------------------------------------------------------------------------------------------------
 
@@ -108,12 +108,14 @@ class Lasting:
         group, flags = entries.group[held], entries.flags[held]
         is_starred = np.zeros(len(held), dtype=bool)
         is_starred[group != NO_GROUP] = self.groups.is_star(group[group != NO_GROUP])
-        is_waiting = (group == NO_GROUP) | (is_starred & ((flags & STARRED) == 0)) | self._is_touched[entries.owner[held]]
+        is_waiting = (
+            (group == NO_GROUP) | (is_starred & ((flags & STARRED) == 0)) | self._is_touched[entries.owner[held]]
+        )
         asked = held[is_waiting]
         shown[asked[entries.value[asked] == self._blank]] = SHOW_STAR
         asked = asked[entries.value[asked] != self._blank]
         is_special = (people.guard != NONE) | self._neighbours.is_inside
-        signed = np.flatnonzero((entries.signature != NO_SIGNATURE))
+        signed = np.flatnonzero(entries.signature != NO_SIGNATURE)
         has_history = np.zeros(len(people), dtype=bool)
         has_history[entries.owner[signed]] = True
         is_simple = ~is_special[entries.owner[asked]]
@@ -127,7 +129,7 @@ class Lasting:
 
     def _judge_fresh(self, fresh: Rows, shown: Rows) -> None:
         """People without guard, history or others' groups: all their entries at once."""
-        entries, policy = self.entries, self._scene.policy
+        entries, policy = self.entries, self._policy
         is_open = np.zeros(self._blank + 1, dtype=bool)
         is_open[list(policy.sensitive.open)] = True
         shown[fresh] = SHOW_STAR
@@ -148,7 +150,6 @@ class Lasting:
         columns = (mine, entries.value[mine], entries.signature[mine], entries.flags[mine], self._draws(mine, "unseen"))
         lines = [Held(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
         guards = people.guard[rows].tolist()
-        self._taken: dict[int, frozenset[int]] = {}
         for at, row in enumerate(rows.tolist()):
             held = [line for line in lines[bounds[at] : bounds[at + 1]] if line.value != self._blank]
             guard = people.guards.items[guards[at]]
@@ -161,24 +162,22 @@ class Lasting:
 
     def choose(self, shown: Rows) -> None:
         """Step 4: newcomers are given signatures; those that cannot have one are "*" for their spell."""
-        entries, policy = self.entries, self._scene.policy
+        entries = self.entries
         self._family = np.zeros(len(entries), dtype=np.int64)
         known = np.flatnonzero(shown >= 0)
         forced = known[entries.signature[known] == NO_SIGNATURE]
         entries.give(forced, shown[forced], self.signatures)
-        given = [forced]
         new = np.flatnonzero(shown == SHOW_NEW)
         for kind in (self._judge.transient, self._judge.permanent):
             values = np.array(sorted(kind), dtype=np.int64)
             mine = new[np.isin(entries.value[new], values)]
             if len(mine):
-                given.append(self._choose(mine, values, shown))
+                self._choose(mine, values, shown)
         left = new[entries.signature[new] == NO_SIGNATURE]
         shown[left] = SHOW_STAR
         entries.flags[left] |= STARRED
-        self._given = np.concatenate(given)
 
-    def _choose(self, new: Rows, values: Rows, shown: Rows) -> Rows:
+    def _choose(self, new: Rows, values: Rows, shown: Rows) -> None:
         entries, scene = self.entries, self._scene
         shunned = self._shunned(new)
         place = scene.place[entries.owner[new]]
@@ -186,8 +185,8 @@ class Lasting:
         is_mine = np.isin(self.signatures.members[: len(self.signatures)], [-1, *values.tolist()]).all(axis=1)
         usable = np.flatnonzero(is_mine & self._is_usable())
         gaps = self._gaps(usable, shown)
-        m, l = scene.policy.signature, scene.policy.l
-        spare = self._most_counterfeits(self._rows_published(shown)) - self._counterfeits()
+        m, l = self._policy.signature, self._policy.l
+        spare = self._most_counterfeits(self._rows_published()) - self._counterfeits()
         choice = choose_signatures(newcomers, self.signatures, usable, values, m=m, l=l, spare=max(0, spare), gaps=gaps)
         got = choice.signature != UNDECIDED
         entries.give(new[got], choice.signature[got], self.signatures)
@@ -196,7 +195,6 @@ class Lasting:
         taken = np.flatnonzero(gaps.is_taken)
         slots = self.signatures.slots(gaps.signature[taken], gaps.value[taken])
         np.subtract.at(self.signatures.offered, (gaps.signature[taken], slots), 1)
-        return new[got]
 
     def _shunned(self, new: Rows) -> dict[int, frozenset[int]]:
         """By position: the values that a newcomer's signature must not hold."""
@@ -207,11 +205,11 @@ class Lasting:
         held: dict[int, set[int]] = {}
         for at in np.flatnonzero(several).tolist():
             held.setdefault(int(owners[at]), set()).add(int(entries.value[new[at]]))
-        taken = getattr(self, "_taken", {})
+        taken, nothing = self._taken, frozenset[int]()
         for at, row in enumerate(owners.tolist()):
             if row in taken or row in held:
                 value = int(entries.value[new[at]])
-                found[at] = frozenset((taken.get(row, frozenset()) | held.get(row, set())) - {value})
+                found[at] = (taken.get(row, nothing) | held.get(row, set())) - {value}
         return found
 
     def _is_usable(self) -> NDArray[np.bool_]:
@@ -224,7 +222,7 @@ class Lasting:
         is_usable = np.zeros(len(signatures), dtype=bool)
         is_usable[usable] = True
         offered = np.where(is_usable[:, None], signatures.offered[: len(signatures)], 0)
-        is_asked = offered.any(axis=1)
+        is_asked = np.asarray(offered.any(axis=1))
         is_there = (shown >= 0) | ((shown == UNJUDGED) & (entries.group != NO_GROUP))
         mine = np.flatnonzero(is_there & (entries.signature >= 0))
         mine = mine[is_asked[entries.signature[mine]]]
@@ -259,7 +257,7 @@ class Lasting:
         signed = signed[(entries.signature[signed] >= 0)]
         is_member = (shown[signed] >= 0) | (self.groups.kind[np.maximum(0, group[signed])] >= 0)
         signed = signed[is_member]
-        rows = self._rows_published(shown)
+        rows = self._rows_published()
         budget = self._most_counterfeits(rows)
         spare = budget - self._fakes_of(np.flatnonzero(~touched), signed, group)
         if spare < 0:  # groups that nobody touched have too many by now
@@ -367,10 +365,10 @@ class Lasting:
         return self._scene.keyed.draw(mixed, 0 if is_for_ever else self._scene.number, purpose)
 
     def _most_counterfeits(self, rows: int) -> int:
-        share = self._scene.policy.counterfeits
+        share = self._policy.counterfeits
         return int(rows * share / (1 - share))
 
-    def _rows_published(self, shown: Rows) -> int:
+    def _rows_published(self) -> int:
         """How many entries will be published: every held one of somebody who is."""
         held = self.entries.has(HELD)
         return int(np.count_nonzero(held & self._scene.is_published[self.entries.owner]))
