@@ -71,10 +71,8 @@ class Neighbours:
         component = int(self._component[row])
         if component == NOWHERE:
             return FREE
-        mine = self._entries.of_person(row)
-        unsafe = {int(self._entries.signature[entry]) for entry in mine if self._entries.flags[entry] & BARRED}
         blocks = None if component == MANY else self._blocks_of(component)
-        return Beside(blocks or {}, frozenset(unsafe), blocks is not None)
+        return Beside(blocks or {}, blocks is not None)
 
     def judge_signatures(self, groups: Groups) -> None:
         """Bar the signatures that a new publication, or a move into one, tells apart; freeze the groups around them."""

@@ -10,7 +10,7 @@ signatures from before, with a guard) are *picky*: each has a set of values that
 chooses first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,12 +28,23 @@ UNDECIDED = -1
 
 
 class Newcomers(NamedTuple):
-    """Entries that need a signature, as columns. `shunned` is by position: what the signature must not hold."""
+    """Entries that need a signature, as columns. Picky ones are in `shunned`, by position."""
 
     value: Rows
     place: Rows  # in the tree's depth-first order
     draw: Tags
-    shunned: Mapping[int, frozenset[int]]
+    shunned: dict[int, frozenset[int]]  # what the signature must not hold
+    siblings: Mapping[int, Sequence[int]]  # the other newcomers of the same person
+
+    def fits(self, position: int, signature: Iterable[int]) -> bool:
+        """Whether a newcomer may be given a signature."""
+        shunned = self.shunned.get(position)
+        return shunned is None or shunned.isdisjoint(signature)
+
+    def settle(self, position: int, signature: Iterable[int]) -> None:
+        """Note that a newcomer has a signature: those of its siblings must have nothing in common with it (S2)."""
+        for sibling in self.siblings.get(position, ()):
+            self.shunned[sibling] = self.shunned[sibling].union(signature)
 
 
 class Choice(NamedTuple):
@@ -101,8 +112,9 @@ def _take_places(newcomers: Newcomers, known: Signatures, gaps: Gaps, found: Row
         free = np.flatnonzero((gaps.value == newcomers.value[position]) & ~gaps.is_taken)
         for gap in free[np.argsort(gaps.missing[free], kind="stable")].tolist():
             signature = int(gaps.signature[gap])
-            if newcomers.shunned[position].isdisjoint(known.sets[signature]):
+            if newcomers.fits(position, known.sets[signature]):
                 found[position], gaps.is_taken[gap] = signature, True
+                newcomers.settle(position, known.sets[signature])
                 break
     is_free = np.ones(len(newcomers.value), dtype=bool)
     is_free[list(newcomers.shunned)] = False
@@ -172,16 +184,16 @@ def _serve_picky(
         for slot, value in enumerate(known.sets[number]):
             holding.setdefault(value, []).append((line, slot))
     for position in sorted(picky, key=lambda at: int(newcomers.draw[at])):
-        shunned = newcomers.shunned[position]
         fitting = [
             (int(slots[line, slot]), line, slot)
             for line, slot in holding.get(int(newcomers.value[position]), ())
-            if slots[line, slot] and shunned.isdisjoint(known.sets[int(used[line])])
+            if slots[line, slot] and newcomers.fits(position, known.sets[int(used[line])])
         ]
         if fitting:
             _, line, slot = max(fitting)
             slots[line, slot] -= 1
             found[position] = used[line]
+            newcomers.settle(position, known.sets[int(used[line])])
 
 
 def _fill_blocks(value: Rows, block: Rows, members: Rows, slots: Rows, *, is_last: bool) -> Rows:
@@ -236,6 +248,8 @@ def _hand_out(value: Rows, block: Rows, blocks: int, given: list[tuple[int, int,
 def _undo_incomplete(newcomers: Newcomers, left: Rows, known: Signatures, found: Rows) -> None:
     """Take back what was given in rounds that did not come out whole."""
     given = left[found[left] != UNDECIDED]
+    if not len(given):
+        return
     numbers, line = np.unique(found[given], return_inverse=True)
     slot = known.slots(found[given], newcomers.value[given])
     width = known.members.shape[1]
@@ -249,6 +263,8 @@ def _is_even(newcomers: Newcomers, known: Signatures, found: Rows, family: Rows)
     """Which newcomers are of a signature and family that has as many of each value."""
     is_even = np.zeros(len(found), dtype=bool)
     given = np.flatnonzero((found != UNDECIDED) & (family > 0))
+    if not len(given):
+        return is_even
     kinds, line = np.unique(found[given] * (int(family.max(initial=0)) + 1) + family[given], return_inverse=True)
     slot, width = known.slots(found[given], newcomers.value[given]), known.members.shape[1]
     counts = np.bincount(line * width + slot, minlength=len(kinds) * width).reshape(len(kinds), width)
@@ -288,6 +304,7 @@ def _match_one_by_one(newcomers: Newcomers, left: Rows, known: Signatures, m: in
             return
         found[chosen] = known.number(tuple(sorted(values)))
         for position in chosen:
+            newcomers.settle(position, values)
             value = int(newcomers.value[position])
             waiting[value].remove(position)
             if not waiting[value]:
@@ -299,11 +316,10 @@ def _spend_counterfeits(
 ) -> None:
     """Let a few that are still left join signatures in use, in rounds that are counterfeit but for them."""
     undecided = left[found[left] == UNDECIDED]
-    nobody: frozenset[int] = frozenset()
     for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist()[: max(0, most)]:
-        shunned = newcomers.shunned.get(position, nobody)
         holding = usable[(known.members[usable] == newcomers.value[position]).any(axis=1)]
         for number in holding.tolist():
-            if shunned.isdisjoint(known.sets[number]):
+            if newcomers.fits(position, known.sets[number]):
                 found[position] = number
+                newcomers.settle(position, known.sets[number])
                 break

@@ -22,12 +22,12 @@ from shoal.core.runs import each_between
 from shoal.core.signatures.balance import Balanced, Members, balance
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.choice import UNDECIDED, Gaps, Newcomers, choose_signatures
-from shoal.core.signatures.entries import HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
+from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
 from shoal.core.signatures.group import PLAIN_GROUP, STAR, Groups
 from shoal.core.signatures.nearest import NONE as NO_SITE
 from shoal.core.signatures.nearest import Sites, join_nearest, means, ranks
 from shoal.core.signatures.signature import Signatures
-from shoal.core.signatures.tuning import PLAIN_ROWS
+from shoal.core.signatures.tuning import COUNTERFEITS_IN_GROUP, PLAIN_ROWS
 from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Held, Judge
 
 UNJUDGED = -9
@@ -115,6 +115,7 @@ class Regrouping:
         shown[asked[entries.value[asked] == self._blank]] = SHOW_STAR
         asked = asked[entries.value[asked] != self._blank]
         is_special = (people.guard != NONE) | self._neighbours.is_inside
+        is_special[entries.owner[entries.has(BARRED)]] = True
         signed = np.flatnonzero(entries.signature != NO_SIGNATURE)
         has_history = np.zeros(len(people), dtype=bool)
         has_history[entries.owner[signed]] = True
@@ -178,10 +179,8 @@ class Regrouping:
         entries.flags[left] |= STARRED
 
     def _choose(self, new: Rows, values: Rows, shown: Rows) -> None:
-        entries, scene = self.entries, self._scene
-        shunned = self._shunned(new)
-        place = scene.place[entries.owner[new]]
-        newcomers = Newcomers(entries.value[new], place, self._draws(new, "choose"), shunned)
+        entries = self.entries
+        newcomers = self._newcomers(new)
         is_mine = np.isin(self.signatures.members[: len(self.signatures)], [-1, *values.tolist()]).all(axis=1)
         usable = np.flatnonzero(is_mine & self._is_usable())
         gaps = self._gaps(usable, shown)
@@ -196,21 +195,23 @@ class Regrouping:
         slots = self.signatures.slots(gaps.signature[taken], gaps.value[taken])
         np.subtract.at(self.signatures.offered, (gaps.signature[taken], slots), 1)
 
-    def _shunned(self, new: Rows) -> dict[int, frozenset[int]]:
-        """By position: the values that a newcomer's signature must not hold."""
+    def _newcomers(self, new: Rows) -> Newcomers:
+        """These entries; those of somebody with several of them, or with a verdict of their own, are picky."""
         entries = self.entries
         owners = entries.owner[new]
-        several = np.bincount(owners)[owners] > 1
-        found: dict[int, frozenset[int]] = {}
-        held: dict[int, set[int]] = {}
-        for at in np.flatnonzero(several).tolist():
-            held.setdefault(int(owners[at]), set()).add(int(entries.value[new[at]]))
-        taken, nothing = self._taken, frozenset[int]()
+        several: dict[int, list[int]] = {}
+        for at in np.flatnonzero(np.bincount(owners)[owners] > 1).tolist():
+            several.setdefault(int(owners[at]), []).append(at)
+        values: list[int] = entries.value[new].tolist()
+        shunned: dict[int, frozenset[int]] = {}
+        siblings: dict[int, list[int]] = {}
         for at, row in enumerate(owners.tolist()):
-            if row in taken or row in held:
-                value = int(entries.value[new[at]])
-                found[at] = (taken.get(row, nothing) | held.get(row, set())) - {value}
-        return found
+            if row in self._taken or row in several:
+                siblings[at] = [other for other in several.get(row, ()) if other != at]
+                taken = self._taken.get(row, frozenset())
+                shunned[at] = (taken | {values[other] for other in siblings[at]}) - {values[at]}
+        place = self._scene.place[owners]
+        return Newcomers(entries.value[new], place, self._draws(new, "choose"), shunned, siblings)
 
     def _is_usable(self) -> NDArray[np.bool_]:
         """Which signatures newcomers may be given."""
@@ -264,7 +265,7 @@ class Regrouping:
             touched[:] = True
             spare = budget
         mine = signed[touched[entries.signature[signed]]]
-        self._regroup(mine, group, max(0, spare))
+        self._regroup(mine, group, shown, max(0, spare))
         self._star_unplaced(shown)
 
     def _places_now(self, shown: Rows) -> Rows:
@@ -277,13 +278,16 @@ class Regrouping:
         group[judged[~stays]] = NO_GROUP
         return group
 
-    def _regroup(self, mine: Rows, group: Rows, most: int) -> None:
+    def _regroup(self, mine: Rows, group: Rows, shown: Rows, most: int) -> None:
         entries, scene = self.entries, self._scene
+        shown[mine] = entries.signature[mine]
+        most = self._dissolve_frozen(mine, group, shown, most)
+        mine = mine[shown[mine] >= 0]
         draw = self._draws(mine, "even", is_for_ever=True)
         place = scene.place[entries.owner[mine]]
         signature, slot = entries.signature[mine].astype(np.int64), entries.slot[mine].astype(np.int64)
         members = Members(signature, slot, group[mine], place, draw, self._family[mine])
-        live = np.unique(group[mine][group[mine] != NO_GROUP])
+        live = np.unique(members.group[members.group != NO_GROUP])
         frozen = live[self.groups.is_frozen[live] != 0]
         sizes, first = self.signatures.sizes, self.groups.size
         keep = self.groups.rounds[frozen]
@@ -295,6 +299,25 @@ class Regrouping:
         entries.group[gone] = NO_GROUP
         self.groups.rounds[numbers[made.groups]] = made.rounds
         entries.flags[mine[is_placed]] |= SHOWN
+
+    def _dissolve_frozen(self, mine: Rows, group: Rows, shown: Rows, most: int) -> int:
+        """Give up frozen groups that have too many counterfeits by now; returns how many are left for the others.
+
+        Their entries must not be grouped with others any more, so they are "*" for ever.
+        """
+        entries, groups = self.entries, self.groups
+        grouped = mine[group[mine] != NO_GROUP]
+        grouped = grouped[groups.is_frozen[group[grouped]] != 0]
+        frozen, line = np.unique(group[grouped], return_inverse=True)
+        places = groups.rounds[frozen] * self.signatures.sizes[groups.kind[frozen]]
+        fakes = places - np.bincount(line, minlength=len(frozen))
+        is_kept = fakes * COUNTERFEITS_IN_GROUP <= places
+        order = np.lexsort((frozen, fakes))
+        is_kept[order] &= np.cumsum(np.where(is_kept, fakes, 0)[order]) <= most
+        lost = grouped[~is_kept[line]]
+        entries.flags[lost] |= BARRED
+        group[lost], shown[lost], entries.group[lost] = NO_GROUP, SHOW_STAR, NO_GROUP
+        return most - int(fakes[is_kept].sum())
 
     def _number_new(self, mine: Rows, made: Balanced, first: int) -> Rows:
         """The numbers of all groups, new ones in an order that says nothing about who is in them."""

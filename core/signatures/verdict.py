@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from shoal.core.events.guard import EMPTY, Guard
 from shoal.core.policy.policy import Policy
-from shoal.core.signatures.entries import HELD, NO_SIGNATURE, PLAIN, SHOWN, STARRED
+from shoal.core.signatures.entries import BARRED, HELD, NO_SIGNATURE, PLAIN, SHOWN, STARRED
 
 SHOW_PLAIN: Final = -2
 SHOW_STAR: Final = -3
@@ -50,11 +50,9 @@ class Beside:
     """What other publishers' groups around a person ask for (see `blocks.py`).
 
     `blocks` are the signatures a new entry may take, by value; None for a person who is in nobody else's groups.
-    `unsafe` are the person's signatures that what others published makes unsafe.
     """
 
     blocks: dict[int, int] | None = None
-    unsafe: frozenset[int] = frozenset()
     has_every_block: bool = True
 
 
@@ -93,7 +91,8 @@ class Judge:
         guarded = self._guarded(guard)
         if guarded is None:
             return Verdict({held.entry: SHOW_STAR for held in now})
-        forbidden = self._too_much(shown, guarded, guard) | beside.unsafe
+        forbidden = self._too_much(shown, guarded, guard)
+        forbidden |= {held.signature for held in mine if held.flags & BARRED}
         decided: dict[int, int] = {}
         unseen: list[Held] = []
         for held in now:
@@ -104,7 +103,7 @@ class Judge:
                 decided[held.entry] = held.signature
             elif held.flags & STARRED and held.signature != PLAIN:
                 decided[held.entry] = SHOW_STAR
-            elif home < 0 and (self._is_open(held.value) or is_empty):
+            elif home < 0 and (self._is_open(held.value) or (is_empty and held.value in self.transient)):
                 decided[held.entry] = SHOW_PLAIN
             elif held.signature == PLAIN:
                 decided[held.entry] = SHOW_STAR
