@@ -40,7 +40,9 @@ class Person(NamedTuple):
     `values` sorted leaf codes, `group` the group they are published in or -1, `exposures` every group they were ever
     published in, `since` the release at which their quasi-identifiers became what they are, `guard` their wish, `held`
     the permanent values they were ever given, sorted, also while they are absent, `coarse` the inner node they are
-    published at instead of their leaf, or -1 (see `core/overlap/generalize.py`).
+    published at instead of their leaf, or -1 (see `core/overlap/generalize.py`). In a lasting table `entries` says what
+    was shown of them (see `core/signatures/entries.py`) and `trail` where they were before; there is neither group,
+    exposure nor coarse cell then.
     """
 
     status: int
@@ -53,6 +55,8 @@ class Person(NamedTuple):
     guard: Guard | None = None
     held: Values = ()
     coarse: int = NOWHERE
+    entries: tuple[tuple[int, int, int, int], ...] = ()
+    trail: tuple[Qid, ...] = ()
 
 
 class Interned(Generic[T]):
@@ -278,7 +282,7 @@ class People:
             return
         rows = np.array([row for row, _ in pairs], dtype=np.int64)
         columns = zip(*(person for _, person in pairs), strict=True)
-        status, home, qids, values, group, _, since, guards, held, coarse = columns
+        status, home, qids, values, group, _, since, guards, held, coarse, *_ = columns
         for column, numbers in zip(self._columns, zip(*qids, strict=True), strict=True):
             column[rows] = numbers
         fixed: dict[str, Any] = {"status": status, "home": home, "group": group, "since": since, "leaf": 0}
@@ -299,7 +303,7 @@ class People:
             return
         first = self.size
         columns = zip(*(person for _, person in pairs), strict=True)
-        status, home, qids, values, group, exposures, since, guards, held, coarse = columns
+        status, home, qids, values, group, exposures, since, guards, held, coarse, *_ = columns
         ids = [person_id for person_id, _ in pairs]
         self.admit(ids, status=status, home=home, qids=qids, values=values, guards=map(as_guard, guards), since=since)
         self.group[first:] = group

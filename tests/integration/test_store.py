@@ -208,9 +208,9 @@ async def test_an_applied_release_is_the_state_and_its_windows_are_gone(store: S
     intakes[0].take({"op": "delete", "id": "p3"}, 120)
     state.apply(plan(state, Window(None, {n: i.cut() for n, i in enumerate(intakes)}), policy, 2).change)
     assert loaded.meta == state.meta
-    assert dict(loaded.people_records()) == dict(state.people_records())
-    assert dict(loaded.group_records()) == dict(state.group_records())
-    assert dict(loaded.node_records()) == dict(state.node_records())
+    assert dict(loaded.records("people")) == dict(state.records("people"))
+    assert dict(loaded.records("groups")) == dict(state.records("groups"))
+    assert dict(loaded.records("nodes")) == dict(state.records("nodes"))
     names = {name.split(b":", 2)[2].split(b":")[0] for name in await contents(store)}
     assert names <= {b"meta", b"ingest", b"people", b"groups", b"tree"}, "nothing of the release's making is left"
 

@@ -126,11 +126,13 @@ def test_restarting_from_records_changes_no_byte(everything: Any, order: Any) ->
         again = plan(reloaded, window_between(policy, before, table)._replace(externals=new), policy, number)
         assert (again.release.records, again.release.manifest) == (made.release.records, made.release.manifest)
         reloaded.apply(again.change)
-        people, externals = list(reloaded.people_records()), list(reloaded.external_records())
+        people, externals = list(reloaded.records("people")), list(reloaded.records("externals"))
         order.shuffle(people)
         order.shuffle(externals)
-        groups, nodes = reloaded.group_records(), reloaded.node_records()
-        reloaded = State.load(policy, b"test", reloaded.meta, people, groups, nodes, (), externals)
+        groups, nodes = reloaded.records("groups"), reloaded.records("nodes")
+        reloaded = State.load(
+            policy, b"test", reloaded.meta, people=people, groups=groups, nodes=nodes, externals=externals
+        )
         before = table
 
 
@@ -163,7 +165,7 @@ def test_a_crowd_stands_beside_a_publication_mostly_without_suppression() -> Non
     table, event = _crowd(400)
     ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) == []
-    stars = sum(record.count(b'"*":') for record in made.release.records)
+    stars = sum(record.count(b'"*":') for record in made.release.groups)
     assert stars <= 4
 
 
@@ -177,7 +179,7 @@ def _uneven_crowd(count: int) -> tuple[Table, Any]:
 
 
 def _stars(made: Plan) -> int:
-    return sum(json.loads(record)["sensitive"].get("*", 0) for record in made.release.records)
+    return sum(json.loads(record)["sensitive"].get("*", 0) for record in made.release.groups)
 
 
 def test_a_crowd_beside_uneven_counts_is_mostly_balanced_and_hardly_without_templates(

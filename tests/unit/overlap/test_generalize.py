@@ -148,7 +148,13 @@ class Village:
             "table": "village",
             "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
             "sensitive": {"name": "disease", "values": list(VALUES), "open": list(VALUES[1:]), **sensitive},
-            "privacy": {"k": 2, "l": 2, "headroom": 0, "strategy": {"name": "adaptive", "releases": 1}},
+            "privacy": {
+                "values": "redrawn",
+                "k": 2,
+                "l": 2,
+                "headroom": 0,
+                "strategy": {"name": "adaptive", "releases": 1},
+            },
         }
         self.policy = build_policy(document, {}, b"village")
         self.state = State.empty(self.policy, b"secret")
@@ -173,8 +179,7 @@ class Village:
 
     def regions(self) -> dict[str, tuple[int, int]]:
         """Everybody's published region."""
-        records = [json.loads(record) for record in self.made.release.records]
-        found = {cell["cell"]: cell["region"]["age"] for record in records for cell in record["cells"]}
+        found = {cell["cell"]: cell["region"]["age"] for cell in map(json.loads, self.made.release.cells)}
         return {person: (found[cell]["min"], found[cell]["max"]) for person, _, cell in self.made.release.members}
 
 
@@ -243,8 +248,15 @@ def test_beside_permanent_values_everybody_is_published_at_their_leaf(monkeypatc
 
 def test_a_state_read_back_from_its_stored_bytes_has_everybody_in_their_coarse_cell(village: Village) -> None:
     state = village.state
-    stored = [(person_id, pack(person)) for person_id, person in state.people_records()]
+    stored = [(person_id, pack(person)) for person_id, person in state.records("people")]
     people = [(person_id, person_of(raw)) for person_id, raw in stored]
-    loaded = State.load(village.policy, b"secret", state.meta, people, state.group_records(), state.node_records())
+    loaded = State.load(
+        village.policy,
+        b"secret",
+        state.meta,
+        people=people,
+        groups=state.records("groups"),
+        nodes=state.records("nodes"),
+    )
     assert loaded.people.leaf.tolist() == state.people.leaf.tolist()
     assert np.count_nonzero(loaded.people.coarse != NOWHERE) == 8
