@@ -111,7 +111,7 @@ class Draft:
             after=after,
             **decided.records,
         )
-        members = decided.rows.members(people.ids, policy.sensitive.hierarchy.leaves)
+        members = decided.rows.members(people.ids_later(decided.rows.person), policy.sensitive.hierarchy.leaves)
         release = Release(number, written.cells, written.groups, manifest, members, decided.cohorts)
         return Plan(release, change, tuple(sorted(folded.misrouted)))
 

@@ -17,7 +17,7 @@ from shoal.streams.worker.external import external_ends
 from tests.support.published import published_lines
 from tests.support.services.table import KEY, Make, Table, insert
 
-PRIVACY = {"k": 3, "l": 2, "overlap": 3, "strategy": {"name": "adaptive", "releases": 3}}
+PRIVACY = {"values": "redrawn", "k": 3, "l": 2, "overlap": 3, "strategy": {"name": "adaptive", "releases": 3}}
 DISEASES = ("flu", "asthma", "gastritis", "angina", "gout", "lupus")
 
 

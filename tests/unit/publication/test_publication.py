@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from shoal.core.cells.tree import NodeRecord, Tree
+from shoal.core.plan import plan
 from shoal.core.publication import Earlier, Publication, PublishedRows, Written
 from shoal.core.release import NO_VALUE, ShownGroup, Tail, write_manifest
-from tests.support.engines.series import clinic_policy
+from shoal.core.state import State
+from tests.support.engines.series import clinic_policy, crowd, window_between
 
 POLICY = clinic_policy()
 HIERARCHY = POLICY.sensitive.hierarchy
@@ -155,7 +157,7 @@ def test_with_case_ids_a_cell_of_a_group_lists_them_sorted() -> None:
 def test_members_have_a_line_per_row_and_in_a_lasting_table_its_value(is_lasting: bool) -> None:
     asthma = HIERARCHY.leaf_code["asthma"]
     rows = rows_of((1, 7, 2), (0, 9, 1), (0, 7, 1), values=[asthma, NO_VALUE, asthma] if is_lasting else None)
-    members = rows.members(lambda found: [f"p\u00e4{row}" for row in found.tolist()], HIERARCHY.leaves)
+    members = rows.members(lambda: [f"p\u00e4{row}" for row in rows.person.tolist()], HIERARCHY.leaves)
     lines = [json.loads(line) for line in members.lines()]
     expected: list[dict[str, Any]] = [
         {"id": "p\u00e40", "group": "g7", "cell": "c1", "value": "asthma"},
@@ -167,3 +169,14 @@ def test_members_have_a_line_per_row_and_in_a_lasting_table_its_value(is_lasting
     assert lines == expected
     assert list(members) == [(line["id"], line["group"], line["cell"]) for line in expected]
     assert "p\u00e4" not in repr(members)
+
+
+def test_members_keep_their_names_whatever_becomes_of_the_plan() -> None:
+    """Two plans start from one state and only one of them is applied; both name their own people."""
+    state = State.empty(POLICY, b"key")
+    crowds = [{f"{name}{person}": record for person, record in crowd(30, 1).items()} for name in "ab"]
+    one, other = (plan(state, window_between(POLICY, {}, people), POLICY, 1) for people in crowds)
+    state.apply(one.change)
+    for made, people in zip((one, other), crowds, strict=True):
+        assert len(made.release.members) > 0
+        assert {person for person, _, _ in made.release.members} <= people.keys()
