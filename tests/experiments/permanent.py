@@ -64,6 +64,7 @@ class Clinic(Reactions):
                 "permanent": lasting,
             },
             "privacy": {
+                "values": "redrawn",
                 "k": k,
                 "l": l,
                 "strategy": {"name": "adaptive", "releases": 5},
@@ -183,8 +184,8 @@ def _compare(
         error = query_error(estimate(sheet.published, asked), count_true(truth, asked), len(truth.leaves))
         yield {
             "release": number,
-            "groups": len(sheet.published.people),
-            "average_group": float(sheet.published.people.mean()),
+            "groups": len(sheet.published.group_rows),
+            "average_group": float(sheet.published.group_rows.mean()),
             "counterfeits": int(sheet.published.counterfeits.sum()),
             "query_error": error.mean,
             "plan_s": plan_s,

@@ -44,7 +44,7 @@ def hospital_policy() -> Policy:
             "sex": {"type": "category", "values": SEXES},
         },
         "sensitive": {"name": "disease", "values": list("BCGHLMQRSTW")},
-        "privacy": {"k": 4, "l": 2, "overlap": 2, "strategy": {"name": "adaptive", "releases": 1}},
+        "privacy": {"values": "redrawn", "k": 4, "l": 2, "overlap": 2, "strategy": {"name": "adaptive", "releases": 1}},
     }
     return build_policy(document, {}, b"hospital-3")
 

@@ -52,7 +52,7 @@ def _policy(participation: Any) -> Policy:
             "permanent": ["hiv"],
             "open": ["flu", "fever"],
         },
-        "privacy": {"k": 3, "l": 3, "participation": participation},
+        "privacy": {"values": "redrawn", "k": 3, "l": 3, "participation": participation},
     }
     return build_policy(document, {}, b"bu")
 

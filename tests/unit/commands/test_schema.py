@@ -26,6 +26,7 @@ POLICY: dict[str, Any] = {
     },
     "sensitive": {"name": "disease", "values": ["flu", "hiv", "cold"], "permanent": [], "open": ["flu", "cold"]},
     "privacy": {
+        "values": "redrawn",
         "k": 5,
         "l": 2,
         "strategy": {"name": "adaptive", "releases": 10},

@@ -16,7 +16,7 @@ POLICY = """
 table: t
 attributes: {age: {type: int, min: 0, max: 99}, weight: {type: float, min: 0, max: 300}}
 sensitive: {name: s, values: [a, b, c]}
-privacy: {k: 2, l: 2}
+privacy: {values: redrawn, k: 2, l: 2}
 """
 PEOPLE = [
     ("p1", Person(1, 0, (34, 61.5), (0, 2), 7, (3, 7), 1)),

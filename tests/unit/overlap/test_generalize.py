@@ -148,7 +148,13 @@ class Village:
             "table": "village",
             "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
             "sensitive": {"name": "disease", "values": list(VALUES), "open": list(VALUES[1:]), **sensitive},
-            "privacy": {"k": 2, "l": 2, "headroom": 0, "strategy": {"name": "adaptive", "releases": 1}},
+            "privacy": {
+                "values": "redrawn",
+                "k": 2,
+                "l": 2,
+                "headroom": 0,
+                "strategy": {"name": "adaptive", "releases": 1},
+            },
         }
         self.policy = build_policy(document, {}, b"village")
         self.state = State.empty(self.policy, b"secret")
