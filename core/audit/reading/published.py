@@ -68,7 +68,7 @@ class Group:
 class Published:
     """A release that was read. `rows` counts rows by cell over all groups; `manifest` is None if it is unreadable.
 
-    `people` is what the cell records say of themselves; a row is a person in a redrawn table, an entry in a lasting one.
+    `people` is what the cell records say. A row is a person in a redrawn table and an entry in a lasting one.
     """
 
     number: int
@@ -178,9 +178,7 @@ class ReleaseReader:
         rows = sum(cell.rows for cell in cells)
         return Group(name, raw["formed"], raw["changed"], cells, shown, raw["counterfeits"], rows)
 
-    def _cells(
-        self, raw: object, number: int, group: str, regions: Mapping[str, Region]
-    ) -> tuple[Cell, ...] | None:
+    def _cells(self, raw: object, number: int, group: str, regions: Mapping[str, Region]) -> tuple[Cell, ...] | None:
         """The rows of a group by cell: a count for each, or, with `case_ids`, the list of them."""
         say = self._findings.say
         if not isinstance(raw, dict) or not raw:

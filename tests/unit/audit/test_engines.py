@@ -115,7 +115,7 @@ def test_the_real_engine_keeps_every_promise(tmp_path: Path, monkeypatch: pytest
     ("engine", "expected"),
     [
         (engine_under(l=1.2), {"G2: a person's breach of a value is over 1/l"}),
-        (engine_under(k=1, headroom=0), {"G1: a region is shared by fewer than k rows"}),
+        (engine_under(k=1, headroom=0), {"G1: a region is shared by fewer than k people"}),
         (ignoring_changes, {"G2: a group is carried although one of its people changed"}),
         (
             Redrawing(),

@@ -107,7 +107,7 @@ class Cliques:
         for label, leaf in labels.items():
             lists = secrets.cohorts.get(label, ())
             cliques = [clique for clique in groups.values() if clique.leaf == leaf]
-            if lists and len(lists) != self._terms.cohorts or (cliques and not lists):
+            if (lists and len(lists) != self._terms.cohorts) or (cliques and not lists):
                 wrong += 1
                 continue
             listed = [person for cohort in lists for person in cohort]

@@ -22,7 +22,7 @@ class Disjoint:
     def __init__(self, history: History) -> None:
         self._history, self._terms = history, history.terms
 
-    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+    def see(self, release: Published, _: Secrets, findings: Findings) -> None:
         for person, seen in self._history.now.items():
             known = self._history.of(person)
             leaves = {signature: self._terms.leaves(signature) for signature in known.values}

@@ -5,7 +5,7 @@ somebody whose values all have no row, stand for none.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shoal.core.audit.criteria.counts import PUBLISHED_AT
@@ -96,9 +96,7 @@ class Entries:
             if self._terms.has_cliques and kinds[name] is Kind.STARRED and leaf in self._terms.permanent:
                 say(Promise.G3, HIDDEN_ROW, number, name)
 
-    def _values(
-        self, release: Published, name: str, kind: Kind, entries: "list[Entry] | tuple[Entry, ...]", findings: Findings
-    ) -> None:
+    def _values(self, release: Published, name: str, kind: Kind, entries: Sequence[Entry], findings: Findings) -> None:
         """What a group shows against its rows."""
         group, say = release.groups[name], findings.say
         if kind is Kind.STARRED or kind is Kind.CLIQUE:

@@ -62,7 +62,7 @@ class History:
         """What was shown of somebody before this release; not to be changed."""
         return self.people.get(person, _NOTHING)
 
-    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+    def see(self, release: Published, secrets: Secrets, _: Findings) -> None:
         self.settle()
         self._follow_spells(release.number, secrets)
         for name, entries in secrets.entries.items():

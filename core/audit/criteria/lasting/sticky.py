@@ -19,7 +19,7 @@ class Sticky:
     def __init__(self, history: History) -> None:
         self._history = history
 
-    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+    def see(self, release: Published, _: Secrets, findings: Findings) -> None:
         for person, seen in self._history.now.items():
             signatures = self._history.of(person).signature
             for one in seen:
