@@ -34,6 +34,7 @@ class Folder:
     ) -> None:
         folder = self._bench.out / f"release-{stored.number:04}"
         folder.mkdir(parents=True)
+        (folder / "cells.jsonl").write_bytes(stored.cells)
         (folder / "groups.jsonl").write_bytes(stored.groups)
         (folder / "manifest.json").write_bytes(stored.manifest)
         private = self._bench.private
