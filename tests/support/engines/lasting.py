@@ -36,6 +36,8 @@ class Publisher:
         self.cliques: dict[tuple[str, str], list[str]] = {}  # by value and holder: the people, the holder first
         self.others: list[tuple[int, int, dict[str, int]]] = []  # groups of somebody else: ages, and what they show
         self.held: dict[str, frozenset[str]] = defaultdict(frozenset)  # what somebody holds for ever
+        self.ages: dict[str, set[int]] = defaultdict(set)
+        self.first: dict[tuple[str, str], int] = {}  # by entry: beside how many groups it was first shown
         self.beside: dict[str, list[dict[str, int]]] = defaultdict(list)  # by person: what others' groups show
         self.names: dict[object, str] = {}
         self._next = count(1)
@@ -75,9 +77,10 @@ class Publisher:
             for person, (_, values, _) in self.table.items()
         }
         for person, (age, _, _) in self.table.items():
-            for low, high, shown in self.others:
-                if low <= age <= high and shown not in self.beside[person]:
-                    self.beside[person].append(shown)
+            self.ages[person].add(age)
+            self.beside[person] = [
+                e for low, high, e in self.others if any(low <= a <= high for a in self.ages[person])
+            ]
 
     # -- the rules -----------------------------------------------------------------------------------------------
 
@@ -146,6 +149,11 @@ class Publisher:
         blocks = {self.signature(person, value) for value in TRANSIENT}
         return all(len({e.get(v, 0) for v in block}) == 1 for e in self.beside[person] for block in blocks)
 
+    def may_stay(self, person: str, value: str) -> bool:
+        """Beside others: whether an entry was shown with them in mind, or they show nothing of its signature."""
+        fresh = self.beside[person][self.first[person, value] :]
+        return not any(v in e for e in fresh for v in self.signature(person, value))
+
     def is_big_enough(self, people: int) -> bool:
         """k people share a region, or nobody of it is published."""
         return people >= self.policy.k
@@ -212,7 +220,8 @@ class Publisher:
                 found[value] = "*" if value in guarded else value
                 continue
             known = any(value == v for v, _ in self.shown[person].get(self.signature(person, value), ()))
-            is_allowed = self.may_show(person, value, spell) and self.has_block(person)
+            is_safe = self.may_stay(person, value) if known else self.has_block(person)
+            is_allowed = self.may_show(person, value, spell) and is_safe
             found[value] = self.signature(person, value) if known and is_allowed else "*"
             if not known and is_allowed:
                 fresh.append(value)
@@ -266,6 +275,7 @@ class Publisher:
                     continue
                 if isinstance(how, frozenset):
                     spells = self.shown[row.person][how]
+                    self.first.setdefault((row.person, row.value), len(self.beside[row.person]))
                     spells.add((row.value, self.spells[row.person][row.value]))
                     if self.table[row.person][2] is None:
                         self.max_breach = max(self.max_breach, Fraction(min(len(spells), self.most), len(how)))
