@@ -222,7 +222,7 @@ class _Draft:
         )
         labels = {leaf: hierarchy.leaves[leaf] for leaf in policy.sensitive.permanent}
         cohorts = cohorts_of(self._cohorts, labels, clique_size(policy))
-        members = rows.members(people.ids, hierarchy.leaves)
+        members = rows.members(people.ids_later(rows.person), hierarchy.leaves)
         release = Release(number, written.cells, written.groups, manifest, members, cohorts)
         return Plan(release, change, tuple(sorted(folded.misrouted)))
 

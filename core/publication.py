@@ -40,10 +40,9 @@ class PublishedRows(NamedTuple):
         cell_of[self.person] = self.cell
         return np.bincount(cell_of[cell_of >= 0], minlength=cells)
 
-    def members(self, ids: Callable[[Rows], Sequence[str]], leaves: Sequence[str]) -> Members:
-        """Who they are; `leaves` are the labels of the sensitive values."""
-        values = None if self.value is None else self.value.tolist()
-        return Members(ids(self.person), self.group.tolist(), self.cell.tolist(), values, leaves)
+    def members(self, ids: Callable[[], Sequence[str]], leaves: Sequence[str]) -> Members:
+        """Who they are; `ids` reads the id of each row's person, `leaves` are the labels of the sensitive values."""
+        return Members(ids, self.group, self.cell, self.value, leaves)
 
 
 class Earlier(NamedTuple):

@@ -5,36 +5,38 @@ docs/contract.md, "Releases", has the format; `core/publication.py` works out wh
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from shoal.core.cells.tree import Rows
 from shoal.core.measure.loss import Loss
 from shoal.core.policy.policy import Policy
 from shoal.core.schema import FORMAT
 
+RUN = 1000  # records hashed at a time: one buffer for all would be as large as the release
 NO_VALUE = -1  # the leaf code of a row that stands for no value
 
 
 @dataclass(frozen=True)
 class Members:
-    """Who was published where: private, and put in order only when somebody asks.
+    """Who was published where, row by row: private, and read and put in order only when somebody asks.
 
-    In a lasting table there is an item per row, and `values` has the leaf code of its true value, or `NO_VALUE`.
+    `values` are for lasting tables: the leaf code of each row's true value, or `NO_VALUE`.
     """
 
-    ids: Sequence[str] = field(repr=False)
-    groups: Sequence[int] = field(repr=False)
-    cells: Sequence[int] = field(repr=False)
-    values: Sequence[int] | None = field(default=None, repr=False)
+    ids: Callable[[], Sequence[str]] = field(repr=False)
+    groups: Rows = field(repr=False)
+    cells: Rows = field(repr=False)
+    values: Rows | None = field(default=None, repr=False)
     leaves: Sequence[str] = field(default=(), repr=False)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.groups)
 
     def __iter__(self) -> Iterator[tuple[str, str, str]]:
         """(id, group, cell) of each published row, by id."""
-        for person_id, group, cell in sorted(zip(self.ids, self.groups, self.cells, strict=True)):
+        for person_id, group, cell in sorted(zip(self.ids(), self.groups.tolist(), self.cells.tolist(), strict=True)):
             yield person_id, f"g{group}", f"c{cell}"
 
     def lines(self) -> Iterator[str]:
@@ -44,7 +46,7 @@ class Members:
                 yield f'{{"id": {_quoted(person_id)}, "group": "{group}", "cell": "{cell}"}}\n'
             return
         labels = {code: _quoted(label) for code, label in enumerate(self.leaves)} | {NO_VALUE: "null"}
-        rows = zip(self.ids, self.groups, self.cells, self.values, strict=True)
+        rows = zip(self.ids(), self.groups.tolist(), self.cells.tolist(), self.values.tolist(), strict=True)
         for person_id, number, leaf, value in sorted(rows):
             place = f'"group": "g{number}", "cell": "c{leaf}"'
             yield f'{{"id": {_quoted(person_id)}, {place}, "value": {labels[value]}}}\n'
@@ -181,7 +183,10 @@ def write_manifest(
 
 def content_digest(records: Sequence[bytes]) -> str:
     """The sha256 of records, each followed by a newline."""
-    return sha256(b"\n".join([*records, b""]))
+    digest = hashlib.sha256()
+    for start in range(0, len(records), RUN):
+        digest.update(b"\n".join([*records[start : start + RUN], b""]))
+    return digest.hexdigest()
 
 
 def sha256(content: bytes) -> str:

@@ -34,7 +34,8 @@ class Chain:
         ):
             if found.get(field) != expected:
                 raise _broken(number, problem)
-        if found.get("cells", -1) + found.get("groups", -1) != len(records):
+        cells, groups = found.get("cells"), found.get("groups")
+        if not (isinstance(cells, int) and isinstance(groups, int) and cells + groups == len(records)):
             raise _broken(number, "has another number of cells and groups than its manifest says")
         self.number, self.digest = number, sha256(manifest).hexdigest()
         return found

@@ -158,7 +158,7 @@ def _run(policy: Policy, rounds: list[Round], queries: int) -> Iterator[Figures]
         state.apply(made.change)
         assert np.all(state.people.status[state.people.group >= 0] != ABSENT)
         holders = sum(len(lasting.intersection(record[1])) for record in one.table.values())
-        groups = [json.loads(record)["sensitive"] for record in made.release.records]
+        groups = [json.loads(record)["sensitive"] for record in made.release.groups]
         shown = sum(group.get(label, 0) for group in groups for label in labels)
         step = Step(number, one.table, made, read_columns(policy, made.release.records), plan_s)
         yield {

@@ -62,7 +62,7 @@ def _published(series: Series, events: Iterable[dict[str, Any]]) -> list[Group]:
     people: dict[str, set[str]] = {}
     for person, group, _ in release.members:
         people.setdefault(group, set()).add(person)
-    shows = {group["group"]: group["sensitive"] for group in map(json.loads, release.records)}
+    shows = {group["group"]: group["sensitive"] for group in map(json.loads, release.groups)}
     return [(frozenset(members), shows[group].get("hiv", 0)) for group, members in people.items()]
 
 

@@ -7,7 +7,7 @@ import msgpack
 import pytest
 
 from shoal.core.policy.policy import Policy
-from shoal.core.state import GroupRecord, Meta, NodeRecord, Person, State
+from shoal.core.state import ENGINE, GroupRecord, Meta, NodeRecord, Person, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.replay_state import DIGEST_BYTES, MAGIC, Position, StateFile
@@ -33,7 +33,7 @@ def policy(tmp_path: Path) -> Policy:
 
 
 def saved(path: Path, policy: Policy) -> StateFile:
-    meta = Meta(2, "ab" * 32, 8, 0.25, "1.0", policy.digest)
+    meta = Meta(2, "ab" * 32, 8, 0.25, ENGINE, policy.digest)
     file = StateFile(path / "state")
     with file.locked():
         file.save(b"secret", Position(5, b"d" * 32, 99), State.load(policy, b"secret", meta, PEOPLE, GROUPS, NODES))
@@ -56,7 +56,7 @@ def test_everything_comes_back(tmp_path: Path, policy: Policy) -> None:
     assert found is not None
     assert found.secret == b"secret"
     assert found.position == Position(5, b"d" * 32, 99)
-    assert found.state.meta == Meta(2, "ab" * 32, 8, 0.25, "1.0", policy.digest)
+    assert found.state.meta == Meta(2, "ab" * 32, 8, 0.25, ENGINE, policy.digest)
     assert sorted(found.state.people_records()) == sorted(PEOPLE)
     assert sorted(found.state.group_records()) == GROUPS
     assert sorted(found.state.node_records()) == NODES

@@ -170,7 +170,7 @@ def test_a_state_brings_other_publishers_tables_back(tmp_path: Path) -> None:
         state = ["--state", str(tmp_path / "state")]
         assert main(["replay", policy, str(file), "--out", str(parts), *common, *state]) == 0
     for release in ("release-0001", "release-0002"):
-        for name in ("groups.jsonl", "manifest.json"):
+        for name in ("cells.jsonl", "groups.jsonl", "manifest.json"):
             assert (whole / release / name).read_bytes() == (parts / release / name).read_bytes()
 
 

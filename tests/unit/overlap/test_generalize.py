@@ -179,8 +179,7 @@ class Village:
 
     def regions(self) -> dict[str, tuple[int, int]]:
         """Everybody's published region."""
-        records = [json.loads(record) for record in self.made.release.records]
-        found = {cell["cell"]: cell["region"]["age"] for record in records for cell in record["cells"]}
+        found = {cell["cell"]: cell["region"]["age"] for cell in map(json.loads, self.made.release.cells)}
         return {person: (found[cell]["min"], found[cell]["max"]) for person, _, cell in self.made.release.members}
 
 
