@@ -9,7 +9,7 @@ No result may depend on the order of rows or on codes: a restart reads people ba
 uses tags (keyed hashes of ids) or the ids themselves.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -142,8 +142,12 @@ class People:
         return [self._rows.get(person_id) for person_id in ids]
 
     def ids(self, rows: Rows) -> list[str]:
+        return self.ids_later(rows)()
+
+    def ids_later(self, rows: Rows) -> Callable[[], list[str]]:
+        """Reads the ids of these rows when somebody asks, whatever has become of this copy by then."""
         known, ids, later = len(self._ids), self._ids, self._later_ids
-        return [ids[row] if row < known else later[row - known] for row in rows.tolist()]
+        return lambda: [ids[row] if row < known else later[row - known] for row in rows.tolist()]
 
     def roster(self) -> dict[str, int]:
         """Everyone's status by id, as `Intake` wants it."""

@@ -4,7 +4,7 @@ Pure and deterministic: no clock, no I/O, randomness only from the state's keyed
 what is to become of it is returned as a `Change`, to be sealed before anyone sees the release, and applied after.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +19,14 @@ from shoal.core.fold import Folded, Window, fold
 from shoal.core.groups.formation import Formation, form_groups
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.groups.pool import NO_TIES, Pool
-from shoal.core.measure.loss import measure_loss
 from shoal.core.overlap.carried import overlapping_holders, unsafe_groups
 from shoal.core.overlap.formation import Overlapped, form_overlapping, merged
 from shoal.core.overlap.generalize import ReleaseContext, generalize, refill
 from shoal.core.overlap.overlaps import ExternalIndex, Overlaps, index_of
 from shoal.core.people import NOBODY, NOWHERE, People
 from shoal.core.policy.policy import Policy
-from shoal.core.release import GroupWriter, Members, Release, Tail, Tally, case_ids_json, sha256, write_manifest
+from shoal.core.publication import Earlier, Publication, PublishedRows, Written
+from shoal.core.release import Release, ShownGroup, sha256, write_manifest
 from shoal.core.state import ENGINE, After, Change, LazyPeople, Meta, State
 
 __all__ = ["Plan", "Window", "plan"]
@@ -45,6 +45,8 @@ def plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
     """The next release of a table; raises CoreError if `number` is not the next one."""
     if number != state.meta.release + 1:
         raise CoreError(f"release {number} cannot follow release {state.meta.release}")
+    if policy.values == "lasting":
+        raise CoreError("tables with `values: lasting` cannot be released yet; write `values: redrawn` under privacy")
     draft = _Draft(state, policy, number)
     folded = draft.fold_window(window)
     draft.break_groups(folded)
@@ -75,7 +77,6 @@ class _Draft:
         self._max_breach = state.meta.max_breach
         self._split: list[int] = []
         self._is_closed = np.zeros(0, dtype=bool)
-        self._tails: dict[int, Tail] = {}
 
     def fold_window(self, window: Window) -> Folded:
         """Step 1: the net effect per person of everything since the last release, and what others released."""
@@ -193,17 +194,20 @@ class _Draft:
 
     def emit(self, window: Window, folded: Folded, formed: Sequence[int]) -> Plan:
         """Step 8: the bytes of the release, and the records it changes."""
-        people, policy, number = self._people, self._policy, self._number
-        published = np.flatnonzero(people.group != NOBODY)
-        records, tally = self._write(published, len(formed))
-        counts = np.bincount(people.leaf[published], minlength=self._tree.size)
-        cells = np.flatnonzero(counts)
-        rows = counts[cells]
-        loss = measure_loss(self._tree, cells, rows, tally.groups)
+        people, policy, number, hierarchy = self._people, self._policy, self._number, self._policy.sensitive.hierarchy
+        rows = self._published_rows()
+        written = self._write(rows)
         manifest = write_manifest(
-            policy, number, self._state.meta.manifest, records, ENGINE, window.at, tally, self._max_breach, loss
+            policy,
+            number,
+            self._state.meta.manifest,
+            written.records,
+            ENGINE,
+            window.at,
+            written.tally,
+            self._max_breach,
+            written.loss,
         )
-        members = Members(people.ids(published), people.group[published].tolist(), people.leaf[published].tolist())
         meta = Meta(number, sha256(manifest), self._next_group, self._max_breach, ENGINE, policy.digest)
         change = Change(
             meta,
@@ -213,12 +217,13 @@ class _Draft:
             self._cohorts.changed_since(self._state.cohorts),
             {new: self._externals.records()[new] for new in self._published_since},
             After(
-                self._state, number - 1, people, self._tree, self._ledger, self._tails, self._cohorts, self._externals
+                self._state, number - 1, people, self._tree, self._ledger, written.tails, self._cohorts, self._externals
             ),
         )
-        labels = {leaf: policy.sensitive.hierarchy.leaves[leaf] for leaf in policy.sensitive.permanent}
+        labels = {leaf: hierarchy.leaves[leaf] for leaf in policy.sensitive.permanent}
         cohorts = cohorts_of(self._cohorts, labels, clique_size(policy))
-        release = Release(number, tuple(records), manifest, members, cohorts)
+        members = rows.members(people.ids_later(rows.person), hierarchy.leaves)
+        release = Release(number, written.cells, written.groups, manifest, members, cohorts)
         return Plan(release, change, tuple(sorted(folded.misrouted)))
 
     # -- parts --------------------------------------------------------------------------------------------------
@@ -272,47 +277,24 @@ class _Draft:
             for index, (group, size) in enumerate(zip(in_order.tolist(), people.tolist(), strict=True))
         ]
 
-    def _write(self, published: Rows, formed: int) -> tuple[list[bytes], Tally]:
-        """The group records of these people, and the manifest's counts; only what changed is written anew."""
+    def _published_rows(self) -> PublishedRows:
         people = self._people
-        live = np.flatnonzero(np.bincount(people.group[published]))
-        is_fresh = np.zeros(self._next_group, dtype=bool)
-        is_fresh[[group for group in live.tolist() if group not in self._state.tails]] = True
-        is_fresh[people.group[published[people.leaf[published] >= self._state.tree.size]]] = True  # its cell was split
-        tails = {group: self._state.tails[group] for group in live[~is_fresh[live]].tolist()}
-        tails.update(self._fresh_tails(published[is_fresh[people.group[published]]]))
-        self._tails = tails
-        head = GroupWriter(self._policy).head(self._number)
-        in_order = [tails[group] for group in live.tolist()]
-        suppressed = sum([tail.suppressed for tail in in_order])
-        generalized = sum([tail.generalized for tail in in_order])
-        sampled = len(people.sampled())
-        withheld, unsampled = sampled - len(published), len(people.present()) - sampled
-        counterfeits = sum([tail.counterfeits for tail in in_order])
-        tally = Tally(len(published), len(live), formed, withheld, unsampled, suppressed, generalized, counterfeits)
-        return [head + tail.text for tail in in_order], tally
+        published = np.flatnonzero(people.group != NOBODY)
+        return PublishedRows(published, people.group[published], people.leaf[published])
 
-    def _fresh_tails(self, published: Rows) -> Iterator[tuple[int, Tail]]:
-        """The tails of these people's groups, all of whose people are among them."""
-        people = self._people
-        order = published[np.lexsort((people.leaf[published], people.group[published]))]
-        groups, leaves = people.group[order], people.leaf[order]
-        starts = np.flatnonzero(np.r_[True, (groups[1:] != groups[:-1]) | (leaves[1:] != leaves[:-1])][: len(order)])
-        ends = np.append(starts, len(order))[1:]
-        texts = self._tree.cells_json(leaves[starts])
-        sizes = zip(leaves[starts].tolist(), (ends - starts).tolist(), strict=True)
-        if self._policy.case_ids:
-            runs = zip(starts.tolist(), ends.tolist(), strict=True)
-            cases = [case_ids_json(self._case_ids(order[start:end])) for start, end in runs]
-            cells = [f"{texts[leaf]}{rows}{case}}}" for (leaf, rows), case in zip(sizes, cases, strict=True)]
-        else:
-            cells = [f"{texts[leaf]}{rows}}}" for leaf, rows in sizes]
-        names, firsts = np.unique(groups[starts], return_index=True)
-        bounds = [*firsts.tolist(), len(cells)]
-        writer = GroupWriter(self._policy)
-        for index, group in enumerate(names.tolist()):
-            record = self._ledger.record(group)
-            yield group, writer.tail(group, record, cells[bounds[index] : bounds[index + 1]])
+    def _write(self, rows: PublishedRows) -> Written:
+        people, state = self._people, self._state
+        case_ids = self._case_ids if self._policy.case_ids else None
+        publication = Publication(self._policy, self._tree, self._number, self._shown, case_ids)
+        sampled = len(people.sampled())
+        withheld, unsampled = sampled - len(rows.person), len(people.present()) - sampled
+        earlier = Earlier(state.tails, state.tree.size)
+        return publication.write(rows, earlier, (), withheld=withheld, unsampled=unsampled)
+
+    def _shown(self, group: int) -> ShownGroup:
+        """A group is carried or broken, so that it changed when it was formed."""
+        record = self._ledger.record(group)
+        return ShownGroup(record.formed, record.formed, record.shown, record.counterfeits)
 
     def _case_ids(self, rows: Rows) -> list[str]:
         people, keyed = self._people, self._state.keyed

@@ -1,31 +1,55 @@
-"""A release as the bytes that are published: one record per group and, last, the manifest (CONTRACT, "Releases")."""
+"""A release as the bytes that are published: records of cells, records of groups and, last, the manifest.
+
+docs/contract.md, "Releases", has the format; `core/publication.py` works out what is to be written.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shoal.core.groups.ledger import GroupRecord
+from shoal.core.cells.tree import Rows
 from shoal.core.measure.loss import Loss
 from shoal.core.policy.policy import Policy
+from shoal.core.schema import FORMAT
+
+RUN = 1000  # records hashed at a time: one buffer for all would be as large as the release
+NO_VALUE = -1  # the leaf code of a row that stands for no value
 
 
 @dataclass(frozen=True)
 class Members:
-    """Who was published where: private, and put in order only when somebody asks."""
+    """Who was published where, row by row: private, and read and put in order only when somebody asks.
 
-    ids: Sequence[str] = field(repr=False)
-    groups: Sequence[int] = field(repr=False)
-    cells: Sequence[int] = field(repr=False)
+    `values` are for lasting tables: the leaf code of each row's true value, or `NO_VALUE`.
+    """
+
+    ids: Callable[[], Sequence[str]] = field(repr=False)
+    groups: Rows = field(repr=False)
+    cells: Rows = field(repr=False)
+    values: Rows | None = field(default=None, repr=False)
+    leaves: Sequence[str] = field(default=(), repr=False)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.groups)
 
     def __iter__(self) -> Iterator[tuple[str, str, str]]:
-        """(id, group, cell) of each published person, by id."""
-        for person_id, group, cell in sorted(zip(self.ids, self.groups, self.cells, strict=True)):
+        """(id, group, cell) of each published row, by id."""
+        for person_id, group, cell in sorted(zip(self.ids(), self.groups.tolist(), self.cells.tolist(), strict=True)):
             yield person_id, f"g{group}", f"c{cell}"
+
+    def lines(self) -> Iterator[str]:
+        """The lines of the members file (docs/contract.md, "Private files"), by id."""
+        if self.values is None:
+            for person_id, group, cell in self:
+                yield f'{{"id": {_quoted(person_id)}, "group": "{group}", "cell": "{cell}"}}\n'
+            return
+        labels = {code: _quoted(label) for code, label in enumerate(self.leaves)} | {NO_VALUE: "null"}
+        rows = zip(self.ids(), self.groups.tolist(), self.cells.tolist(), self.values.tolist(), strict=True)
+        for person_id, number, leaf, value in sorted(rows):
+            place = f'"group": "g{number}", "cell": "c{leaf}"'
+            yield f'{{"id": {_quoted(person_id)}, {place}, "value": {labels[value]}}}\n'
 
 
 @dataclass(frozen=True)
@@ -33,19 +57,28 @@ class Release:
     """What is published under one number, and, private, who its rows are and whose cohorts stand behind them."""
 
     number: int
-    records: tuple[bytes, ...]
+    cells: tuple[bytes, ...]
+    groups: tuple[bytes, ...]
     manifest: bytes
     members: Members
     cohorts: Mapping[str, list[list[str]]] = field(default_factory=dict, repr=False)
 
+    @property
+    def records(self) -> tuple[bytes, ...]:
+        """All records in the order they are published in, without the manifest."""
+        return self.cells + self.groups
+
 
 @dataclass(frozen=True)
 class Tally:
-    """The counts of a manifest."""
+    """The counts of a manifest. A row is a person in a redrawn table and an entry in a lasting one."""
 
+    people: int
     rows: int
+    cells: int
     groups: int
     formed: int
+    carried: int
     withheld: int
     unsampled: int
     suppressed: int
@@ -53,29 +86,41 @@ class Tally:
     counterfeits: int
 
 
+class ShownGroup(NamedTuple):
+    """What a group's record says beside its cells; `shown` are (node of the sensitive hierarchy, count), by node."""
+
+    formed: int
+    changed: int
+    shown: tuple[tuple[int, int], ...]
+    counterfeits: int
+
+
 class Tail(NamedTuple):
-    """A group's record from its number on, which stays the same while the group is carried and its cells are whole."""
+    """A group's record from its number on, which stays the same while the group and its cells do."""
 
     text: bytes
+    formed: int
+    changed: int
     suppressed: int
     generalized: int
     counterfeits: int
 
 
-class GroupWriter:
-    """Writes group records."""
+class RecordWriter:
+    """Writes the records of cells and groups of one release."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, number: int) -> None:
         hierarchy = policy.sensitive.hierarchy
-        self._labels = [json.dumps(label, ensure_ascii=False) + ":" for label in hierarchy.labels]
+        self._labels = [_quoted(label) + ":" for label in hierarchy.labels]
         self._leaf_nodes = frozenset(hierarchy.leaf_node)
-        self._table = json.dumps(policy.table)
+        head = f'{{"table":{_quoted(policy.table)},"release":{number}'
+        self._cell_head, self.group_head = f'{head},"cell":"'.encode(), f'{head},"group":"g'.encode()
 
-    def head(self, number: int) -> bytes:
-        """What every record of a release begins with; a tail follows."""
-        return f'{{"table":{self._table},"release":{number},"group":"g'.encode()
+    def cell(self, region: bytes, people: int) -> bytes:
+        """A cell's record; `region` comes from `Tree.cells_json`."""
+        return b'%b%b,"people":%d}' % (self._cell_head, region, people)
 
-    def tail(self, group: int, record: GroupRecord, cells: Sequence[str]) -> Tail:
+    def tail(self, group: int, record: ShownGroup, cells: Iterable[str]) -> Tail:
         """Cells stand in the order of their numbers, values in the hierarchy's order, "*" last."""
         labels, shown = self._labels, record.shown
         suppressed = shown[0][1] if shown[0][0] == 0 else 0
@@ -83,16 +128,16 @@ class GroupWriter:
             shown = (*shown[1:], shown[0])
         values = ",".join([labels[node] + str(count) for node, count in shown])
         text = (
-            f'{group}","formed":{record.formed},"cells":[{",".join(cells)}],'
+            f'{group}","formed":{record.formed},"changed":{record.changed},"cells":{{{",".join(cells)}}},'
             f'"sensitive":{{{values}}},"counterfeits":{record.counterfeits}}}'
         ).encode()
-        raised = [count for node, count in shown if node and node not in self._leaf_nodes]
-        return Tail(text, suppressed, sum(raised), record.counterfeits)
+        raised = sum([count for node, count in shown if node and node not in self._leaf_nodes])
+        return Tail(text, record.formed, record.changed, suppressed, raised, record.counterfeits)
 
 
 def case_ids_json(case_ids: Iterable[str]) -> str:
-    """The case ids of a cell, in an order that says nothing: they are hashes."""
-    return f',"case_ids":{_compact(sorted(case_ids))}'
+    """The case ids of a group's rows in one cell, in an order that says nothing: they are hashes."""
+    return _compact(sorted(case_ids))
 
 
 def write_manifest(
@@ -111,15 +156,19 @@ def write_manifest(
         {
             "table": policy.table,
             "release": number,
+            "format": FORMAT,
+            "values": policy.values,
             "previous": previous,
             "policy": policy.digest,
-            "content": sha256(b"".join([record + b"\n" for record in records])),
+            "content": content_digest(records),
             "engine": engine,
             "published_at": at,
+            "people": tally.people,
             "rows": tally.rows,
+            "cells": tally.cells,
             "groups": tally.groups,
             "formed": tally.formed,
-            "carried": tally.groups - tally.formed,
+            "carried": tally.carried,
             "withheld": tally.withheld,
             "unsampled": tally.unsampled,
             "suppressed": tally.suppressed,
@@ -132,8 +181,20 @@ def write_manifest(
     ).encode()
 
 
+def content_digest(records: Sequence[bytes]) -> str:
+    """The sha256 of records, each followed by a newline."""
+    digest = hashlib.sha256()
+    for start in range(0, len(records), RUN):
+        digest.update(b"\n".join([*records[start : start + RUN], b""]))
+    return digest.hexdigest()
+
+
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _compact(value: object) -> str:

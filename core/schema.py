@@ -11,6 +11,7 @@ from shoal.core.measure.loss import Loss
 from shoal.core.policy.document import PolicyDocument
 from shoal.core.policy.strategy import STRATEGIES, Strategy
 
+FORMAT: Final = 2  # of releases
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _COUNT: Final = {"type": "integer", "minimum": 0}
@@ -45,21 +46,26 @@ def event_schema() -> dict[str, Any]:
 
 
 def release_schema() -> dict[str, Any]:
-    """One record of the releases topic: a group or the manifest, which comes last (docs/contract.md, "Releases").
+    """One record of the releases topic: a cell, a group or, last, the manifest (docs/contract.md, "Releases").
 
     A later version may add fields and never renames one.
     """
-    cell = _record(
-        {"cell": TEXT, "region": REGION, "rows": POSITIVE},
-        {"case_ids": {"type": "array", "items": TEXT, "minItems": 1, "uniqueItems": True}},
-    )
+    cell_id = {"type": "string", "pattern": "^c[0-9]+$"}
+    cell = _record({"table": TEXT, "release": POSITIVE, "cell": cell_id, "region": REGION, "people": POSITIVE})
+    case_ids = {"type": "array", "items": TEXT, "minItems": 1, "uniqueItems": True}
     group = _record(
         {
             "table": TEXT,
             "release": POSITIVE,
             "group": {"type": "string", "pattern": "^g[0-9]+$"},
             "formed": POSITIVE,
-            "cells": {"type": "array", "items": cell, "minItems": 1},
+            "changed": POSITIVE,
+            "cells": {
+                "type": "object",
+                "propertyNames": cell_id,
+                "additionalProperties": {"anyOf": [POSITIVE, case_ids]},
+                "minProperties": 1,
+            },
             "sensitive": {**MULTISET, "minProperties": 1},
             "counterfeits": _COUNT,
         }
@@ -70,13 +76,15 @@ def release_schema() -> dict[str, Any]:
         {
             "table": TEXT,
             "release": POSITIVE,
+            "format": {"const": FORMAT},
+            "values": {"enum": ["lasting", "redrawn"]},
             "previous": {"anyOf": [_SHA256, {"type": "null"}]},
             "policy": _SHA256,
             "content": _SHA256,
             "engine": TEXT,
             "published_at": {"type": ["string", "null"]},
-            **dict.fromkeys(("rows", "groups", "formed", "carried", "withheld", "unsampled"), _COUNT),
-            **dict.fromkeys(("suppressed", "generalized", "counterfeits"), _COUNT),
+            **dict.fromkeys(("people", "rows", "cells", "groups", "formed", "carried"), _COUNT),
+            **dict.fromkeys(("withheld", "unsampled", "suppressed", "generalized", "counterfeits"), _COUNT),
             "max_breach": breach,
             "bound": breach,
             "loss": {"anyOf": [loss, {"type": "null"}]},
@@ -85,8 +93,8 @@ def release_schema() -> dict[str, Any]:
     return {
         "$schema": DIALECT,
         "title": "Shoal release record",
-        "oneOf": [{"$ref": "#/$defs/group"}, {"$ref": "#/$defs/manifest"}],
-        "$defs": {"group": group, "manifest": manifest},
+        "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in ("cell", "group", "manifest")],
+        "$defs": {"cell": cell, "group": group, "manifest": manifest},
     }
 
 

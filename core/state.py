@@ -21,7 +21,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.core.release import Tail
 
-ENGINE = "1.0"
+ENGINE = "2.0"
 
 __all__ = ["ENGINE", "Change", "Clique", "ExternalGroup", "GroupRecord", "Meta", "NodeRecord", "Person", "State"]
 

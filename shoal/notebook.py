@@ -20,7 +20,7 @@ from shoal.streams.files import policy_yaml, release_folder
 from shoal.streams.files import replay as replay_files
 from shoal.streams.files.event_lines import Events
 from shoal.streams.files.formats.format import FormatChoice
-from shoal.streams.files.release_folder import ReleaseFiles, region_text
+from shoal.streams.files.release_folder import ReleaseFiles, read_regions, region_text, row_count
 from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.kafka.chain import Chain
 
@@ -30,30 +30,41 @@ Columns = dict[str, list[Any]]
 
 @dataclass(frozen=True)
 class Release:
-    """One release as it was published: `records`, a line of JSON for each group, and `manifest_json`."""
+    """One release as it was published: a line of JSON for each cell and each group, and `manifest_json`."""
 
     number: int
-    records: tuple[bytes, ...]
+    cell_records: tuple[bytes, ...]
+    group_records: tuple[bytes, ...]
     manifest_json: bytes
 
     @property
+    def records(self) -> tuple[bytes, ...]:
+        """All lines in the order they were published in, without the manifest."""
+        return self.cell_records + self.group_records
+
+    @property
     def manifest(self) -> dict[str, Any]:
-        """What the release says about itself: how many rows and groups, the largest breach, the chain's digests."""
+        """What the release says about itself: how many people and groups, the largest breach, the chain's digests."""
         return dict(json.loads(self.manifest_json))
+
+    def cells(self) -> list[dict[str, Any]]:
+        """The cells, as they were published."""
+        return [json.loads(record) for record in self.cell_records]
 
     def groups(self) -> list[dict[str, Any]]:
         """The groups, as they were published."""
-        return [json.loads(record) for record in self.records]
+        return [json.loads(record) for record in self.group_records]
 
     def rows(self) -> Columns:
         """Columns with one item per published row: its group, its cell, and each attribute as `rows.csv` writes it."""
         columns: Columns = {"group": [], "cell": []}
+        regions = read_regions(self.cell_records)
         for group in self.groups():
-            for cell in group["cells"]:
-                count = cell["rows"]
+            for cell, shown in group["cells"].items():
+                count = row_count(shown)
                 columns["group"] += [group["group"]] * count
-                columns["cell"] += [cell["cell"]] * count
-                for name, part in cell["region"].items():
+                columns["cell"] += [cell] * count
+                for name, part in regions[cell].items():
                     columns.setdefault(name, []).extend([region_text(part)] * count)
         return columns
 
@@ -173,7 +184,7 @@ def _follow(releases: Iterable[Release]) -> Iterator[Release]:
 
 
 def _release(files: ReleaseFiles) -> Release:
-    return Release(files.number, files.records, files.manifest)
+    return Release(files.number, files.cells, files.groups, files.manifest)
 
 
 def _path(location: Location | None) -> Path | None:

@@ -59,7 +59,7 @@ class Tree:
         self._cut: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
         self._low: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
         self._high: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
-        self._text: dict[int, str] = {}
+        self._text: dict[int, bytes] = {}
         for position, attribute in enumerate(self.attributes):
             self._low[position][0], self._high[position][0] = domain(attribute)
 
@@ -163,8 +163,8 @@ class Tree:
         """
         return self._path[nodes]
 
-    def cells_json(self, nodes: Rows) -> dict[int, str]:
-        """Cells as releases write them (docs/contract.md, "Regions"), up to the number of rows; kept for good."""
+    def cells_json(self, nodes: Rows) -> dict[int, bytes]:
+        """Cells as releases write them (docs/contract.md, "Regions"), from the number to the region; kept for good."""
         texts = self._text
         missing = np.array([node for node in np.unique(nodes).tolist() if node not in texts], dtype=np.int64)
         parts = [
@@ -172,7 +172,7 @@ class Tree:
             for position, attribute in enumerate(self.attributes)
         ]
         for node, *regions in zip(missing.tolist(), *parts, strict=True):
-            texts[node] = f'{{"cell":"c{node}","region":{{{",".join(regions)}}},"rows":'
+            texts[node] = f'c{node}","region":{{{",".join(regions)}}}'.encode()
         return texts
 
     def losses(self, nodes: Rows) -> NDArray[np.float64]:

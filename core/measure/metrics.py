@@ -15,9 +15,9 @@ from shoal.core.measure.release_reader import ReleaseColumns
 
 METRICS: Final[Mapping[str, Callable[[ReleaseColumns], float]]] = {
     "hidden_share": hidden_share,
-    "average_group": lambda release: release.rows / len(release.people),
-    "median_group": lambda release: float(np.median(release.people)),
-    "largest_group": lambda release: int(release.people.max()),
+    "average_group": lambda release: release.rows / len(release.group_rows),
+    "median_group": lambda release: float(np.median(release.group_rows)),
+    "largest_group": lambda release: int(release.group_rows.max()),
     "ncp": ncp,
     "discernibility": discernibility,
     "qid_loss": lambda release: qid_loss(release) / release.rows,

@@ -7,7 +7,7 @@ ordered as in their hierarchy, so that a range is a run of related labels. With 
 selectivity^(1/(q+1)) of its domain: every query would select the same share of uniform values.
 
 The answer of a release assumes that rows lie uniformly in their region, that each value of a group is equally likely to
-belong to each of its people, that a generalized value is any of the leaves below it, and "*" any leaf at all, as often
+belong to each of its rows, that a generalized value is any of the leaves below it, and "*" any leaf at all, as often
 as the release shows the leaf elsewhere. Withheld people are in the truth and not in the answer. The error of a query is
 |answer - truth| / max(truth, bound). The sanity bound, 1 % of all true values, keeps tiny truths from deciding the
 mean. (Xiao-Tao asks only queries that select more.)
@@ -109,11 +109,11 @@ def estimate(release: ReleaseColumns, queries: Sequence[Query]) -> Numbers:
         return answers
     hierarchy = release.policy.sensitive.hierarchy
     first, last = np.array(hierarchy.first)[release.shown_node], np.array(hierarchy.last)[release.shown_node]
-    groups, suppressed = len(release.people), release.shown_node == 0
+    groups, suppressed = len(release.group_rows), release.shown_node == 0
     seen = _seen(release, len(hierarchy.leaves))
     shown = np.bincount(release.shown_group, release.shown_count, groups)
-    # counterfeits are among the values shown and belong to no person
-    per_person = np.divide(shown - release.counterfeits, shown * release.people, where=shown > 0, out=shown * 0.0)
+    # counterfeits are among the values shown and belong to no row
+    per_row = np.divide(shown - release.counterfeits, shown * release.group_rows, where=shown > 0, out=shown * 0.0)
     for position, query in enumerate(queries):
         share = np.ones(len(release.cell_names))
         for attribute, condition in query.conditions:
@@ -122,7 +122,7 @@ def estimate(release: ReleaseColumns, queries: Sequence[Query]) -> Numbers:
         anything = float(seen[query.sensitive.has(np.arange(len(seen)))].sum())
         accepted = np.where(suppressed, anything, query.sensitive.share(first, last)) * release.shown_count
         values = np.bincount(release.shown_group, accepted, groups)
-        answers[position] = float(rows @ (values * per_person))
+        answers[position] = float(rows @ (values * per_row))
     return answers
 
 

@@ -2,7 +2,8 @@
 
 Layout. Cells, groups, rows and values are parallel arrays. A cell is a half-open run `[low, high)` per attribute, as in
 `core/cells/region.py`. The `cell_rows_*` arrays say how many rows of one group lie in one cell, the `shown_*` arrays
-how often one group shows one node of the sensitive hierarchy. Reading costs one JSON parse per group.
+how often one group shows one node of the sensitive hierarchy. A row is a person in a redrawn table, an entry in a
+lasting one. Reading costs one JSON parse per cell and per group.
 """
 
 import json
@@ -24,7 +25,7 @@ class ReleaseColumns:
     policy: Policy
     group_names: tuple[str, ...]
     formed: Rows  # by group: the release it was formed at
-    people: Rows  # by group
+    group_rows: Rows  # by group
     counterfeits: Rows  # by group
     cell_names: tuple[str, ...]
     low: tuple[Column, ...]  # by attribute, then by cell
@@ -44,11 +45,11 @@ class ReleaseColumns:
 
     @property
     def rows(self) -> int:
-        return int(self.people.sum())
+        return int(self.group_rows.sum())
 
 
 def read_columns(policy: Policy, records: Iterable[bytes]) -> ReleaseColumns:
-    """Read the group records of one release. Raises CoreError for a record that is not a group of its table."""
+    """Read the records of one release, cells before groups. Raises CoreError for a record that is neither."""
     return _Reader(policy).read(records)
 
 
@@ -64,17 +65,23 @@ class _Reader:
         cell_rows: list[tuple[int, int, int]] = []
         shown: list[tuple[int, int, int]] = []
         node_of = self._policy.sensitive.hierarchy.node_of
-        for position, record in enumerate(records):
+        for number, record in enumerate(records, start=1):
             try:
-                group = json.loads(record)
-                names.append(group["group"])
-                mine = [(position, self._cell(cell), int(cell["rows"])) for cell in group["cells"]]
-                shown += [(position, node_of[label], int(count)) for label, count in group["sensitive"].items()]
-                groups.append((int(group["formed"]), sum(rows for _, _, rows in mine), int(group["counterfeits"])))
+                found = json.loads(record)
+                if "cell" in found:
+                    self._add_cell(found)
+                    continue
+                position = len(names)
+                names.append(found["group"])
+                mine = [(position, self._cells[cell], _rows(rows)) for cell, rows in found["cells"].items()]
+                shown += [(position, node_of[label], int(count)) for label, count in found["sensitive"].items()]
+                groups.append((int(found["formed"]), sum(rows for _, _, rows in mine), int(found["counterfeits"])))
             except (KeyError, TypeError, ValueError, AttributeError):
-                raise CoreError(f"record {position + 1} is not a group of the table {self._policy.table}") from None
+                raise CoreError(
+                    f"record {number} is neither a cell nor a group of the table {self._policy.table}"
+                ) from None
             cell_rows += mine
-        formed, people, counterfeits = _columns(groups)
+        formed, group_rows, counterfeits = _columns(groups)
         low, high = self._regions()
         cell_rows_group, cell_rows_cell, cell_rows_count = _columns(cell_rows)
         shown_group, shown_node, shown_count = _columns(shown)
@@ -82,7 +89,7 @@ class _Reader:
             policy=self._policy,
             group_names=tuple(names),
             formed=formed,
-            people=people,
+            group_rows=group_rows,
             counterfeits=counterfeits,
             cell_names=tuple(self._cells),
             low=low,
@@ -95,14 +102,10 @@ class _Reader:
             shown_count=shown_count,
         )
 
-    def _cell(self, cell: Mapping[str, Any]) -> int:
-        name = cell["cell"]
-        known = self._cells.get(name)
-        if known is None:
-            region = cell["region"]
-            self._bounds.append([_run(attribute, region[attribute.name]) for attribute in self._policy.attributes])
-            known = self._cells[name] = len(self._cells)
-        return known
+    def _add_cell(self, cell: Mapping[str, Any]) -> None:
+        region = cell["region"]
+        self._bounds.append([_run(attribute, region[attribute.name]) for attribute in self._policy.attributes])
+        self._cells[cell["cell"]] = len(self._bounds) - 1
 
     def _regions(self) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
         lows, highs = [], []
@@ -126,6 +129,11 @@ def _run(attribute: Attribute, part: Mapping[str, Any]) -> tuple[float, float]:
     if sum(hierarchy.last[node] - hierarchy.first[node] for node in nodes) != last - first:
         raise ValueError("the nodes of a region are not neighbours")
     return first, last
+
+
+def _rows(shown: Any) -> int:
+    """How many rows of a group are in one cell: a number, or their case ids."""
+    return len(shown) if isinstance(shown, list) else int(shown)
 
 
 def _columns(triples: Sequence[tuple[int, int, int]]) -> tuple[Rows, Rows, Rows]:

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from shoal.core.policy.hierarchy import ROOT, wrong_label
 from shoal.core.policy.section import LARGEST_COUNT, QUOTE_IT, Count, Section
-from shoal.core.policy.strategy import Adaptive, Strategy
+from shoal.core.policy.strategy import Strategy
 
 # Larger whole numbers are not exact as floats, which readers of JSON and the tree's medians rely on.
 LARGEST_INT = 2**53
@@ -106,7 +106,18 @@ class PrivacySection(Section):
 
     k: Count
     l: Annotated[float, Field(gt=1, le=LARGEST_COUNT)]
-    strategy: Strategy = Adaptive()
+    values: Annotated[
+        Literal["lasting", "redrawn"],
+        Field(description="whether values stay until an event changes them, or are drawn anew for each group"),
+    ] = "lasting"
+    signature: Annotated[
+        Count | None, Field(description="lasting: how many values each value is shown among; 2l unless given")
+    ] = None
+    counterfeits: Annotated[
+        float | None,
+        Field(ge=0, lt=1, description="lasting: the largest share of surplus values in a release; 0.02 unless given"),
+    ] = None
+    strategy: Strategy | None = None
     headroom: CountOrZero | None = None
     participation: Participation = 0
     sampling: Annotated[float, Field(gt=0, le=1, description="the share of people who may be published")] = 1.0
@@ -114,9 +125,16 @@ class PrivacySection(Section):
     search: Count = 32
 
 
-class ReleaseSection(Section):
-    """What makes a release, other than a request for one."""
+class ScaleSection(Section):
+    """How a large table is divided."""
 
+    shards: Annotated[Count, Field(description="lasting: regions that are planned apart")] = 1
+
+
+class ReleaseSection(Section):
+    """What makes a release, other than a request for one, and what it holds."""
+
+    full_every: Annotated[Count, Field(description="between full releases, only what changed")] = 1
     every_events: Count | None = None
     every_seconds: Annotated[float | None, Field(gt=0, le=LARGEST_COUNT)] = None
     at: Text | None = None
@@ -133,4 +151,5 @@ class PolicyDocument(Section):
     attributes: dict[str, Annotated[IntSection | FloatSection | CategorySection, Field(discriminator="type")]]
     sensitive: SensitiveSection
     privacy: PrivacySection
+    scale: ScaleSection = ScaleSection()
     release: ReleaseSection = ReleaseSection()

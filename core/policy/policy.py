@@ -16,8 +16,9 @@ from shoal.core.errors import CronError, HierarchyError, Mistake, PolicyError
 from shoal.core.policy.cron import parse_cron
 from shoal.core.policy.document import ATTRIBUTE_SECTIONS, PolicyDocument
 from shoal.core.policy.hierarchy import Hierarchy, flat_hierarchy, parse_hierarchy, wrong_label
+from shoal.core.policy.model_keys import COUNTERFEITS, Leaves, signature_size, wrong_for_model
 from shoal.core.policy.section import EMPTY, Path, did_you_mean, read_one_of, read_section, unknown_key
-from shoal.core.policy.strategy import STRATEGIES, Strategy
+from shoal.core.policy.strategy import STRATEGIES, Adaptive, Strategy
 
 SHOWN_PER_FILE = 20
 
@@ -63,7 +64,10 @@ class Policy:
     sensitive: Sensitive
     k: int
     l: float
-    strategy: Strategy
+    values: Literal["lasting", "redrawn"]
+    signature: int  # lasting: how many values each value is shown among
+    counterfeits: float  # lasting: the largest share of surplus values in a release
+    strategy: Strategy  # redrawn
     headroom: int
     participation: int | Literal["all"]
     sampling: float
@@ -100,8 +104,9 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
     attributes = tuple(check.attributes(read["attributes"])) if "attributes" in read else ()
     sensitive = check.sensitive(read.get("sensitive", {}), read.get("attributes"))
     privacy = read.get("privacy", {})
-    strategy = check.strategy(privacy["strategy"]) if "strategy" in privacy else None
-    check.privacy(privacy, sensitive)
+    named = privacy.get("strategy")
+    strategy = Adaptive() if named is None else check.strategy(named)
+    check.model(read, sensitive)
     release = read.get("release", {})
     triggers, case_ids = check.triggers(release), release.get("case_ids", False)
     check.case_ids(case_ids, sensitive, privacy.get("participation"))
@@ -109,7 +114,7 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
         raise PolicyError(tuple(mistakes))
     assert sensitive is not None
     assert strategy is not None
-    k, headroom = privacy["k"], privacy["headroom"]
+    k, headroom, counterfeits = privacy["k"], privacy["headroom"], privacy["counterfeits"]
     digest = hashlib.sha256(source)
     for path in hierarchy_paths(document):
         digest.update(files[path] or b"")
@@ -119,6 +124,9 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
         sensitive=sensitive,
         k=k,
         l=privacy["l"],
+        values=privacy["values"],
+        signature=signature_size(privacy),
+        counterfeits=COUNTERFEITS if counterfeits is None else counterfeits,
         strategy=strategy,
         headroom=math.ceil(k / 2) if headroom is None else headroom,
         participation=privacy["participation"],
@@ -251,17 +259,11 @@ class _Checker:
         name, parameters = read
         return STRATEGIES[name](**parameters)
 
-    def privacy(self, section: Mapping[str, Any], sensitive: Sensitive | None) -> None:
-        path: Path = ("privacy",)
-        l = section.get("l")
-        # The values that n(G) people show weigh n(G) in all, so that with v values one of them weighs n(G)/v or more:
-        # a bound below 1/v leaves nothing to publish but "*". Open values weigh nothing and change that.
-        # Permanent values sit on people whom n(G) leaves out.
-        if l is not None and sensitive is not None and not sensitive.open:
-            count = len(sensitive.hierarchy.leaves) - len(sensitive.permanent)
-            kind = "values that are not permanent" if sensitive.permanent else "values"
-            if l > count:
-                self._wrong((*path, "l"), f"1/l cannot be reached with {count} {kind}; l must be at most {count}")
+    def model(self, read: Mapping[str, Any], sensitive: Sensitive | None) -> None:
+        leaves = None
+        if sensitive is not None:
+            leaves = Leaves(len(sensitive.hierarchy.leaves), len(sensitive.permanent), len(sensitive.open))
+        self._mistakes.extend(wrong_for_model(read, leaves))
 
     def triggers(self, section: Mapping[str, Any]) -> Triggers:
         path: Path = ("release",)

@@ -160,6 +160,8 @@ def _explain(details: ErrorDetails, path: Path) -> Mistake:
             message = f"must be more than {_plain(limits['gt'])}"
         case "greater_than_equal":
             message = f"must be at least {_plain(limits['ge'])}"
+        case "less_than":
+            message = f"must be less than {_plain(limits['lt'])}"
         case "less_than_equal":
             message = f"must be at most {_plain(limits['le'])}"
         case "string_too_long":

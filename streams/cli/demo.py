@@ -88,7 +88,7 @@ def _show_releases(console: "Console", story: "Story") -> None:
     for heading in headings:
         table.add_column(heading, justify="right")
     for one in story.manifests:
-        counts = (one["rows"], one["groups"], one["formed"], one["carried"], one["withheld"], one["suppressed"])
+        counts = (one["people"], one["groups"], one["formed"], one["carried"], one["withheld"], one["suppressed"])
         breach = f"{one['max_breach']:.3f} of {one['bound']:.3f}"
         table.add_row(str(one["release"]), str(one["published_at"])[:10], *(f"{count:,}" for count in counts), breach)
     console.print(table)
@@ -103,21 +103,24 @@ def _show_group(console: "Console", story: "Story") -> None:
     from rich.columns import Columns
     from rich.table import Table
 
+    from shoal.streams.files.release_folder import read_regions, row_count
+
     last = story.releases[-1]
-    if not last.records:
+    if not last.groups:
         return
     group = _typical_group(story)
     names = [attribute.name for attribute in story.policy.attributes]
     rows = Table("rows", *names, box=None, header_style="bold", pad_edge=False)
-    for cell in group["cells"]:
-        rows.add_row(str(cell["rows"]), *_texts(cell["region"], names))
+    regions = read_regions(last.cells)
+    for cell, shown in group["cells"].items():
+        rows.add_row(str(row_count(shown)), *_texts(regions[cell], names))
     values = Table("count", story.policy.sensitive.name, box=None, header_style="bold", pad_edge=False)
     listed = list(group["sensitive"].items())
     for value, count in listed[:SHOWN_VALUES]:
         values.add_row(str(count), value)
     if len(listed) > SHOWN_VALUES:
         values.add_row("", f"… and {len(listed) - SHOWN_VALUES} more")
-    people = sum(cell["rows"] for cell in group["cells"])
+    people = sum(map(row_count, group["cells"].values()))
     console.print(f"\n[bold]What is published[/bold]  (one group of release {last.number}: {people} people)\n")
     console.print(Columns([rows, values], padding=(0, 6)))
     console.print(
@@ -127,11 +130,13 @@ def _show_group(console: "Console", story: "Story") -> None:
 
 def _typical_group(story: "Story") -> dict[str, Any]:
     """A group of the last release of about average size, carried over and small enough for a screen if possible."""
-    groups: list[dict[str, Any]] = [json.loads(record) for record in story.releases[-1].records]
+    from shoal.streams.files.release_folder import row_count
+
+    groups: list[dict[str, Any]] = [json.loads(record) for record in story.releases[-1].groups]
     newest, average = story.releases[-1].number, story.manifests[-1]["rows"] / len(groups)
 
     def oddness(group: dict[str, Any]) -> tuple[bool, bool, float]:
-        people = sum(cell["rows"] for cell in group["cells"])
+        people = sum(map(row_count, group["cells"].values()))
         return group["formed"] == newest, not 3 <= len(group["cells"]) <= SHOWN_VALUES, abs(people - average)
 
     return min(groups, key=oddness)

@@ -30,4 +30,4 @@ def command(policy: Path | None, at: str | None, wait: bool, wait_s: float, kafk
     if release is None:
         click.echo(f"asked for a release of {rules.table}")
     else:
-        click.echo(f"release {release.number} of {rules.table}: {release.meaning['rows']} rows")
+        click.echo(f"release {release.number} of {rules.table}: {release.meaning['people']} people")

@@ -91,7 +91,7 @@ def _line(outcome: "Outcome") -> str:
         return text
     last = outcome.manifest
     return (
-        f"{text}; release {last['release']}: {last['rows']} rows in {last['groups']} groups, "
+        f"{text}; release {last['release']}: {last['people']} people in {last['groups']} groups, "
         f"{last['withheld']} withheld, {last['suppressed']} suppressed, "
         f"max_breach {last['max_breach']:.4f} of {last['bound']:.4f}"
     )
@@ -109,7 +109,7 @@ def _show_table(outcome: "Outcome") -> None:
     table.add_row("events rejected", f"{outcome.rejected:,}")
     if outcome.manifest is not None:
         last = outcome.manifest
-        table.add_row(f"rows in release {last['release']}", f"{last['rows']:,}")
+        table.add_row(f"people in release {last['release']}", f"{last['people']:,}")
         table.add_row("groups", f"{last['groups']:,}")
         table.add_row("withheld until later", f"{last['withheld']:,}")
         table.add_row("values suppressed", f"{last['suppressed']:,}")

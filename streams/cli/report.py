@@ -62,6 +62,6 @@ def command(
     error = f", query error {last['query_error']:.1%}" if "query_error" in last else ""
     ncp = f", NCP {last['ncp']:.1%}" if last["ncp"] is not None else ""
     click.echo(
-        f"{page}: {len(releases)} releases; the last has {last['rows']} rows in {last['groups']} groups, "
+        f"{page}: {len(releases)} releases; the last has {last['people']} people in {last['groups']} groups, "
         f"max_breach {last['max_breach']:.4f} of {last['bound']:.4f}{ncp}{error}"
     )

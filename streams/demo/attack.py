@@ -24,7 +24,7 @@ from shoal.core.events.intake import Intake
 from shoal.core.events.window import PUT
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
-from shoal.streams.files.release_folder import ReleaseFiles
+from shoal.streams.files.release_folder import ReleaseFiles, read_regions, row_count
 
 Box = tuple[tuple[float, float], ...]  # lowest and highest value of each attribute, both included
 
@@ -83,14 +83,13 @@ def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Tabl
 
 def view_of(policy: Policy, release: ReleaseFiles, members: Iterable[tuple[str, str, str]]) -> View:
     """One of Shoal's releases; `members` are (id, group, cell) of everyone in it."""
-    view = View()
-    boxes: dict[str, Box] = {}
-    nodes = policy.sensitive.hierarchy.node_of
-    for record in map(json.loads, release.records):
-        for cell in record["cells"]:
-            region = cell["region"]
-            boxes[cell["cell"]] = tuple(_side(attribute, region[attribute.name]) for attribute in policy.attributes)
-        people = sum(cell["rows"] for cell in record["cells"])
+    view, nodes = View(), policy.sensitive.hierarchy.node_of
+    boxes: dict[str, Box] = {
+        cell: tuple(_side(attribute, region[attribute.name]) for attribute in policy.attributes)
+        for cell, region in read_regions(release.cells).items()
+    }
+    for record in map(json.loads, release.groups):
+        people = sum(map(row_count, record["cells"].values()))
         view.groups[record["group"]] = Group(people, {nodes[label]: n for label, n in record["sensitive"].items()})
     for person, group, cell in members:
         view.region[person], view.group[person] = boxes[cell], group

@@ -6,7 +6,7 @@ reads events. No finding names a person or quotes a value of an attribute; label
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -75,8 +75,9 @@ def findings(policy: Policy, sample: Sample) -> Iterator[Finding]:
     qids = Counter(record.qid for record in sample.table.values())
     alone = sum(count for count in qids.values() if count == 1) / people
     yield Finding(f"{people:,} people; {alone:.0%} are the only one with their quasi-identifiers", "sample")
-    yield from _budget(policy, sample)
-    yield from _frequent(policy, sample.table.values())
+    if policy.values == "redrawn":
+        yield from _budget(policy, sample)
+    yield from _frequent(policy, list(sample.table.values()))
     for position, attribute in enumerate(policy.attributes):
         yield from _attribute(attribute, [record.qid[position] for record in sample.table.values()])
 
@@ -113,9 +114,8 @@ def _budget(policy: Policy, sample: Sample) -> Iterator[Finding]:
     )
 
 
-def _frequent(policy: Policy, table: Iterable[Record]) -> Iterator[Finding]:
-    records = list(table)
-    ratio, leaves = first_ratio(policy), policy.sensitive.hierarchy.leaves
+def _frequent(policy: Policy, records: Sequence[Record]) -> Iterator[Finding]:
+    leaves = policy.sensitive.hierarchy.leaves
     spared = policy.sensitive.open | policy.sensitive.permanent
     counts = Counter(leaf for record in records for leaf in record.values)
     for leaf in sorted(policy.sensitive.permanent & counts.keys()):
@@ -125,6 +125,12 @@ def _frequent(policy: Policy, table: Iterable[Record]) -> Iterator[Finding]:
                 f"be hidden for {1 / policy.l:.1%} of them at most, so it will sometimes be suppressed."
             )
     counts = Counter({leaf: count for leaf, count in counts.items() if leaf not in spared})
+    yield from _in_signatures(policy, counts) if policy.values == "lasting" else _in_groups(policy, counts, records)
+
+
+def _in_groups(policy: Policy, counts: Counter[int], records: Sequence[Record]) -> Iterator[Finding]:
+    """Which of these protected values of a redrawn table are too frequent."""
+    ratio, leaves = first_ratio(policy), policy.sensitive.hierarchy.leaves
     frequent = [(leaf, count) for leaf, count in counts.most_common() if count * ratio > len(records)]
     for leaf, count in frequent[:SHOWN]:
         yield Finding(
@@ -134,6 +140,17 @@ def _frequent(policy: Policy, table: Iterable[Record]) -> Iterator[Finding]:
         )
     if len(frequent) > SHOWN:
         yield Finding(f"{len(frequent) - SHOWN:,} more values are too frequent to be hidden by grouping alone.")
+
+
+def _in_signatures(policy: Policy, counts: Counter[int]) -> Iterator[Finding]:
+    """Which of these protected values of a lasting table are too frequent: fewer than m values in all can be."""
+    total, leaves = counts.total(), policy.sensitive.hierarchy.leaves
+    for leaf, count in counts.most_common():
+        if count * policy.signature > total:
+            yield Finding(
+                f"{leaves[leaf]} makes up {count / total:.1%} of the protected values, more than one in "
+                f"{policy.signature}, so some of them will be shown as *; make it open if it is not sensitive."
+            )
 
 
 def _attribute(attribute: Attribute, values: Sequence[Any]) -> Iterator[Finding]:

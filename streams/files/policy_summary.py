@@ -8,7 +8,7 @@ from shoal.core.policy.strategy import required_ratio
 
 def describe(policy: Policy) -> Iterator[str]:
     """Yields a few lines, for the author to compare with what they meant."""
-    sensitive, strategy, wanted = policy.sensitive, policy.strategy, policy.triggers
+    sensitive, wanted = policy.sensitive, policy.triggers
     values = len(sensitive.hierarchy.leaves)
     triggers = [
         f"every {wanted.every_events:,} accepted events" if wanted.every_events else "",
@@ -23,12 +23,21 @@ def describe(policy: Policy) -> Iterator[str]:
         known = "everyone is there" if policy.participation == "all" else f"{policy.participation:,} people are there"
         labels = ", ".join(sensitive.hierarchy.leaves[leaf] for leaf in sorted(sensitive.permanent))
         yield f"permanent   {labels}: each holder among {policy.l:g} people or more, to those who know whether {known}"
-    yield f"rows        every region is shared by at least {policy.k:,} rows"
+    yield f"rows        every region is shared by at least {policy.k:,} people"
     yield f"values      over all releases together nobody is linked to a value with more than {1 / policy.l:.4g}"
-    how = f"{strategy.name}, {strategy.describe()}"
-    yield f"strategy    {how}: at first {first_ratio(policy):.2f} people for each showing of a value"
+    yield from _describe_model(policy)
     yield f"releases    {', '.join(trigger for trigger in triggers if trigger)}"
     yield f"digest      {policy.digest}"
+
+
+def _describe_model(policy: Policy) -> Iterator[str]:
+    if policy.values == "lasting":
+        yield f"model       lasting: somebody's value is shown among the same {policy.signature:,} values for ever"
+        yield f"surplus     at most {policy.counterfeits:.2%} of the values of a release are nobody's"
+        return
+    how = f"{policy.strategy.name}, {policy.strategy.describe()}"
+    yield "model       redrawn: values at different releases are taken as independent"
+    yield f"strategy    {how}: at first {first_ratio(policy):.2f} people for each showing of a value"
 
 
 def first_ratio(policy: Policy) -> float:

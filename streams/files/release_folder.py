@@ -20,16 +20,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.kafka.chain import check_format
 
-GROUPS, MANIFEST, ROWS, VALUES = "groups.jsonl", "manifest.json", "rows.csv", "values.csv"
+CELLS, GROUPS, MANIFEST = "cells.jsonl", "groups.jsonl", "manifest.json"
+ROWS, VALUES = "rows.csv", "values.csv"
 
 
 class ReleaseFiles(NamedTuple):
     """A release read back from its folder: its number, and its bytes as they were published."""
 
     number: int
-    records: tuple[bytes, ...]
+    cells: tuple[bytes, ...]
+    groups: tuple[bytes, ...]
     manifest: bytes
+
+    @property
+    def records(self) -> tuple[bytes, ...]:
+        """All records in the order they were published in, without the manifest."""
+        return self.cells + self.groups
 
 
 def release_name(number: int) -> str:
@@ -50,23 +58,19 @@ class ReleaseFolder:
     def staged(self, number: int) -> Path:
         return self.path / f".{release_name(number)}.partial"
 
-    def stage(self, number: int, records: Sequence[bytes], manifest: bytes) -> None:
+    def stage(self, number: int, cells: Sequence[bytes], groups: Sequence[bytes], manifest: bytes) -> None:
         """Writes a release where no reader looks. Raises `GuaranteeError` if another release has its number already."""
         final, staged = self.final(number), self.staged(number)
-        if final.exists() and not self._holds(final, records, manifest):
+        published = {CELLS: _lines(cells), GROUPS: _lines(groups), MANIFEST: manifest}
+        if final.exists() and any(_bytes_of(final / name) != content for name, content in published.items()):
             raise GuaranteeError(
                 f"{final} exists already with other content, and a number is never used for two releases; "
                 "nothing was written."
             )
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
-        rows, values = tables(records, self._attributes)
-        for name, content in (
-            (GROUPS, b"".join(record + b"\n" for record in records)),
-            (MANIFEST, manifest),
-            (ROWS, rows),
-            (VALUES, values),
-        ):
+        rows, values = tables(cells, groups, self._attributes)
+        for name, content in {**published, ROWS: rows, VALUES: values}.items():
             write_synced(staged / name, content)
         sync_folder(staged)
 
@@ -99,10 +103,6 @@ class ReleaseFolder:
         for leftover in self.path.glob(".release-*.partial"):
             shutil.rmtree(leftover, ignore_errors=True)
 
-    def _holds(self, folder: Path, records: Sequence[bytes], manifest: bytes) -> bool:
-        groups = b"".join(record + b"\n" for record in records)
-        return _bytes_of(folder / MANIFEST) == manifest and _bytes_of(folder / GROUPS) == groups
-
 
 def read_releases(path: Path) -> Iterator[ReleaseFiles]:
     """Yields the releases of a folder in order. Raises `InputError` if one cannot be read."""
@@ -116,25 +116,38 @@ def read_releases(path: Path) -> Iterator[ReleaseFiles]:
 def read_files(path: Path, number: int) -> ReleaseFiles:
     """One release of a folder. Raises `InputError` if it cannot be read."""
     folder = path / release_name(number)
-    groups, manifest = _bytes_of(folder / GROUPS), _bytes_of(folder / MANIFEST)
-    if groups is None or manifest is None:
-        raise InputError(f"{folder} has no {GROUPS if groups is None else MANIFEST}.")
-    return ReleaseFiles(number, tuple(groups.split(b"\n")[:-1]), manifest)
+    manifest = _bytes_of(folder / MANIFEST)
+    if manifest is not None:
+        check_format(manifest, f"{folder} is")
+    files = [_bytes_of(folder / name) for name in (CELLS, GROUPS)]
+    for name, content in zip((MANIFEST, CELLS, GROUPS), (manifest, *files), strict=True):
+        if content is None:
+            raise InputError(f"{folder} has no {name}.")
+    cells, groups = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
+    return ReleaseFiles(number, cells, groups, manifest or b"")
 
 
-def tables(records: Iterable[bytes], attributes: Sequence[str]) -> tuple[bytes, bytes]:
+def tables(cells: Iterable[bytes], groups: Iterable[bytes], attributes: Sequence[str]) -> tuple[bytes, bytes]:
     """`rows.csv` (one line per row) and `values.csv` of a release."""
     rows, values = [csv_line("group", "cell", *attributes)], [csv_line("group", "value", "count")]
-    regions: dict[str, list[str]] = {}
-    for record in records:
+    regions = read_regions(cells)
+    texts = {name: [region_text(region[attribute]) for attribute in attributes] for name, region in regions.items()}
+    for record in groups:
         group = json.loads(record)
-        for cell in group["cells"]:
-            region = regions.get(cell["cell"])
-            if region is None:
-                region = regions[cell["cell"]] = [region_text(cell["region"][name]) for name in attributes]
-            rows.append(csv_line(group["group"], cell["cell"], *region) * cell["rows"])
+        for cell, shown in group["cells"].items():
+            rows.append(csv_line(group["group"], cell, *texts[cell]) * row_count(shown))
         values.extend(csv_line(group["group"], value, str(count)) for value, count in group["sensitive"].items())
     return "".join(rows).encode(), "".join(values).encode()
+
+
+def read_regions(cells: Iterable[bytes]) -> dict[str, dict[str, Any]]:
+    """The region of each cell of a release, by the cell's id."""
+    return {cell["cell"]: cell["region"] for cell in map(json.loads, cells)}
+
+
+def row_count(shown: int | list[str]) -> int:
+    """How many rows of a group are in one cell, where its record has their number or their case ids."""
+    return shown if isinstance(shown, int) else len(shown)
 
 
 def region_text(part: Mapping[str, Any]) -> str:
@@ -171,6 +184,10 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _lines(records: Sequence[bytes]) -> bytes:
+    return b"".join([record + b"\n" for record in records])
 
 
 def _quoted(field: str) -> str:

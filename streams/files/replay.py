@@ -231,7 +231,7 @@ class _Run:
         release = planned.release
         crash_point("replay.1")
         try:
-            self._folder.stage(number, release.records, release.manifest)  # 2
+            self._folder.stage(number, release.cells, release.groups, release.manifest)  # 2
             crash_point("replay.2")
             self._write_audit(planned)  # 3
             crash_point("replay.3")
@@ -253,11 +253,9 @@ class _Run:
         if self._job.audit is None:
             return
         name, dumps = release_name(planned.release.number), json.dumps
-        members = (
-            f'{{"id": {dumps(person, ensure_ascii=False)}, "group": "{group}", "cell": "{cell}"}}\n'
-            for person, group, cell in planned.release.members
+        write_synced(
+            self._job.audit / f"{name}.members.jsonl", "".join(planned.release.members.lines()).encode(), 0o600
         )
-        write_synced(self._job.audit / f"{name}.members.jsonl", "".join(members).encode(), 0o600)
         cohorts = dumps(planned.release.cohorts, ensure_ascii=False) + "\n"
         write_synced(self._job.audit / f"{name}.cohorts.json", cohorts.encode(), 0o600)
 

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from shoal.streams.errors import GuaranteeError
+from shoal.core.release import content_digest
+from shoal.core.schema import FORMAT
+from shoal.streams.errors import GuaranteeError, InputError
 
 
 class Chain:
@@ -17,21 +19,40 @@ class Chain:
         self.digest: str | None = None
 
     def add(self, records: Sequence[bytes], manifest: bytes) -> Mapping[str, Any]:
-        """Checks the next release and returns its manifest. Raises `GuaranteeError` if it does not fit."""
+        """Checks the next release and returns its manifest; `records` are those of its cells, then of its groups.
+
+        Raises `GuaranteeError` if it does not fit, and `InputError` if it is in another format.
+        """
         number = self.number + 1
+        check_format(manifest, f"release {number} is")
         found = _read(manifest, number)
-        content = sha256(b"".join(record + b"\n" for record in records)).hexdigest()
         for field, expected, problem in (
             ("table", self._table, "belongs to another table"),
             ("release", number, "is missing, or out of order"),
             ("previous", self.digest, "does not follow from the release before it"),
-            ("content", content, "has other records than its manifest says"),
-            ("groups", len(records), "has another number of groups than its manifest says"),
+            ("content", content_digest(records), "has other records than its manifest says"),
         ):
             if found.get(field) != expected:
-                raise GuaranteeError(f"the chain of releases is broken: release {number} {problem}.")
+                raise _broken(number, problem)
+        cells, groups = found.get("cells"), found.get("groups")
+        if not (isinstance(cells, int) and isinstance(groups, int) and cells + groups == len(records)):
+            raise _broken(number, "has another number of cells and groups than its manifest says")
         self.number, self.digest = number, sha256(manifest).hexdigest()
         return found
+
+
+def check_format(manifest: bytes, subject: str) -> None:
+    """Raises `InputError` for a manifest in another format. One that cannot be read is left to whoever needs it."""
+    try:
+        found = json.loads(manifest)
+    except ValueError:
+        return
+    written = found.get("format", 1) if isinstance(found, dict) else FORMAT
+    if written != FORMAT:
+        raise InputError(
+            f"{subject} in format {written}, and this version of Shoal reads format {FORMAT} only; "
+            "use the version that published it."
+        )
 
 
 def _read(manifest: bytes, number: int) -> Mapping[str, Any]:
@@ -40,5 +61,9 @@ def _read(manifest: bytes, number: int) -> Mapping[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise GuaranteeError(f"the chain of releases is broken: the manifest of release {number} cannot be read.")
+        raise _broken(number, "has a manifest that cannot be read")
     return found
+
+
+def _broken(number: int, problem: str) -> GuaranteeError:
+    return GuaranteeError(f"the chain of releases is broken: release {number} {problem}.")

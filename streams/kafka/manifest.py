@@ -1,8 +1,8 @@
-"""The manifest's record on the releases topic: how it is told from a group's, and what its headers say.
+"""The manifest's record on the releases topic: how it is told from the others, and what its headers say.
 
 | header   | value |
 |----------|-------|
-| kind     | `manifest`; a group's record has no headers |
+| kind     | `manifest`; records of cells and groups have no headers |
 | offsets  | JSON: by partition of the events topic, the offset at which the window of the release ended |
 | external | JSON: the same for the external topic; absent on releases older than that topic |
 | trigger  | the offset of the trigger that the release was made for |
@@ -77,7 +77,7 @@ def trigger_of(headers: Mapping[str, bytes]) -> int:
 
 
 def manifest_of(record: Any) -> ManifestRecord | None:
-    """The manifest in a record of the releases topic, None if it is a group's."""
+    """The manifest in a record of the releases topic, None if it is a cell's or a group's."""
     headers = dict(record.headers)
     if headers.get(_KIND) != _MANIFEST:
         return None

@@ -26,7 +26,8 @@ GONE = "Kafka went away while the releases were being read."
 class CommittedRelease:
     """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers."""
 
-    records: tuple[bytes, ...]
+    cells: tuple[bytes, ...]
+    groups: tuple[bytes, ...]
     manifest: bytes
     meaning: Mapping[str, Any]
     headers: Mapping[str, bytes]
@@ -34,6 +35,11 @@ class CommittedRelease:
     @property
     def number(self) -> int:
         return int(self.meaning["release"])
+
+    @property
+    def records(self) -> tuple[bytes, ...]:
+        """All records in the order they were published in, without the manifest."""
+        return self.cells + self.groups
 
 
 class ReleaseReader:
@@ -73,11 +79,13 @@ class ReleaseReader:
 
     def _add(self, value: bytes, headers: Mapping[str, bytes]) -> CommittedRelease | None:
         """Takes the next record; returns a release when this was its manifest, the last of it."""
-        if _is_group(value):
+        if not _is_manifest(value):
             self._records.append(value)
             return None
         records, self._records = tuple(self._records), []
-        return CommittedRelease(records, value, self._chain.add(records, value), headers)
+        meaning = self._chain.add(records, value)
+        cells = int(meaning["cells"])
+        return CommittedRelease(records[:cells], records[cells:], value, meaning, headers)
 
 
 @asynccontextmanager
@@ -155,9 +163,10 @@ async def _last_manifest(consumer: AIOKafkaConsumer, topic: str, *, patient: boo
         span *= 16
 
 
-def _is_group(value: bytes) -> bool:
+def _is_manifest(value: bytes) -> bool:
+    """Whether a record is not one of a cell or a group; the chain says what is wrong with any other."""
     try:
         found = json.loads(value)
     except ValueError:
-        return False
-    return isinstance(found, dict) and "group" in found
+        return True
+    return not isinstance(found, dict) or ("group" not in found and "cell" not in found)

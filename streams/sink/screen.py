@@ -20,7 +20,8 @@ class Column(NamedTuple):
 COLUMNS: Final = (
     Column("release", "release", 7),
     Column("published at", "published_at", 25),
-    Column("rows", "rows", 9),
+    Column("people", "people", 9),
+    Column("rows", "rows", 9, is_in_table=False),
     Column("groups", "groups", 8, is_in_table=False),
     Column("formed", "formed", 8),
     Column("carried", "carried", 8),

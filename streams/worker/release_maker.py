@@ -5,7 +5,7 @@
 4. plan    in a thread, so that heartbeats and ingest go on
 5. stage   the changes of the release and its records, beside the current state
 6. seal    one script: from here on this is release n, whatever happens
-7. publish one Kafka transaction: every group's record, then the manifest
+7. publish one Kafka transaction: the records of cells, those of groups, then the manifest
 8. sent    marked in Redis, the sealed records deleted
 9. apply   the staged changes to the current state; the windows are deleted
 """

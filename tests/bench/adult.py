@@ -57,7 +57,7 @@ def load_adult_by_years() -> Adult:
         "table": "adult",
         "attributes": attributes,
         "sensitive": {"name": "occupation", "hierarchy": "occupation.csv"},
-        "privacy": {"k": K, "l": 2},
+        "privacy": {"values": "redrawn", "k": K, "l": 2},
     }
     files = {path.name: path.read_bytes() for path in FOLDER.glob("*.csv")}
     policy = build_policy(document, files, b"adult")

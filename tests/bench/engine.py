@@ -228,6 +228,6 @@ def policy_of_crowd() -> Policy:
             "values": [f"v{rank}" for rank in range(VALUES)],
             "open": [f"v{rank}" for rank in range(OPEN)],
         },
-        "privacy": {"k": 5, "l": 2, "strategy": {"name": "adaptive", "releases": 5}},
+        "privacy": {"values": "redrawn", "k": 5, "l": 2, "strategy": {"name": "adaptive", "releases": 5}},
     }
     return build_policy(document, {}, b"bench")

@@ -34,7 +34,7 @@ def write_policy(folder: Path, table: str) -> Path:
             "values": [f"v{rank}" for rank in range(VALUES)],
             "open": [f"v{rank}" for rank in range(OPEN)],
         },
-        "privacy": {"k": 5, "l": 2, "strategy": {"name": "adaptive", "releases": 5}},
+        "privacy": {"values": "redrawn", "k": 5, "l": 2, "strategy": {"name": "adaptive", "releases": 5}},
     }
     path = folder / f"{table}.yaml"
     path.write_text(json.dumps(document), encoding="utf-8")

@@ -63,7 +63,13 @@ def _policy(participation: Any, *, is_permanent: bool) -> Policy:
             "place": {"type": "int", "min": 0, "max": 9_999},
         },
         "sensitive": {"name": "value", "values": [*labels, LASTING], **kinds},
-        "privacy": {"k": 5, "l": 2, "strategy": {"name": "adaptive", "releases": 5}, "participation": participation},
+        "privacy": {
+            "values": "redrawn",
+            "k": 5,
+            "l": 2,
+            "strategy": {"name": "adaptive", "releases": 5},
+            "participation": participation,
+        },
     }
     return build_policy(document, {}, b"bench")
 

@@ -40,7 +40,7 @@ def test_ncp_of_rows_counts_ranges_of_numbers_and_sets_of_labels() -> None:
             "town": {"type": "category", "values": ["a", "b", "c", "d"]},
         },
         "sensitive": {"name": "s", "values": ["x", "y"]},
-        "privacy": {"k": 2, "l": 2},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2},
     }
     attributes = build_policy(document, {}, b"").attributes
     # One class spans 5 of 10 years and shows the labels a and d; the other is exact in both.

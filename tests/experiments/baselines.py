@@ -197,7 +197,7 @@ def _published(
         policy=policy,
         group_names=names,
         formed=np.ones(groups, dtype=np.int64),
-        people=rows,
+        group_rows=rows,
         counterfeits=counterfeits,
         cell_names=names,
         low=tuple(low.T),

@@ -64,6 +64,7 @@ class Clinic(Reactions):
                 "permanent": lasting,
             },
             "privacy": {
+                "values": "redrawn",
                 "k": k,
                 "l": l,
                 "strategy": {"name": "adaptive", "releases": 5},
@@ -157,7 +158,7 @@ def _run(policy: Policy, rounds: list[Round], queries: int) -> Iterator[Figures]
         state.apply(made.change)
         assert np.all(state.people.status[state.people.group >= 0] != ABSENT)
         holders = sum(len(lasting.intersection(record[1])) for record in one.table.values())
-        groups = [json.loads(record)["sensitive"] for record in made.release.records]
+        groups = [json.loads(record)["sensitive"] for record in made.release.groups]
         shown = sum(group.get(label, 0) for group in groups for label in labels)
         step = Step(number, one.table, made, read_columns(policy, made.release.records), plan_s)
         yield {
@@ -183,8 +184,8 @@ def _compare(
         error = query_error(estimate(sheet.published, asked), count_true(truth, asked), len(truth.leaves))
         yield {
             "release": number,
-            "groups": len(sheet.published.people),
-            "average_group": float(sheet.published.people.mean()),
+            "groups": len(sheet.published.group_rows),
+            "average_group": float(sheet.published.group_rows.mean()),
             "counterfeits": int(sheet.published.counterfeits.sum()),
             "query_error": error.mean,
             "plan_s": plan_s,

@@ -51,7 +51,7 @@ class Reactions:
             "table": "reactions",
             "attributes": ATTRIBUTES,
             "sensitive": {"name": "reaction", "values": labels, "open": labels[: -self.sensitive]},
-            "privacy": {"k": k, "l": l, "strategy": strategy, "headroom": HEADROOM},
+            "privacy": {"values": "redrawn", "k": k, "l": l, "strategy": strategy, "headroom": HEADROOM},
         }
         return build_policy(document, {}, repr((self, l, strategy)).encode())
 

@@ -78,7 +78,7 @@ def measure(step: Step, queries: tuple[Query, ...] = ()) -> Figures:
         "release": step.number,
         "present": present,
         "rows": rows,
-        "groups": len(step.published.people),
+        "groups": len(step.published.group_rows),
         "formed": manifest["formed"],
         "carried": manifest["carried"],
         "withheld": manifest["withheld"],

@@ -133,7 +133,7 @@ def test_m_invariance_forgets_whoever_was_away_for_a_release() -> None:
 def test_a_value_that_is_too_frequent_is_published_with_counterfeits() -> None:
     publisher = MInvariance(SMALL.policy_for(0, l=3))
     sheet = publisher.publish({f"p{at}": ((at, 0, 50, 0), (7,)) for at in range(5)})
-    assert len(sheet.published.people) == 5
+    assert len(sheet.published.group_rows) == 5
     assert sheet.published.counterfeits.tolist() == [2] * 5
     assert all(set(counts) == {0, 1, 7} for counts in values_of(sheet).values())
 

@@ -34,7 +34,7 @@ class Crowd:
             "table": "zipf",
             "attributes": {name: {"type": "int", "min": 0, "max": 999} for name in ("x", "y", "z")},
             "sensitive": {"name": "value", "values": labels, "open": labels[: self.open_values]},
-            "privacy": {"k": k, "l": l, "strategy": {"name": "adaptive", "releases": foreseen}},
+            "privacy": {"values": "redrawn", "k": k, "l": l, "strategy": {"name": "adaptive", "releases": foreseen}},
         }
         return build_policy(document, {}, repr(self).encode())
 

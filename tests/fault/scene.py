@@ -144,7 +144,7 @@ class Scene(Table):
             assert (letter.key, letter.value) == (original.key, original.value), "a dead letter is not the original"
             assert letter.headers.items() >= original.headers.items()
         last = json.loads(found[-1].manifest)
-        there = last["rows"] + last["withheld"] + last["unsampled"]
+        there = last["people"] + last["withheld"] + last["unsampled"]
         assert there == len(self.mixture.present), "the last release is not about those there"
         return found
 

@@ -82,7 +82,7 @@ def policy() -> Policy:
                 "age": {"type": "int", "min": 0, "max": 99},
             },
             "sensitive": {"name": "disease", "values": [row[3] for row in PATIENTS.values()]},
-            "privacy": {"k": 2, "l": 2},
+            "privacy": {"values": "redrawn", "k": 2, "l": 2},
         },
         {"zip.csv": "".join(f"{leaf};2043*;*\n" for leaf in ZIPS).encode()},
         b"pei",

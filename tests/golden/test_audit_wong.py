@@ -18,7 +18,7 @@ def policy() -> Policy:
             "table": "wong",
             "attributes": {"zip": {"type": "int", "min": 65001, "max": 65015}},
             "sensitive": {"name": "disease", "values": ["flu", "fever", "chlamydia"], "open": ["flu", "fever"]},
-            "privacy": {"k": 1, "l": 2},
+            "privacy": {"values": "redrawn", "k": 1, "l": 2},
         },
         {},
         b"wong",

@@ -32,7 +32,7 @@ def policy() -> Policy:
             "table": "xiao-tao",
             "attributes": {"age": {"type": "int", "min": 1, "max": 60}},
             "sensitive": {"name": "disease", "hierarchy": "disease.csv"},
-            "privacy": {"k": 1, "l": 2},
+            "privacy": {"values": "redrawn", "k": 1, "l": 2},
         },
         {"disease.csv": TAXONOMY.encode()},
         b"xiao-tao",

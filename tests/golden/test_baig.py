@@ -44,7 +44,7 @@ def hospital_policy() -> Policy:
             "sex": {"type": "category", "values": SEXES},
         },
         "sensitive": {"name": "disease", "values": list("BCGHLMQRSTW")},
-        "privacy": {"k": 4, "l": 2, "overlap": 2, "strategy": {"name": "adaptive", "releases": 1}},
+        "privacy": {"values": "redrawn", "k": 4, "l": 2, "overlap": 2, "strategy": {"name": "adaptive", "releases": 1}},
     }
     return build_policy(document, {}, b"hospital-3")
 
@@ -68,7 +68,7 @@ def groups_of(made: Plan) -> dict[frozenset[str], Any]:
     people: dict[str, set[str]] = defaultdict(set)
     for person, group, _ in made.release.members:
         people[group].add(person)
-    records = {record["group"]: record for record in map(json.loads, made.release.records)}
+    records = {record["group"]: record for record in map(json.loads, made.release.groups)}
     return {frozenset(people[name]): record for name, record in records.items()}
 
 
@@ -97,10 +97,10 @@ def test_beside_the_first_hospital_david_has_b_and_c_three_times_each() -> None:
 def test_a_counterfeit_is_nobody_and_counts_in_w_but_not_among_the_people() -> None:
     made = release(b"one", HOSPITAL_1, HOSPITAL_2)
     record = groups_of(made)[SECOND]
-    assert sum(cell["rows"] for cell in record["cells"]) == 3
+    assert sum(record["cells"].values()) == 3
     assert sum(record["sensitive"].values()) == 4
     manifest = json.loads(made.release.manifest)
-    assert (manifest["rows"], manifest["withheld"], manifest["suppressed"]) == (7, 0, 0)
+    assert (manifest["people"], manifest["withheld"], manifest["suppressed"]) == (7, 0, 0)
     assert manifest["max_breach"] == 0.5  # two C among four people; in the second group one in three
 
 

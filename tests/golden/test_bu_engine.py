@@ -52,7 +52,7 @@ def _policy(participation: Any) -> Policy:
             "permanent": ["hiv"],
             "open": ["flu", "fever"],
         },
-        "privacy": {"k": 3, "l": 3, "participation": participation},
+        "privacy": {"values": "redrawn", "k": 3, "l": 3, "participation": participation},
     }
     return build_policy(document, {}, b"bu")
 
@@ -62,7 +62,7 @@ def _published(series: Series, events: Iterable[dict[str, Any]]) -> list[Group]:
     people: dict[str, set[str]] = {}
     for person, group, _ in release.members:
         people.setdefault(group, set()).add(person)
-    shows = {group["group"]: group["sensitive"] for group in map(json.loads, release.records)}
+    shows = {group["group"]: group["sensitive"] for group in map(json.loads, release.groups)}
     return [(frozenset(members), shows[group].get("hiv", 0)) for group, members in people.items()]
 
 

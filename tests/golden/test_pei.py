@@ -36,7 +36,7 @@ def policy() -> Policy:
             "age": {"type": "int", "min": 0, "max": 99},
         },
         "sensitive": {"name": "disease", "values": diseases, "open": diseases},  # this is about regions
-        "privacy": {"k": 2, "l": 2, "headroom": 0},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2, "headroom": 0},
     }
     return build_policy(document, {"zip.csv": "".join(f"{leaf};2043*;*\n" for leaf in ZIPS).encode()}, b"pei")
 
@@ -145,7 +145,7 @@ def plane() -> Policy:
         "table": "plane",
         "attributes": {name: {"type": "int", "min": 0, "max": 99} for name in "xy"},
         "sensitive": {"name": "s", "values": ["s", "t"], "open": ["s", "t"]},
-        "privacy": {"k": 2, "l": 2, "headroom": 0},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2, "headroom": 0},
     }
     return build_policy(document, {}, b"plane")
 

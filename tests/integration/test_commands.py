@@ -123,7 +123,7 @@ def test_csv_arrives_as_events_and_bad_lines_do_not(desk: Desk) -> None:
     assert desk.shoal("releases", "--out", "topic").returncode == 0
     (release,) = read_releases(desk.path / "topic")
     manifest = json.loads(release.manifest)
-    assert manifest["rows"] + manifest["withheld"] == 40
+    assert manifest["people"] + manifest["withheld"] == 40
 
 
 def test_a_list_of_who_exists_and_what_another_has_published_arrive_as_files(desk: Desk) -> None:
@@ -145,7 +145,7 @@ def test_a_list_of_who_exists_and_what_another_has_published_arrive_as_files(des
     topics = Judged(desk.kafka, desk.table, 8, desk.path / policy)
     (release,) = topics.releases()
     manifest = json.loads(release.manifest)
-    assert manifest["rows"] + manifest["withheld"] == 40
+    assert manifest["people"] + manifest["withheld"] == 40
     assert sum(json.loads(release.headers["external"])) == 1
     assert topics.dead_letters().total() == 0
 
@@ -157,7 +157,7 @@ async def test_a_broken_chain_is_noticed_with_exit_code_1(desk: Desk) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=[desk.kafka])
     await producer.start()
     try:
-        forged = json.dumps({"table": desk.table, "release": 1, "previous": None, "content": "00" * 32, "groups": 0})
+        forged = json.dumps({"table": desk.table, "release": 1, "format": 2, "previous": None, "content": "00" * 32})
         await producer.send_and_wait(Topics(desk.table).releases, forged.encode(), partition=0)
     finally:
         await producer.stop()

@@ -97,5 +97,7 @@ def test_the_worker_and_the_demo_profile_publish_what_replay_publishes(
 
 def contents(folder: Path) -> dict[str, bytes]:
     """What is published in a folder of releases, by file."""
-    found = [path for path in folder.glob("release-*/*") if path.name in ("groups.jsonl", "manifest.json")]
+    found = [
+        path for path in folder.glob("release-*/*") if path.name in ("cells.jsonl", "groups.jsonl", "manifest.json")
+    ]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}

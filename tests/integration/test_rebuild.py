@@ -83,7 +83,7 @@ def test_a_rebuild_under_another_secret_or_policy_is_refused_and_writes_nothing(
     assert wrong.returncode == 1, wrong.stderr
     assert "does not come out as it was published" in wrong.stderr
     policy = json.loads(table.policy_path.read_text())
-    table.policy_path.write_text(json.dumps({**policy, "privacy": {"k": 4, "l": 2}}))
+    table.policy_path.write_text(json.dumps({**policy, "privacy": {"values": "redrawn", "k": 4, "l": 2}}))
     wrong = table.run("rebuild")
     assert wrong.returncode == 2
     assert "another policy" in wrong.stderr

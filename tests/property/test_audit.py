@@ -206,6 +206,7 @@ def layered_policy(k: int, l: float, releases: int, headroom: int, open_values: 
             },
             "sensitive": {"name": "disease", "hierarchy": "disease.csv", "open": open_values},
             "privacy": {
+                "values": "redrawn",
                 "k": k, "l": l, "headroom": headroom, "strategy": {"name": "adaptive", "releases": releases},
             },
         },

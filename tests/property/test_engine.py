@@ -194,8 +194,8 @@ def test_case_ids_follow_a_person_until_their_quasi_identifiers_change() -> None
     moved = {**first, "p0": ({**first["p0"][0], "age": (first["p0"][0]["age"] + 50) % 100}, first["p0"][1])}
     shown = []
     for _, made, _ in run_series(clinic_policy(k=2, case_ids=True), [first, moved]):
-        records = map(json.loads, made.release.records)
-        shown.append({case for record in records for cell in record["cells"] for case in cell["case_ids"]})
+        groups = map(json.loads, made.release.groups)
+        shown.append({case for group in groups for cases in group["cells"].values() for case in cases})
         assert not any("p0" in case for case in shown[-1])
     assert len(shown[0] - shown[1]) == len(shown[1] - shown[0]) == 1
 
@@ -203,5 +203,5 @@ def test_case_ids_follow_a_person_until_their_quasi_identifiers_change() -> None
 def test_fewer_than_k_people_are_all_withheld() -> None:
     (_, made, _), (_, empty, _) = run_series(clinic_policy(k=5), [crowd(4, 1), {}])
     facts = json.loads(made.release.manifest)
-    assert (facts["rows"], facts["withheld"], facts["groups"], facts["loss"]) == (0, 4, 0, None)
+    assert (facts["people"], facts["withheld"], facts["groups"], facts["loss"]) == (0, 4, 0, None)
     assert json.loads(empty.release.manifest)["withheld"] == 0

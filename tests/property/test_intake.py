@@ -33,7 +33,7 @@ POLICY = build_policy(
             "ward": {"type": "category", "values": ["a", "b", "7"]},
         },
         "sensitive": {"name": "disease", "values": ["flu", "ulcer", "gout"]},
-        "privacy": {"k": 2, "l": 2},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2},
     },
     {},
     b"",

@@ -163,7 +163,7 @@ def test_a_crowd_stands_beside_a_publication_mostly_without_suppression() -> Non
     table, event = _crowd(400)
     ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) == []
-    stars = sum(record.count(b'"*":') for record in made.release.records)
+    stars = sum(record.count(b'"*":') for record in made.release.groups)
     assert stars <= 4
 
 
@@ -177,7 +177,7 @@ def _uneven_crowd(count: int) -> tuple[Table, Any]:
 
 
 def _stars(made: Plan) -> int:
-    return sum(json.loads(record)["sensitive"].get("*", 0) for record in made.release.records)
+    return sum(json.loads(record)["sensitive"].get("*", 0) for record in made.release.groups)
 
 
 def test_a_crowd_beside_uneven_counts_is_mostly_balanced_and_hardly_without_templates(

@@ -24,7 +24,7 @@ POLICY = build_policy(
             "ward": {"type": "category", "values": ["a", "7", "é:"]},
         },
         "sensitive": {"name": "disease", "values": ["flu", "ulcer", "8", "a:b"]},
-        "privacy": {"k": 2, "l": 2},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2},
     },
     {},
     b"",
@@ -191,7 +191,7 @@ def test_there_is_no_short_cut_where_ints_and_floats_would_not_compare_exactly(a
         "table": "t",
         "attributes": {"size": attribute},
         "sensitive": {"name": "disease", "values": ["flu", "gout"]},
-        "privacy": {"k": 2, "l": 2},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2},
     }
     assert type(make_taker(Intake(build_policy(document, {}, b""), {}))) is Taker
     assert type(make_taker(Intake(POLICY, {}))) is QuickTaker
@@ -202,7 +202,7 @@ def policy_of(name: str) -> Policy:
         "table": "t",
         "attributes": {name: {"type": "int", "min": 0, "max": 9}},
         "sensitive": {"name": "disease", "values": ["flu", "gout"]},
-        "privacy": {"k": 2, "l": 2},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2},
     }
     return build_policy(document, {}, b"")
 

@@ -6,13 +6,15 @@ group that was broken up later has been seen all the same.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files.formats.external import read_text
+from shoal.streams.files.release_folder import CELLS, GROUPS, MANIFEST
+from shoal.streams.kafka.chain import check_format
 
 _RELEASE = re.compile(r"release-[0-9]+", re.ASCII)
 
@@ -20,18 +22,36 @@ _RELEASE = re.compile(r"release-[0-9]+", re.ASCII)
 def read_groups(_policy: Policy, folder: Path) -> Iterable[tuple[str, Any]]:
     """The groups of all releases in a folder, or of one. Raises `InputError`."""
     releases = sorted(path for path in folder.iterdir() if path.is_dir() and _RELEASE.fullmatch(path.name))
-    files = [release / "groups.jsonl" for release in releases] or [folder / "groups.jsonl"]
-    if not releases and not files[0].exists():
+    folders = releases or [folder]
+    if not releases and not (folder / GROUPS).exists():
         raise InputError(f"{folder} has no release: give a folder as `shoal releases --out` writes it, or a CSV file.")
     found: dict[tuple[Any, Any], tuple[str, Any]] = {}
-    for path in files:
-        for number, line in enumerate(read_text(path).splitlines(), start=1):
-            place = f"{path}, line {number},"
+    for release in folders:
+        check_format(read_text(release / MANIFEST).encode(), f"{release} is")
+        regions = dict(_regions(release / CELLS))
+        for place, record in _records(release / GROUPS):
             try:
-                record = json.loads(line)
-                regions = [cell["region"] for cell in record["cells"]]
                 name = record["table"], record["group"]
-                found[name] = place, {"regions": regions, "sensitive": record["sensitive"]}
-            except (ValueError, KeyError, TypeError, RecursionError):
+                shown = [regions[cell] for cell in record["cells"]]
+                found[name] = place, {"regions": shown, "sensitive": record["sensitive"]}
+            except (KeyError, TypeError):
                 raise InputError(f"{place} is not a group of a release.") from None
     return found.values()
+
+
+def _regions(path: Path) -> Iterator[tuple[str, Any]]:
+    for place, record in _records(path):
+        try:
+            yield record["cell"], record["region"]
+        except (KeyError, TypeError):
+            raise InputError(f"{place} is not a cell of a release.") from None
+
+
+def _records(path: Path) -> Iterator[tuple[str, Any]]:
+    """The records of a file, each with its place in words."""
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        place = f"{path}, line {number},"
+        try:
+            yield place, json.loads(line)
+        except (ValueError, RecursionError):
+            raise InputError(f"{place} is not JSON.") from None

@@ -1,7 +1,8 @@
 """How near anyone's breach has come to the bound (docs/design.md, "G2 Global").
 
 The largest breach and the bound are the manifest's. How the breaches of all people are spread needs the private
-membership, and is computed in floats: whether the promise holds is for `shoal audit` to say, with exact fractions.
+membership, and is computed in floats: whether the promise holds is for `shoal audit` to say, with exact fractions. It
+is worked out for redrawn tables only, where a breach grows with each group; in a lasting table it does not.
 """
 
 from collections import defaultdict
@@ -39,7 +40,7 @@ class Breach(Metric):
 
     def measure(self, reading: Reading) -> Figures:
         found = reading.stated("max_breach", "bound")
-        if reading.members is not None:
+        if reading.members is not None and self.request.policy.values == "redrawn":
             spent = self._accounts.see(reading.number, reading.published, reading.members)
             found |= {"breach_median": spent and spent.median, "breach_most": spent and spent.most}
         return found
@@ -89,7 +90,7 @@ class Accounts:
 
     def _shares(self, number: int, published: ReleaseColumns) -> Mapping[str, dict[int, float]]:
         """w(s, G) / n(G) of each protected leaf in each group formed at this release."""
-        people = published.people.tolist()
+        people = published.group_rows.tolist()
         weights: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         known = [0] * len(people)  # values that an attacker knows, or is taken to know, of other people
         columns = (published.shown_group, published.shown_node, published.shown_count)

@@ -39,7 +39,7 @@ class Reading:
     manifest: Mapping[str, Any]
     published: ReleaseColumns
     truth: Snapshot | None
-    members: Sequence[tuple[str, str, str]] | None  # (id, group, cell)
+    members: Sequence[tuple[str, str, str]] | None  # (id, group, cell) of each row
 
     @cached_property
     def _measured(self) -> Figures:
@@ -117,4 +117,4 @@ def curve(series: Sequence[Figures], name: str, label: str, is_bound: bool = Fal
 
 def people_present(figures: Figures) -> int:
     """How many people the true table of a release had."""
-    return int(figures["rows"]) + int(figures["withheld"]) + int(figures["unsampled"])
+    return int(figures["people"]) + int(figures["withheld"]) + int(figures["unsampled"])

@@ -6,22 +6,23 @@ from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Reading
 
 
 class People(Metric):
-    """Rows and withheld people, as the manifest states them."""
+    """People, their rows, and withheld people, as the manifest states them."""
 
     figures = {  # noqa: RUF012 - never changed, as all of these
         "release": Figure("release", ""),
         "published_at": Figure("published at", ""),
-        "rows": Figure("rows", ",", "People published in this release."),
+        "people": Figure("people", ",", "People published in this release."),
+        "rows": Figure("rows", ",", "Published rows: one for each person, or in a lasting table for each value."),
         "withheld": Figure("withheld", ",", "People left out of this release. They are late, not lost."),
     }
 
     def measure(self, reading: Reading) -> Figures:
-        return reading.stated("release", "published_at", "rows", "withheld", "unsampled")
+        return reading.stated("release", "published_at", "people", "rows", "withheld", "unsampled")
 
     def tiles(self, last: Figures) -> Sequence[Tile]:
         present = people_present(last)
         share = f"{100 * last['withheld'] / max(1, present):.2f} % of the people"
         return (
-            Tile("rows", f"{last['rows']:,}", f"of {present:,} people present"),
+            Tile("people", f"{last['people']:,}", f"of {present:,} people present"),
             Tile("withheld", f"{last['withheld']:,}", share),
         )

@@ -112,13 +112,16 @@ def republish(planned: Plan, change: Edit) -> Plan:
     release = planned.release
     records, manifest = [json.loads(record) for record in release.records], json.loads(release.manifest)
     change(release.number, records, manifest)
-    written = tuple(json.dumps(record, separators=(",", ":")).encode() for record in records)
-    manifest["content"] = sha256(b"".join(record + b"\n" for record in written)).hexdigest()
+    cells, groups = (
+        tuple(json.dumps(record, separators=(",", ":")).encode() for record in records if kind in record)
+        for kind in ("cell", "group")
+    )
+    manifest["content"] = sha256(b"".join(record + b"\n" for record in cells + groups)).hexdigest()
     sealed = json.dumps(manifest, separators=(",", ":")).encode()
     meta = planned.change.meta._replace(manifest=sha256(sealed).hexdigest())
     return replace(
         planned,
-        release=Release(release.number, written, sealed, release.members),
+        release=Release(release.number, cells, groups, sealed, release.members),
         change=replace(planned.change, meta=meta),
     )
 

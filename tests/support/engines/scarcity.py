@@ -24,7 +24,7 @@ def scarce_policy(l: float = 3, participation: int | Literal["all"] = "all", **m
             "table": "clinic",
             "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
             "sensitive": {"name": "disease", "values": [HIV, *OTHERS, *more.pop("values", ())], "open": list(OTHERS)},
-            "privacy": {"k": 1, "l": l, "participation": participation, **more},
+            "privacy": {"values": "redrawn", "k": 1, "l": l, "participation": participation, **more},
         },
         {},
         b"clinic",

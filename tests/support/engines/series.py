@@ -34,7 +34,7 @@ def clinic_policy(k: int = 2, l: int = 2, **privacy: Any) -> Policy:
             "zip": {"type": "category", "hierarchy": "zip.csv"},
         },
         "sensitive": {"name": "disease", "open": open_values, "permanent": permanent, **sensitive},
-        "privacy": {"k": k, "l": l, **privacy},
+        "privacy": {"values": "redrawn", "k": k, "l": l, **privacy},
         "release": {"case_ids": case_ids},
     }
     zips = "".join(f"{leaf};{parent};*\n" for leaf, parent in ZIPS.items())

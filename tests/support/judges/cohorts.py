@@ -40,7 +40,7 @@ class ScarcityJudge:
         """
         self.number += 1
         self.registered |= set(registered)
-        shows = {group["group"]: group["sensitive"] for group in map(json.loads, records)}
+        shows = {group["group"]: group["sensitive"] for group in map(json.loads, records) if "group" in group}
         where = {person: group for person, group, _ in members}
         wrong = self._cohorts(shows, where, cohorts, held) + self._covers(shows, where, hidden)
         if self.is_everyone_known:

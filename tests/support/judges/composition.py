@@ -50,7 +50,7 @@ def unbalanced(
 ) -> list[str]:
     """Every group with more rows that are not balanced beside `publications` (external events) than it has "*"."""
     others = [group for event in publications for group in event["groups"]]
-    groups = {record["group"]: record for record in map(json.loads, records)}
+    groups = {record["group"]: record for record in map(json.loads, records) if "group" in record}
     wanting: Counter[str] = Counter()
     for person, name, _ in members:
         ours = weigh(groups[name]["sensitive"], sensitive)

@@ -48,14 +48,17 @@ class Judge:
         """Everything wrong with the next release."""
         self.number += 1
         wrong: list[str] = []
-        groups = {record["group"]: record for record in map(json.loads, records)}
+        read = [json.loads(record) for record in records]
+        cells = {record["cell"]: record for record in read if "cell" in record}
+        groups = {record["group"]: record for record in read if "group" in record}
         facts = json.loads(manifest)
         people = {person: (group, cell) for person, group, cell in members}
         by_group: dict[str, list[str]] = defaultdict(list)
         for person, (group, _) in people.items():
             by_group[group].append(person)
         wrong += self._counts(groups, facts, people, by_group, table)
-        wrong += self._cells(groups, people, by_group, table)
+        wrong += self._listed(read, cells, groups, facts, people)
+        wrong += self._cells(cells, groups, people, by_group, table)
         wrong += self._values(groups, by_group, table)
         wrong += self._carried(groups, by_group, table)
         wrong += self._global(groups, by_group, facts, table)
@@ -68,12 +71,14 @@ class Judge:
             wrong.append("the manifest's number is not the next one")
         if set(people) - set(table):
             wrong.append("someone is published who is not present")
-        if facts["rows"] != len(people) or facts["rows"] + facts["withheld"] + facts["unsampled"] != len(table):
-            wrong.append("rows, withheld and unsampled do not add up to everyone present")
+        if facts["people"] != len(people) or facts["people"] + facts["withheld"] + facts["unsampled"] != len(table):
+            wrong.append("people, withheld and unsampled do not add up to everyone present")
+        if facts["rows"] != facts["people"]:
+            wrong.append("a person does not have one row")
         if facts["groups"] != len(groups) or set(groups) != set(by_group):
             wrong.append("the groups published are not those people are in")
         for name, group in groups.items():
-            if sum(cell["rows"] for cell in group["cells"]) != len(by_group[name]):
+            if sum(_rows(shown) for shown in group["cells"].values()) != len(by_group[name]):
                 wrong.append("a group's rows do not add up to its people")
         stars = sum(group["sensitive"].get("*", 0) for group in groups.values())
         if facts["suppressed"] != stars:
@@ -93,19 +98,30 @@ class Judge:
             wrong.append("formed and carried are miscounted")
         return wrong
 
-    def _cells(self, groups: Any, people: Any, by_group: Any, table: Table) -> list[str]:
+    def _listed(self, read: Any, cells: Any, groups: Any, facts: Any, people: Any) -> list[str]:
+        """The records are of the cells and then of the groups that people are in, each once and rightly counted."""
+        wrong = []
+        if [*cells, *groups] != [record.get("cell", record.get("group")) for record in read]:
+            wrong.append("the records are not those of the cells and then those of the groups, each once")
+        if any(group["changed"] != group["formed"] for group in groups.values()):
+            wrong.append("a group changed after it was formed")
+        if (facts["format"], facts["values"], facts["cells"]) != (2, "redrawn", len(cells)):
+            wrong.append("the manifest does not say what the records are")
+        if {name: cell["people"] for name, cell in cells.items()} != Counter(cell for _, cell in people.values()):
+            wrong.append("the people of a cell are miscounted")
+        return wrong
+
+    def _cells(self, cells: Any, groups: Any, people: Any, by_group: Any, table: Table) -> list[str]:
         """G1: regions of at least k rows, of one tree, that hold their people and only ever get finer."""
         wrong = []
         rows: Counter[str] = Counter()
-        regions: dict[str, Any] = {}
+        regions: dict[str, Any] = {name: cell["region"] for name, cell in cells.items()}
         for name, group in groups.items():
             true_cells = Counter(people[person][1] for person in by_group[name])
-            if true_cells != Counter({cell["cell"]: cell["rows"] for cell in group["cells"]}):
+            shown_cells = Counter({cell: _rows(shown) for cell, shown in group["cells"].items()})
+            if true_cells != shown_cells:
                 wrong.append("a group's cells are not those of its people")
-            for cell in group["cells"]:
-                rows[cell["cell"]] += cell["rows"]
-                if regions.setdefault(cell["cell"], cell["region"]) != cell["region"]:
-                    wrong.append("one cell has two regions")
+            rows += shown_cells
         same = {json.dumps(region) for region in regions.values()}
         if len(same) != len(regions):
             wrong.append("one region has two cells")
@@ -257,3 +273,8 @@ class Judge:
     def _end(side: Mapping[str, Any]) -> tuple[Any, int]:
         """The upper end as a pair that compares right: `max` is inside, `below` is not."""
         return (side["max"], 1) if "max" in side else (side["below"], 0)
+
+
+def _rows(shown: int | list[str]) -> int:
+    """How many rows of a group are in one cell: a number, or their case ids."""
+    return shown if isinstance(shown, int) else len(shown)

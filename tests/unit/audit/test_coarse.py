@@ -28,7 +28,7 @@ def desk() -> ByHand:
         "table": "clinic",
         "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
         "sensitive": {"name": "disease", "values": ["flu", "cold"], "open": ["flu", "cold"]},
-        "privacy": {"k": 2, "l": 2},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2},
     }
     desk = ByHand(build_policy(document, {}, b"clinic"))
     for person, age in AGES.items():

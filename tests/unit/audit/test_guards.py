@@ -29,7 +29,7 @@ def policy(**more: Any) -> Policy:
             "table": "guards",
             "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
             "sensitive": {"name": "disease", "hierarchy": "disease.csv", **more},
-            "privacy": {"k": 1, "l": 2},
+            "privacy": {"values": "redrawn", "k": 1, "l": 2},
         },
         {"disease.csv": b"flu;lung;*\nasthma;lung;*\nulcer;belly;*\ngastritis;belly;*\n"},
         b"",

@@ -44,7 +44,7 @@ POLICY = build_policy(
             "zip": {"type": "category", "hierarchy": "zip.csv"},
         },
         "sensitive": {"name": "s", "values": ["a", "b", "c", "d"], "open": ["d"]},
-        "privacy": {"k": 2, "l": 2},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2},
     },
     {"zip.csv": b"z11;z1*;*\nz12;z1*;*\nz13;z1*;*\nz21;z2*;*\nz22;z2*;*\n"},
     b"",

@@ -23,7 +23,7 @@ def policy(every_events: int | None = None, **sensitive: Any) -> Policy:
                 "zip": {"type": "category", "hierarchy": "zip.csv"},
             },
             "sensitive": {"name": "disease", "hierarchy": "disease.csv", **sensitive},
-            "privacy": {"k": 2, "l": 2},
+            "privacy": {"values": "redrawn", "k": 2, "l": 2},
             "release": {} if every_events is None else {"every_events": every_events},
         },
         {"zip.csv": b"z11;z1*;*\nz12;z1*;*\n7;z2*;*\n", "disease.csv": b"flu;lung;*\nasthma;lung;*\nulcer;belly;*\n"},

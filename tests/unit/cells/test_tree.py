@@ -153,7 +153,7 @@ WIDE = build_policy(
             "code": {"type": "category", "values": [f"v{code}" for code in range(3_000)]},
         },
         "sensitive": {"name": "s", "values": ["x", "y"]},
-        "privacy": {"k": 2, "l": 2},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2},
     },
     {},
     b"wide",

@@ -19,7 +19,7 @@ TWO_VALUES = """
 table: people
 attributes: {age: {type: int, min: 0, max: 99}}
 sensitive: {name: disease, values: [flu, chlamydia, cough, fever], open: [flu]}
-privacy: {k: 2, l: 2}
+privacy: {values: redrawn, k: 2, l: 2}
 """
 
 

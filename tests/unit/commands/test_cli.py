@@ -180,7 +180,7 @@ def test_policy_check_says_what_is_promised_and_warns(tmp_path: Path, capsys: py
     write_clinic(tmp_path / "clinic", Clinic(people=60, nights=1))
     assert main(["policy", "check", "clinic/policy.yaml", "--sample", "clinic/events.jsonl"]) == 0
     output = capsys.readouterr()
-    assert "every region is shared by at least 5 rows" in output.out
+    assert "every region is shared by at least 5 people" in output.out
     assert "only on request" in output.err
 
 
@@ -224,6 +224,7 @@ def test_released_records_and_demo_events_fit_the_schemas(tmp_path: Path) -> Non
     for line in (tmp_path / "clinic" / "events.jsonl").read_text().splitlines():
         events.validate(json.loads(line))
     for folder in (tmp_path / "out").glob("release-*"):
-        for line in (folder / "groups.jsonl").read_text().splitlines():
-            records.validate(json.loads(line))
+        for name in ("cells.jsonl", "groups.jsonl"):
+            for line in (folder / name).read_text().splitlines():
+                records.validate(json.loads(line))
         records.validate(json.loads((folder / "manifest.json").read_text()))

@@ -12,10 +12,15 @@ import pytest
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.files.release_folder import ReleaseFolder, csv_line, read_releases, region_text, release_name, tables
 
+MANIFEST = b'{"format": 2}'
 
-def record(group: str, cells: list[tuple[str, dict[str, Any], int]], sensitive: dict[str, int]) -> bytes:
-    listed = [{"cell": cell, "region": region, "rows": rows} for cell, region, rows in cells]
-    return json.dumps({"group": group, "cells": listed, "sensitive": sensitive}).encode()
+
+def cell(name: str, region: dict[str, Any]) -> bytes:
+    return json.dumps({"cell": name, "region": region, "people": 3}).encode()
+
+
+def group(name: str, cells: dict[str, Any], sensitive: dict[str, int]) -> bytes:
+    return json.dumps({"group": name, "cells": cells, "sensitive": sensitive}).encode()
 
 
 @pytest.mark.parametrize(
@@ -38,13 +43,15 @@ def test_a_region_is_written_as_a_person_would(part: dict[str, Any], text: str) 
 
 def test_rows_has_one_line_per_row_and_values_one_per_group_and_value() -> None:
     region = {"age": {"min": 20, "max": 34}, "weight": {"min": 50.0, "below": 72.5}}
-    rows, values = tables([record("g1", [("c5", region, 3)], {"asthma": 2, "*": 1})], ["age", "weight"])
-    assert rows.decode() == "group,cell,age,weight\n" + 3 * 'g1,c5,20-34,"[50,72.5)"\n'
+    shown = {"asthma": 2, "*": 1}
+    for cells in ({"c5": 3}, {"c5": ["case", "of", "each"]}):
+        rows, values = tables([cell("c5", region)], [group("g1", cells, shown)], ["age", "weight"])
+        assert rows.decode() == "group,cell,age,weight\n" + 3 * 'g1,c5,20-34,"[50,72.5)"\n'
     assert values.decode() == "group,value,count\ng1,asthma,2\ng1,*,1\n"
 
 
 def test_without_groups_there_are_still_headers() -> None:
-    assert tables([], ["age"]) == (b"group,cell,age\n", b"group,value,count\n")
+    assert tables([], [], ["age"]) == (b"group,cell,age\n", b"group,value,count\n")
 
 
 @pytest.mark.parametrize("field", ["plain", "a,b", 'say "hi"', "two\nlines", "re\rturn", "=1+1", "", " "])
@@ -55,34 +62,37 @@ def test_any_label_comes_back_from_csv_as_it_was(field: str) -> None:
 
 def test_a_release_is_unseen_until_it_is_shown(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
-    folder.stage(1, [record("g1", [], {})], b"{}")
+    folder.stage(1, [cell("c1", {})], [group("g1", {"c1": 3}, {})], MANIFEST)
     assert list(read_releases(tmp_path)) == []
     folder.show(1)
-    assert [release.number for release in read_releases(tmp_path)] == [1]
+    (release,) = read_releases(tmp_path)
+    assert release == (1, (cell("c1", {}),), (group("g1", {"c1": 3}, {}),), MANIFEST)
     assert [path.name for path in tmp_path.iterdir()] == ["release-0001"]
 
 
 def test_the_same_content_may_be_staged_again_and_another_may_not(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
     for _ in range(2):
-        folder.stage(1, [], b"one")
+        folder.stage(1, [], [], b"one")
         folder.show(1)
     with pytest.raises(GuaranteeError, match="never used for two releases"):
-        folder.stage(1, [], b"two")
+        folder.stage(1, [], [], b"two")
+    with pytest.raises(GuaranteeError, match="never used for two releases"):
+        folder.stage(1, [cell("c1", {})], [], b"one")
     assert (tmp_path / "release-0001" / "manifest.json").read_bytes() == b"one"
 
 
 def test_after_a_restart_what_was_charged_is_shown_and_what_was_not_is_cleared(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
-    folder.stage(3, [], b"charged")
-    folder.stage(4, [], b"not charged")
+    folder.stage(3, [], [], b"charged")
+    folder.stage(4, [], [], b"not charged")
     folder.finish(3, sha256(b"charged").hexdigest())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release-0003"]
 
 
 def test_a_staged_release_that_is_not_the_one_charged_is_never_shown(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
-    folder.stage(3, [], b"something else")
+    folder.stage(3, [], [], b"something else")
     folder.finish(3, sha256(b"charged").hexdigest())
     assert list(tmp_path.iterdir()) == []
 
@@ -90,15 +100,26 @@ def test_a_staged_release_that_is_not_the_one_charged_is_never_shown(tmp_path: P
 def test_releases_are_read_in_order_of_their_numbers_however_many_there_are(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
     for number in (10000, 9999, 1):
-        folder.stage(number, [], b"{}")
+        folder.stage(number, [], [], MANIFEST)
         folder.show(number)
     (tmp_path / "rejects.jsonl").touch()
     assert [release.number for release in read_releases(tmp_path)] == [1, 9999, 10000]
     assert release_name(3) == "release-0003"
 
 
-def test_a_release_without_its_manifest_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("missing", ["cells.jsonl", "groups.jsonl", "manifest.json"])
+def test_a_release_without_one_of_its_files_is_an_error(tmp_path: Path, missing: str) -> None:
+    folder = ReleaseFolder(tmp_path, [])
+    folder.stage(1, [], [], MANIFEST)
+    folder.show(1)
+    (tmp_path / "release-0001" / missing).unlink()
+    with pytest.raises(InputError, match=f"has no {missing}"):
+        list(read_releases(tmp_path))
+
+
+def test_a_release_in_format_1_is_refused(tmp_path: Path) -> None:
     (tmp_path / "release-0001").mkdir()
     (tmp_path / "release-0001" / "groups.jsonl").touch()
-    with pytest.raises(InputError, match=r"has no manifest\.json"):
+    (tmp_path / "release-0001" / "manifest.json").write_text('{"table": "t", "release": 1, "groups": 0}')
+    with pytest.raises(InputError, match=r"release-0001 is in format 1, and this version of Shoal reads format 2 only"):
         list(read_releases(tmp_path))

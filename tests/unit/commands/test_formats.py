@@ -24,7 +24,7 @@ attributes:
   age: {type: int, min: 0, max: 120}
   zip: {type: category, values: ["02139", "20433"]}
 sensitive: {name: disease, values: [flu, asthma, gastritis, asthenia]}
-privacy: {k: 2, l: 2}
+privacy: {values: redrawn, k: 2, l: 2}
 release: {every_events: 40}
 """
 HEADER = "id,age,zip,disease\n"

@@ -21,7 +21,7 @@ attributes:
   weight: {type: float, min: 0, max: 300}
   zip: {type: category, values: ["02139", "20433"]}
 sensitive: {name: disease, values: [flu, asthma, gastritis]}
-privacy: {k: 2, l: 2}
+privacy: {values: redrawn, k: 2, l: 2}
 """
 
 

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,7 @@ def test_every_release_of_a_run_is_there_and_the_chain_is_unbroken(desk: Desk) -
         chain.add(release.records, release.manifest)
     assert chain.number == 4
     assert sorted(name.name for name in (desk.path / "out" / "release-0001").iterdir()) == [
+        "cells.jsonl",
         "groups.jsonl",
         "manifest.json",
         "rows.csv",
@@ -133,7 +135,7 @@ def test_every_events_makes_a_release_after_so_many_accepted_events_since_the_la
     events = desk.write("many.jsonl", [*inserts[:10], asked, bad, *inserts[10:]])
     assert desk.run(events=events) == 0
     manifests = [json.loads(release.manifest) for release in read_releases(desk.path / "out")]
-    assert [manifest["rows"] + manifest["withheld"] for manifest in manifests] == [10, 40, 70, 100]
+    assert [manifest["people"] + manifest["withheld"] for manifest in manifests] == [10, 40, 70, 100]
     assert [manifest["published_at"] for manifest in manifests] == ["2024-03-04T03:00:00Z", None, None, None]
 
 
@@ -175,12 +177,15 @@ def test_rejects_are_not_for_everyone_though_they_lie_in_the_folder_that_is_publ
 def test_the_audit_has_every_published_person_once_and_no_cohorts_yet(desk: Desk) -> None:
     assert desk.run("--audit", desk.path / "audit") == 0
     for release in read_releases(desk.path / "out"):
-        groups = {group["group"]: group for group in map(json.loads, release.records)}
+        groups = {group["group"]: group for group in map(json.loads, release.groups)}
         name = desk.path / "audit" / f"release-{release.number:04}"
         members = [json.loads(line) for line in name.with_suffix(".members.jsonl").read_text().splitlines()]
-        rows = sum(cell["rows"] for group in groups.values() for cell in group["cells"])
+        rows = sum(sum(group["cells"].values()) for group in groups.values())
         assert len({member["id"] for member in members}) == len(members) == rows
-        assert all(member["cell"] in [c["cell"] for c in groups[member["group"]]["cells"]] for member in members)
+        assert all(member["cell"] in groups[member["group"]]["cells"] for member in members)
+        assert all(list(member) == ["id", "group", "cell"] for member in members)
+        people = Counter(member["cell"] for member in members)
+        assert people == {cell["cell"]: cell["people"] for cell in map(json.loads, release.cells)}
         assert json.loads(name.with_suffix(".cohorts.json").read_text()) == {}
 
 

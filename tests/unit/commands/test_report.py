@@ -107,7 +107,17 @@ def test_with_only_the_releases_it_shows_what_anyone_can_see(desk: Desk) -> None
     assert [figures["release"] for figures in desk.figures()] == [1, 2, 3, 4]
     for figures, release in zip(desk.figures(), read_releases(desk.path / "out"), strict=True):
         manifest = json.loads(release.manifest)
-        for name in ("rows", "withheld", "groups", "carried", "suppressed", "generalized", "max_breach", "bound"):
+        for name in (
+            "people",
+            "rows",
+            "withheld",
+            "groups",
+            "carried",
+            "suppressed",
+            "generalized",
+            "max_breach",
+            "bound",
+        ):
             assert figures[name] == manifest[name]
         for name in ("ncp", "discernibility", "average_group"):
             assert figures[name] == pytest.approx(manifest["loss"][name])
@@ -223,8 +233,8 @@ def test_a_release_without_rows_is_reported_as_such(tmp_path: Path) -> None:
     places = [str(tmp_path / "out"), "--to", str(tmp_path / "report"), "--events", arguments[1], "--queries", "10"]
     assert main(["report", arguments[0], *places]) == 0
     first, second = json.loads((tmp_path / "report" / "report.json").read_text())["releases"]
-    assert (first["rows"], first["ncp"], first["query_error"]) == (0, None, 0)
-    assert second["rows"] > 0
+    assert (first["people"], first["ncp"], first["query_error"]) == (0, None, 0)
+    assert second["people"] > 0
 
 
 def test_a_gap_in_a_line_and_many_releases_can_be_drawn() -> None:
@@ -238,7 +248,7 @@ class Busiest(Metric):
     figures = {"busiest_group": Figure("busiest group", ",", "People of the fullest group.")}  # noqa: RUF012
 
     def measure(self, reading: Reading) -> Figures:
-        return {"busiest_group": int(reading.published.people.max())}
+        return {"busiest_group": int(reading.published.group_rows.max())}
 
     def tiles(self, last: Figures) -> list[Tile]:
         return [Tile("busiest", self.write(last, "busiest_group"), "people")]

@@ -26,6 +26,7 @@ POLICY: dict[str, Any] = {
     },
     "sensitive": {"name": "disease", "values": ["flu", "hiv", "cold"], "permanent": [], "open": ["flu", "cold"]},
     "privacy": {
+        "values": "redrawn",
         "k": 5,
         "l": 2,
         "strategy": {"name": "adaptive", "releases": 10},
@@ -221,15 +222,19 @@ def test_what_the_engine_publishes_fits_and_a_spoiled_record_does_not(case_ids: 
     }
     release = plan(State.empty(policy, b"key"), window_between(policy, {}, people), policy, 1).release
     fits = Draft202012Validator(release_schema()).is_valid
-    group, manifest = json.loads(release.records[0]), json.loads(release.manifest)
+    cell, group = json.loads(release.cells[0]), json.loads(release.groups[0])
+    manifest = json.loads(release.manifest)
     assert all(fits(json.loads(record)) for record in release.records)
     assert fits(manifest)
-    for record in (group, manifest):
+    for record in (cell, group, manifest):
         for field in record:
             assert not fits({key: value for key, value in record.items() if key != field}), field
             assert not fits({**record, field: object}), field
     assert not fits({**manifest, "max_breach": 1.5})
-    assert not fits({**group, "cells": []})
+    assert not fits({**group, "cells": {}})
+    assert not fits({**group, "cells": {"c1": 0}})
+    assert not fits({**group, "cells": {"c1": []}})
+    assert not fits({**manifest, "format": 1})
 
 
 def test_a_manifest_of_nothing_fits() -> None:

@@ -7,7 +7,7 @@ import msgpack
 import pytest
 
 from shoal.core.policy.policy import Policy
-from shoal.core.state import GroupRecord, Meta, NodeRecord, Person, State
+from shoal.core.state import ENGINE, GroupRecord, Meta, NodeRecord, Person, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.replay_state import DIGEST_BYTES, MAGIC, Position, StateFile
@@ -16,7 +16,7 @@ POLICY = """
 table: t
 attributes: {age: {type: int, min: 0, max: 99}, weight: {type: float, min: 0, max: 300}}
 sensitive: {name: s, values: [a, b, c]}
-privacy: {k: 2, l: 2}
+privacy: {values: redrawn, k: 2, l: 2}
 """
 PEOPLE = [
     ("p1", Person(1, 0, (34, 61.5), (0, 2), 7, (3, 7), 1)),
@@ -33,7 +33,7 @@ def policy(tmp_path: Path) -> Policy:
 
 
 def saved(path: Path, policy: Policy) -> StateFile:
-    meta = Meta(2, "ab" * 32, 8, 0.25, "1.0", policy.digest)
+    meta = Meta(2, "ab" * 32, 8, 0.25, ENGINE, policy.digest)
     file = StateFile(path / "state")
     with file.locked():
         file.save(b"secret", Position(5, b"d" * 32, 99), State.load(policy, b"secret", meta, PEOPLE, GROUPS, NODES))
@@ -56,7 +56,7 @@ def test_everything_comes_back(tmp_path: Path, policy: Policy) -> None:
     assert found is not None
     assert found.secret == b"secret"
     assert found.position == Position(5, b"d" * 32, 99)
-    assert found.state.meta == Meta(2, "ab" * 32, 8, 0.25, "1.0", policy.digest)
+    assert found.state.meta == Meta(2, "ab" * 32, 8, 0.25, ENGINE, policy.digest)
     assert sorted(found.state.people_records()) == sorted(PEOPLE)
     assert sorted(found.state.group_records()) == GROUPS
     assert sorted(found.state.node_records()) == NODES

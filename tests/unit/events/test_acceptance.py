@@ -23,7 +23,7 @@ def _policy() -> Policy:
             "zip": {"type": "category", "hierarchy": "zip.csv"},
         },
         "sensitive": {"name": "disease", "hierarchy": "disease.csv"},
-        "privacy": {"k": 2, "l": 2},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2},
     }
     files = {
         "zip.csv": b"20433;2043*;*\n20437;2043*;*\n31000;3;*\n",

@@ -29,22 +29,23 @@ _EVERYWHERE = {
 }
 
 
-def record(number: int, cells: list[tuple[str, dict[str, Any], int]], sensitive: dict[str, int]) -> bytes:
-    shown = [{"cell": name, "region": region, "rows": rows} for name, region, rows in cells]
-    return json.dumps(
-        {"table": "clinic", "release": 1, "group": f"g{number}", "formed": 1, "cells": shown, "sensitive": sensitive}
-        | {"counterfeits": 0}
-    ).encode()
+def cell(name: str, region: dict[str, Any]) -> bytes:
+    return json.dumps({"table": "clinic", "release": 1, "cell": name, "region": region, "people": 9}).encode()
+
+
+CELLS = [cell("c1", _REGION), cell("c2", _EVERYWHERE)]
+
+
+def group(number: int, cells: dict[str, int], sensitive: dict[str, int], counterfeits: int = 0) -> bytes:
+    head = {"table": "clinic", "release": 1, "group": f"g{number}", "formed": 1, "changed": 1}
+    return json.dumps(head | {"cells": cells, "sensitive": sensitive, "counterfeits": counterfeits}).encode()
 
 
 def test_losses_are_those_worked_out_by_hand() -> None:
-    records = [
-        record(1, [("c1", _REGION, 3), ("c2", _EVERYWHERE, 1)], {"flu": 3, "*": 1}),
-        record(2, [("c1", _REGION, 2)], {"gout": 2}),
-    ]
-    release = read_columns(_POLICY, records)
+    groups = [group(1, {"c1": 3, "c2": 1}, {"flu": 3, "*": 1}), group(2, {"c1": 2}, {"gout": 2})]
+    release = read_columns(_POLICY, [*CELLS, *groups])
     found = measure_release(release)
-    assert (release.rows, len(release.people)) == (6, 2)
+    assert (release.rows, len(release.group_rows)) == (6, 2)
     assert (found["average_group"], found["median_group"], found["largest_group"]) == (3.0, 3.0, 4)
     assert found["discernibility"] == 5 * 5 + 1
     assert found["hidden_share"] == 1 / 6
@@ -80,7 +81,7 @@ def test_what_is_read_back_has_the_losses_that_the_manifest_states() -> None:
     for _, made, _ in run_series(clinic_policy(k=4), tables):
         release = read_columns(_POLICY, made.release.records)
         found, stated = measure_release(release), json.loads(made.release.manifest)
-        assert (release.rows, len(release.people)) == (stated["rows"], stated["groups"])
+        assert (release.rows, len(release.group_rows)) == (stated["rows"], stated["groups"])
         assert found["ncp"] == pytest.approx(stated["loss"]["ncp"])
         assert found["discernibility"] == stated["loss"]["discernibility"]
         assert found["average_group"] == pytest.approx(stated["loss"]["average_group"])
@@ -92,11 +93,17 @@ def test_what_is_read_back_has_the_losses_that_the_manifest_states() -> None:
         b"no JSON",
         b"[]",
         b'{"group": "g1"}',
-        record(1, [("c1", _REGION, 1)], {"no such value": 1}),
-        record(1, [("c9", {**_REGION, "zip": {"nodes": ["z11", "z13"]}}, 1)], {"flu": 1}),
-        record(1, [("c9", {"age": {"min": 1, "max": 2}}, 1)], {"flu": 1}),
+        group(1, {"c1": 1}, {"no such value": 1}),
+        group(1, {"c9": 1}, {"flu": 1}),
+        cell("c9", {**_REGION, "zip": {"nodes": ["z11", "z13"]}}),
+        cell("c9", {"age": {"min": 1, "max": 2}}),
     ],
 )
 def test_a_record_that_is_not_of_this_table_is_refused_without_its_content(wrong: bytes) -> None:
-    with pytest.raises(CoreError, match=r"^record 2 is not a group of the table clinic$"):
-        read_columns(_POLICY, [record(1, [("c1", _REGION, 1)], {"flu": 1}), wrong])
+    with pytest.raises(CoreError, match=r"^record 4 is neither a cell nor a group of the table clinic$"):
+        read_columns(_POLICY, [*CELLS, group(1, {"c1": 1}, {"flu": 1}), wrong])
+
+
+def test_case_ids_count_as_rows() -> None:
+    listed = group(1, {}, {"flu": 3}).replace(b'"cells": {}', b'"cells": {"c1": ["a", "b"], "c2": ["c"]}')
+    assert read_columns(_POLICY, [*CELLS, listed]).rows_by_cell.tolist() == [2, 1]

@@ -17,7 +17,7 @@ from shoal.core.measure.query import (
 )
 from shoal.core.measure.release_reader import read_columns
 from tests.support.engines.series import DISEASES, clinic_policy, crowd, encode, run_series
-from tests.unit.measure.test_loss import _EVERYWHERE, _REGION, record
+from tests.unit.measure.test_loss import CELLS, cell, group
 
 _POLICY = clinic_policy()
 _ANY = Range(0, len(DISEASES))
@@ -28,37 +28,46 @@ def only(disease: str) -> Range:
     return Range(code, code + 1)
 
 
-def one_answer(records: list[bytes], query: Query) -> float:
-    return float(estimate(read_columns(_POLICY, records), [query])[0])
+def one_answer(groups: list[bytes], query: Query, cells: list[bytes] = CELLS) -> float:
+    return float(estimate(read_columns(_POLICY, [*cells, *groups]), [query])[0])
 
 
 def test_rows_are_taken_to_lie_uniformly_in_their_region_and_values_to_be_anyones() -> None:
-    group = record(1, [("c1", _REGION, 3), ("c2", _EVERYWHERE, 1)], {"flu": 2, "gout": 2})
+    shown = group(1, {"c1": 3, "c2": 1}, {"flu": 2, "gout": 2})
     # ages 10 to 14 are 5 of the 11 in the first cell and 5 of the 100 in the second; half the values are flu
     query = Query(((0, Range(10, 15)),), only("flu"))
-    assert one_answer([group], query) == pytest.approx((3 * 5 / 11 + 1 * 5 / 100) * 2 / 4)
+    assert one_answer([shown], query) == pytest.approx((3 * 5 / 11 + 1 * 5 / 100) * 2 / 4)
     # 50 to 75 kilograms are half of the first cell and an eighth of the second
     query = Query(((0, Range(10, 15)), (1, Range(50.0, 75.0))), _ANY)
-    assert one_answer([group], query) == pytest.approx(3 * 5 / 11 * 1 / 2 + 1 * 5 / 100 * 1 / 8)
+    assert one_answer([shown], query) == pytest.approx(3 * 5 / 11 * 1 / 2 + 1 * 5 / 100 * 1 / 8)
 
 
 def test_a_suppressed_value_may_be_any_leaf() -> None:
-    assert one_answer([record(1, [("c1", _REGION, 4)], {"*": 4})], Query((), only("flu"))) == pytest.approx(4 / 8)
+    assert one_answer([group(1, {"c1": 4}, {"*": 4})], Query((), only("flu"))) == pytest.approx(4 / 8)
 
 
 def test_a_suppressed_value_is_a_leaf_as_often_as_the_release_shows_it_elsewhere() -> None:
-    groups = [record(1, [("c1", _REGION, 4)], {"*": 4}), record(2, [("c1", _REGION, 4)], {"flu": 3, "gout": 1})]
+    groups = [group(1, {"c1": 4}, {"*": 4}), group(2, {"c1": 4}, {"flu": 3, "gout": 1})]
     assert one_answer(groups, Query((), only("flu"))) == pytest.approx(4 * 3 / 4 + 3)
     assert one_answer(groups, Query((), only("lupus"))) == 0
 
 
 def test_several_values_of_a_person_count_each() -> None:
-    assert one_answer([record(1, [("c1", _REGION, 2)], {"flu": 2, "gout": 1})], Query((), _ANY)) == pytest.approx(3)
+    assert one_answer([group(1, {"c1": 2}, {"flu": 2, "gout": 1})], Query((), _ANY)) == pytest.approx(3)
 
 
 def test_counterfeits_are_nobodys() -> None:
-    group = record(1, [("c1", _REGION, 3)], {"flu": 3, "gout": 1}).replace(b'"counterfeits": 0', b'"counterfeits": 1')
-    assert one_answer([group], Query((), _ANY)) == pytest.approx(3)
+    shown = group(1, {"c1": 3}, {"flu": 3, "gout": 1}, counterfeits=1)
+    assert one_answer([shown], Query((), _ANY)) == pytest.approx(3)
+
+
+def test_in_a_lasting_table_a_row_is_each_value_of_its_group_by_its_share() -> None:
+    signature = group(1, {"c1": 3, "c2": 4}, {"asthma": 2, "gastritis": 2, "gout": 2, "ulcer": 2}, counterfeits=1)
+    clique = group(2, {"c1": 1, "c2": 1}, {"hiv": 1})
+    ages = (0, Range(10, 15))
+    rows = 3 * 5 / 11 + 4 * 5 / 100
+    assert one_answer([signature, clique], Query((ages,), only("gout"))) == pytest.approx(rows * 2 / 8)
+    assert one_answer([signature, clique], Query((ages,), only("hiv"))) == pytest.approx((5 / 11 + 5 / 100) / 2)
 
 
 def test_a_release_without_rows_answers_zero() -> None:
@@ -97,12 +106,12 @@ def test_the_truth_is_what_a_naive_count_says() -> None:
 def test_a_release_that_hides_nothing_answers_exactly() -> None:
     exact = {"age": {"min": 30, "max": 30}, "weight": {"min": 0.0, "max": 200.0}}
     labels = {"sex": {"nodes": ["male"]}, "zip": {"nodes": ["z12"]}}
-    groups = [record(1, [("c1", {**exact, **labels}, 5)], {"flu": 5})]
+    cells, groups = [cell("c1", {**exact, **labels})], [group(1, {"c1": 5}, {"flu": 5})]
     sex = _POLICY.attributes[2].hierarchy
     assert sex is not None
     male = Range(sex.leaf_code["male"], sex.leaf_code["male"] + 1)
-    assert one_answer(groups, Query(((0, Range(30, 31)), (2, male)), only("flu"))) == 5
-    assert one_answer(groups, Query(((0, Range(31, 100)), (2, male)), only("flu"))) == 0
+    assert one_answer(groups, Query(((0, Range(30, 31)), (2, male)), only("flu")), cells) == 5
+    assert one_answer(groups, Query(((0, Range(31, 100)), (2, male)), only("flu")), cells) == 0
 
 
 def test_a_finer_release_answers_better_and_the_query_everyone_passes_is_answered_exactly() -> None:

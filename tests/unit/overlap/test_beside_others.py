@@ -34,7 +34,7 @@ attributes:
   age: {type: int, min: 0, max: 100}
   sex: {type: category, values: [female, male]}
 sensitive: {name: disease, values: [B, C, G, H, L, M, Q, R, S, T, W]}
-privacy: {k: 4, l: 2, overlap: 3, strategy: {name: adaptive, releases: 2}}
+privacy: {values: redrawn, k: 4, l: 2, overlap: 3, strategy: {name: adaptive, releases: 2}}
 """
 
 
@@ -170,7 +170,7 @@ def test_a_state_brings_other_publishers_tables_back(tmp_path: Path) -> None:
         state = ["--state", str(tmp_path / "state")]
         assert main(["replay", policy, str(file), "--out", str(parts), *common, *state]) == 0
     for release in ("release-0001", "release-0002"):
-        for name in ("groups.jsonl", "manifest.json"):
+        for name in ("cells.jsonl", "groups.jsonl", "manifest.json"):
             assert (whole / release / name).read_bytes() == (parts / release / name).read_bytes()
 
 
@@ -208,7 +208,7 @@ def test_only_what_others_published_is_written_instead_of_sent(
 VILLAGE = """table: village
 attributes: {age: {type: int, min: 0, max: 99}}
 sensitive: {name: disease, values: [A, B, C, D, E], open: [B, C, D, E]}
-privacy: {k: 2, l: 2, headroom: 0, strategy: {name: adaptive, releases: 1}}
+privacy: {values: redrawn, k: 2, l: 2, headroom: 0, strategy: {name: adaptive, releases: 1}}
 """
 
 

@@ -148,7 +148,13 @@ class Village:
             "table": "village",
             "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
             "sensitive": {"name": "disease", "values": list(VALUES), "open": list(VALUES[1:]), **sensitive},
-            "privacy": {"k": 2, "l": 2, "headroom": 0, "strategy": {"name": "adaptive", "releases": 1}},
+            "privacy": {
+                "values": "redrawn",
+                "k": 2,
+                "l": 2,
+                "headroom": 0,
+                "strategy": {"name": "adaptive", "releases": 1},
+            },
         }
         self.policy = build_policy(document, {}, b"village")
         self.state = State.empty(self.policy, b"secret")
@@ -173,8 +179,7 @@ class Village:
 
     def regions(self) -> dict[str, tuple[int, int]]:
         """Everybody's published region."""
-        records = [json.loads(record) for record in self.made.release.records]
-        found = {cell["cell"]: cell["region"]["age"] for record in records for cell in record["cells"]}
+        found = {cell["cell"]: cell["region"]["age"] for cell in map(json.loads, self.made.release.cells)}
         return {person: (found[cell]["min"], found[cell]["max"]) for person, _, cell in self.made.release.members}
 
 

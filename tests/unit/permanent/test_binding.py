@@ -38,7 +38,7 @@ class _Published:
         series = Series(clinic_policy(k=1, l=l, headroom=0, permanent=["hiv"], **privacy))
         release = series.release(events).release
         self.group = {person: group for person, group, _ in release.members}
-        self.shows = {group["group"]: group["sensitive"] for group in map(json.loads, release.records)}
+        self.shows = {group["group"]: group["sensitive"] for group in map(json.loads, release.groups)}
         self.clique = {owner for _, clique in series.state.cohorts.living() for owner in clique.owners if owner}
         self.manifest = json.loads(release.manifest)
 

@@ -54,7 +54,7 @@ class _Village:
     def under_stars(self) -> Iterator[str]:
         """Who is in a group that shows a "*"."""
         release = self.made[-1][0].release
-        shown = {group["group"]: group["sensitive"] for group in map(json.loads, release.records)}
+        shown = {group["group"]: group["sensitive"] for group in map(json.loads, release.groups)}
         yield from (person for person, group, _ in release.members if "*" in shown[group])
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.core.errors import PolicyError
 from shoal.core.policy.policy import Policy
-from tests.unit.policy.test_policy import FILES, FULL, REMOVE, SMALL, build, changed
+from tests.unit.policy.test_policy import FILES, FULL, LASTING, REMOVE, SMALL, build, changed
 
 
 def mistakes_in(document: object, files: dict[str, bytes | None] = FILES) -> list[str]:
@@ -144,7 +144,19 @@ NAN, INF = math.nan, math.inf
         ("privacy.sampling", 1.5, "privacy.sampling: must be at most 1"),
         ("privacy.overlap", 0, "privacy.overlap: must be at least 1"),
         ("privacy.search", 2.5, "privacy.search: must be a whole number"),
+        ("privacy.values", "redrawm", "privacy.values: must be one of lasting, redrawn; did you mean redrawn?"),
+        ("privacy.values", True, "privacy.values: must be one of lasting, redrawn"),
+        ("privacy.values", None, "privacy.values: is empty"),
+        ("privacy.signature", 4, "privacy.signature: is only for tables with values: lasting"),
+        ("privacy.signature", 0, "privacy.signature: must be at least 1"),
+        ("privacy.counterfeits", 0.02, "privacy.counterfeits: is only for tables with values: lasting"),
+        ("scale", None, "scale: is empty"),
+        ("scale.shard", 1, "scale.shard: is not a known key; did you mean shards?"),
+        ("scale.shards", 0, "scale.shards: must be at least 1"),
+        ("scale.shards", 2, "scale.shards: must be 1 in a redrawn table"),
         ("release", None, "release: is empty"),
+        ("release.full_every", 0, "release.full_every: must be at least 1"),
+        ("release.full_every", 24, "release.full_every: above 1 is not built yet; leave it out"),
         ("release", [], "release: must be a mapping"),
         ("release.every_events", 0, "release.every_events: must be at least 1"),
         ("release.every_events", 1e3, "release.every_events: must be a whole number"),
@@ -165,6 +177,46 @@ def test_a_mistake_is_named_with_its_place(place: str, value: object, expected: 
     assert any(expected in mistake for mistake in mistakes_in(changed(FULL, (place, value))))
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        ("privacy.strategy", {"name": "adaptive"}, "privacy.strategy: is only for tables with values: redrawn"),
+        ("privacy.signature", 3, "privacy.signature: must be at least 2l, 4"),
+        ("privacy.signature", 6, "privacy.signature: must be at most 5, the number of sensitive values"),
+        ("privacy.signature", 4.0, "privacy.signature: must be a whole number, written without a point or exponent"),
+        ("privacy.counterfeits", -0.1, "privacy.counterfeits: must be at least 0"),
+        ("privacy.counterfeits", 1, "privacy.counterfeits: must be less than 1"),
+        ("privacy.counterfeits", NAN, "privacy.counterfeits: must be a finite number"),
+        ("privacy.l", 3, "privacy.l: needs signatures of 6 values, and there are 5; l must be at most 2.5"),
+        ("scale.shards", 8, "scale.shards: above 1 is not built yet; leave it out"),
+        ("release.full_every", 2, "release.full_every: above 1 is not built yet; leave it out"),
+        ("release.case_ids", True, "release.case_ids: is only for tables with values: redrawn"),
+    ],
+)
+def test_a_mistake_of_a_lasting_table_is_named_with_its_place(place: str, value: object, expected: str) -> None:
+    assert mistakes_in(changed(LASTING, (place, value))) == [expected]
+
+
+def test_mistakes_of_the_model_are_listed_with_all_others() -> None:
+    document = changed(
+        LASTING,
+        ("privacy.k", 0),
+        ("privacy.strategy", {"name": "adaptve"}),
+        ("privacy.signature", 2),
+        ("scale.shards", 3),
+        ("release", {"case_ids": True, "full_every": 5, "every_events": 0}),
+    )
+    places = {mistake.partition(":")[0] for mistake in mistakes_in(document)}
+    assert places == {
+        "privacy.k", "privacy.strategy", "privacy.strategy.name", "privacy.signature", "scale.shards",
+        "release.case_ids", "release.full_every", "release.every_events",
+    }  # fmt: skip
+
+
+def test_open_values_need_no_signature() -> None:
+    build(changed(LASTING, ("sensitive.values", ["a", "b"]), ("sensitive.open", ["a", "b"])))
+
+
 @pytest.mark.parametrize("name", ["", " age", "a\nb", "a\x00", "\ud800"])
 def test_a_name_that_cannot_be_seen_is_refused(name: str) -> None:
     document = copy.deepcopy(SMALL)
@@ -179,7 +231,7 @@ def test_keys_that_are_not_text_are_refused() -> None:
     assert mistakes_in(changed(SMALL, ("attributes", {5: {"type": "int", "min": 0, "max": 1}}))) == [
         "attributes: has a key that is not text; write it in quotes"
     ]
-    assert mistakes_in(changed(SMALL, ("privacy", {"k": 1, "l": 2, True: 3}))) == [
+    assert mistakes_in(changed(SMALL, ("privacy", {"values": "redrawn", "k": 1, "l": 2, True: 3}))) == [
         "privacy: has a key that is not text; write it in quotes"
     ]
 

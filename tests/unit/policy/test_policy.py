@@ -28,6 +28,7 @@ FULL: dict[str, Any] = {
     "privacy": {
         "k": 5,
         "l": 2,
+        "values": "redrawn",
         "strategy": {"name": "geometric", "alpha": 3},
         "headroom": 0,
         "participation": "all",
@@ -47,6 +48,12 @@ SMALL: dict[str, Any] = {
     "table": "t",
     "attributes": {"age": {"type": "int", "min": 0, "max": 9}},
     "sensitive": {"name": "d", "values": ["a", "b"]},
+    "privacy": {"k": 5, "l": 2, "values": "redrawn"},
+}
+LASTING: dict[str, Any] = {
+    "table": "t",
+    "attributes": {"age": {"type": "int", "min": 0, "max": 9}},
+    "sensitive": {"name": "d", "values": ["a", "b", "c", "d", "e"]},
     "privacy": {"k": 5, "l": 2},
 }
 REMOVE = object()
@@ -87,7 +94,7 @@ def test_a_full_policy_says_what_the_file_says() -> None:
     assert policy.sensitive.permanent == frozenset()
     assert (policy.k, policy.l, policy.headroom, policy.participation) == (5, 2.0, 0, "all")
     assert (policy.sampling, policy.overlap, policy.search) == (1.0, 3, 8)
-    assert policy.strategy == Geometric(alpha=3.0)
+    assert (policy.values, policy.strategy) == ("redrawn", Geometric(alpha=3.0))
     assert (policy.triggers, policy.case_ids) == (Triggers(10000, 0.5, "0 3 * * *", "Europe/Vienna"), True)
 
 
@@ -98,6 +105,25 @@ def test_defaults_are_those_of_the_contract() -> None:
     assert (policy.participation, policy.sampling, policy.overlap, policy.search) == (0, 1.0, 2, 32)
     assert (policy.triggers, policy.case_ids) == (Triggers(None, None, None, "UTC"), False)
     assert policy.triggers.next_at(datetime(2024, 1, 1, tzinfo=UTC)) is None
+
+
+def test_values_last_unless_the_policy_says_otherwise() -> None:
+    policy = build(LASTING)
+    assert (policy.values, policy.signature, policy.counterfeits) == ("lasting", 4, 0.02)
+    document = changed(LASTING, ("privacy.signature", 5), ("privacy.counterfeits", 0), ("privacy.values", "lasting"))
+    policy = build(document)
+    assert (policy.values, policy.signature, policy.counterfeits) == ("lasting", 5, 0.0)
+
+
+def test_a_signature_has_twice_l_values_rounded_up() -> None:
+    assert build(changed(LASTING, ("privacy.l", 2.2))).signature == 5
+    assert build(changed(LASTING, ("privacy.l", 2.5))).signature == 5
+
+
+def test_what_is_not_built_yet_may_be_written_as_it_is() -> None:
+    document = changed(LASTING, ("scale", {"shards": 1}), ("release", {"full_every": 1, "case_ids": False}))
+    assert build(document) == build(LASTING)
+    assert build(changed(SMALL, ("scale.shards", 1))) == build(SMALL)
 
 
 def test_next_at_follows_the_time_zone() -> None:

@@ -21,6 +21,7 @@ sensitive:
 privacy:
   k: 5
   l: 2
+  values: redrawn
 """
 ZIP = "20433;2043*;*\n20437;2043*;*\n"
 

@@ -34,7 +34,7 @@ def policy(**changes: Any) -> Policy:
             "open": changes.get("open", []),
             **changes.get("sensitive", {}),
         },
-        "privacy": {"k": 5, "l": changes.get("l", 2), "strategy": strategy},
+        "privacy": {"values": "redrawn", "k": 5, "l": changes.get("l", 2), "strategy": strategy},
     }
     return build_policy(document, {}, b"")
 
@@ -228,7 +228,7 @@ def test_the_command_prints_facts_and_warns_on_standard_error(
 ) -> None:
     (tmp_path / "policy.yaml").write_text(
         "table: people\nattributes: {age: {type: int, min: 0, max: 99}}\n"
-        f"sensitive: {{name: disease, values: [{', '.join(LABELS)}]}}\nprivacy: {{k: 5, l: 2}}\n"
+        f"sensitive: {{name: disease, values: [{', '.join(LABELS)}]}}\nprivacy: {{values: redrawn, k: 5, l: 2}}\n"
     )
     events = [
         {"op": "insert", "id": f"canary-{number}", "qid": {"age": number % 100}, "sensitive": "d1"}

@@ -29,7 +29,7 @@ def test_a_policy_file_can_name_every_strategy(name: str) -> None:
         "table": "t",
         "attributes": {"age": {"type": "int", "min": 0, "max": 9}},
         "sensitive": {"name": "d", "values": ["a", "b", "c"]},
-        "privacy": {"k": 2, "l": 2, "strategy": {"name": name, **EXAMPLES[name]}},
+        "privacy": {"values": "redrawn", "k": 2, "l": 2, "strategy": {"name": name, **EXAMPLES[name]}},
     }
     assert build_policy(document, {}, b"").strategy == STRATEGIES[name](**EXAMPLES[name])
 

@@ -6,19 +6,21 @@ from typing import Any
 
 import pytest
 
-from shoal.streams.errors import GuaranteeError
+from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.kafka.chain import Chain
 
-RECORDS = [b'{"group":"g1"}', b'{"group":"g2"}']
+RECORDS = [b'{"cell":"c1"}', b'{"group":"g2"}']
 
 
 def manifest(number: int, previous: bytes | None, records: list[bytes], /, **changes: Any) -> bytes:
     fields = {
         "table": "t",
         "release": number,
+        "format": 2,
         "previous": None if previous is None else sha256(previous).hexdigest(),
         "content": sha256(b"".join(record + b"\n" for record in records)).hexdigest(),
-        "groups": len(records),
+        "cells": sum(b"cell" in record for record in records),
+        "groups": sum(b"group" in record for record in records),
     }
     return json.dumps(fields | changes).encode()
 
@@ -41,7 +43,9 @@ def test_releases_that_follow_each_other_are_an_unbroken_chain() -> None:
         (RECORDS, {"table": "other"}, "another table"),
         (RECORDS[:1], {}, "has other records"),
         (RECORDS[::-1], {}, "has other records"),
-        (RECORDS, {"groups": 3}, "another number of groups"),
+        (RECORDS, {"groups": 3}, "another number of cells and groups"),
+        (RECORDS, {"cells": 0}, "another number of cells and groups"),
+        (RECORDS, {"cells": None}, "another number of cells and groups"),
     ],
 )
 def test_a_release_that_does_not_fit_breaks_it(records: list[bytes], change: dict[str, Any], problem: str) -> None:
@@ -54,5 +58,20 @@ def test_a_release_that_does_not_fit_breaks_it(records: list[bytes], change: dic
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff"])
 def test_a_manifest_that_is_none_breaks_it_without_being_shown(content: bytes) -> None:
-    with pytest.raises(GuaranteeError, match="the manifest of release 1 cannot be read"):
+    with pytest.raises(GuaranteeError, match="release 1 has a manifest that cannot be read"):
         Chain("t").add([], content)
+
+
+@pytest.mark.parametrize(("change", "written"), [({"format": 3}, 3), ({"format": None}, None), ({"format": 1}, 1)])
+def test_a_release_in_another_format_is_refused_before_anything_is_made_of_it(
+    change: dict[str, Any], written: object
+) -> None:
+    with pytest.raises(
+        InputError, match=f"^release 1 is in format {written}, and this version of Shoal reads format 2"
+    ):
+        Chain("t").add(RECORDS, manifest(1, None, RECORDS, **change))
+
+
+def test_a_manifest_that_names_no_format_is_of_format_1() -> None:
+    with pytest.raises(InputError, match=r"^release 1 is in format 1, "):
+        Chain("t").add([], b'{"table": "t", "release": 1, "previous": null, "groups": 0}')

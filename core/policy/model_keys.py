@@ -1,0 +1,77 @@
+"""Keys that belong to one of the two models of values, lasting or redrawn, and what each model allows them to be."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from shoal.core.errors import Mistake
+from shoal.core.policy.section import Path
+
+COUNTERFEITS = 0.02
+
+
+class Leaves(NamedTuple):
+    """How many sensitive values there are, and how many of them are permanent and open."""
+
+    total: int
+    permanent: int
+    open: int
+
+
+def signature_size(privacy: Mapping[str, Any]) -> int:
+    """How many values each value is shown among, by default the fewest that are allowed."""
+    named = privacy.get("signature")
+    return math.ceil(2 * privacy["l"]) if named is None else int(named)
+
+
+def wrong_for_model(read: Mapping[str, Any], leaves: Leaves | None) -> Iterator[Mistake]:
+    """The mistakes of keys that are right by themselves and wrong in this table's model. `read` is the whole file.
+
+    Without `leaves`, as without any key that has a mistake of its own, what depends on it is not checked.
+    """
+    privacy, release, scale = read.get("privacy", {}), read.get("release", {}), read.get("scale", {})
+    model = privacy.get("values")
+    if model == "redrawn":
+        for key in ("signature", "counterfeits"):
+            if privacy.get(key) is not None:
+                yield _misplaced(("privacy", key), "lasting")
+        if leaves is not None and "l" in privacy:
+            yield from _unreachable(privacy["l"], leaves)
+    elif model == "lasting":
+        if privacy.get("strategy") is not None:
+            yield _misplaced(("privacy", "strategy"), "redrawn")
+        if release.get("case_ids"):
+            yield _misplaced(("release", "case_ids"), "redrawn")
+        if "l" in privacy and "signature" in privacy:
+            yield from _wrong_signature(privacy, leaves)
+    if scale.get("shards", 1) > 1:
+        wrong = "must be 1 in a redrawn table" if model == "redrawn" else "above 1 is not built yet; leave it out"
+        yield Mistake(("scale", "shards"), wrong)
+    if release.get("full_every", 1) > 1:
+        yield Mistake(("release", "full_every"), "above 1 is not built yet; leave it out")
+
+
+def _misplaced(path: Path, model: str) -> Mistake:
+    return Mistake(path, f"is only for tables with values: {model}", at_key=True)
+
+
+def _unreachable(l: float, leaves: Leaves) -> Iterator[Mistake]:
+    # The values that n(G) people show weigh n(G) in all, so that with v values one of them weighs n(G)/v or more:
+    # a bound below 1/v leaves nothing to publish but "*". Open values weigh nothing and change that.
+    # Permanent values sit on people whom n(G) leaves out.
+    count = leaves.total - leaves.permanent
+    kind = "values that are not permanent" if leaves.permanent else "values"
+    if l > count and not leaves.open:
+        yield Mistake(("privacy", "l"), f"1/l cannot be reached with {count} {kind}; l must be at most {count}")
+
+
+def _wrong_signature(privacy: Mapping[str, Any], leaves: Leaves | None) -> Iterator[Mistake]:
+    l, least = privacy["l"], math.ceil(2 * privacy["l"])
+    if privacy["signature"] is None:
+        if leaves is not None and least > leaves.total and not leaves.open:
+            need = f"needs signatures of {least} values, and there are {leaves.total}"
+            yield Mistake(("privacy", "l"), f"{need}; l must be at most {leaves.total / 2:g}")
+    elif privacy["signature"] < 2 * l:
+        yield Mistake(("privacy", "signature"), f"must be at least 2l, {least}")
+    elif leaves is not None and privacy["signature"] > leaves.total:
+        yield Mistake(("privacy", "signature"), f"must be at most {leaves.total}, the number of sensitive values")
