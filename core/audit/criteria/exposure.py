@@ -74,7 +74,7 @@ class Exposures:
 
     def add(self, group: Group, people: Sequence[str]) -> dict[int, Fraction]:
         """Charges a formed group to its people, once, and returns its shares."""
-        shares = self.shares[group.name] = shares_of(group.people, group.shown, self.sensitive)
+        shares = self.shares[group.name] = shares_of(group.rows, group.shown, self.sensitive)
         self.published[group.name] = group
         for person in people:
             self.groups.setdefault(person, []).append(group.name)
