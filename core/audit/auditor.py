@@ -8,6 +8,7 @@ against what it can work out itself, in exact fractions. What there is to check 
 from collections.abc import Sequence
 
 from shoal.core.audit.attack.attacks import Inference, IntersectionAttack, LocalAttack, Unsafe, unsafe_rows
+from shoal.core.audit.attack.played import Attacker
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.model.lasting import LastingModel
 from shoal.core.audit.model.model import Model
@@ -36,6 +37,7 @@ class Auditor:
         self._notes: dict[str, None] = {}
         self._inference, self._unsafe = Inference(), Unsafe(0, 0)
         self._local, self._intersection = LocalAttack(policy), IntersectionAttack(policy)
+        self._attacker = Attacker(policy)
 
     def see(
         self,
@@ -90,7 +92,9 @@ class Auditor:
         inferred = self._inference.see(regions, secrets.since)
         self._unsafe = Unsafe(len(inferred), unsafe_rows(inferred, self._policy.k))
         self._intersection.see(secrets.table, secrets.since)
-        self.model.attack(release, secrets, self._local.see(release.number, secrets.table))
+        naive = self._local.see(release.number, secrets.table)
+        self.model.attack(release, secrets, naive)
+        self._attacker.see(release, secrets, naive)
 
     def report(self, key: bytes) -> Report:
         """What was found. `key` keeps the pseudonyms of the worst ten from being anyone else's."""
@@ -101,7 +105,10 @@ class Auditor:
         release, secrets = self._last, self._last_secrets
         if release is None or secrets is None:
             return None
-        attacks = Attacks(self._local.result(), self._intersection.result, self._unsafe)
+        played = self._attacker.report()
+        for sentence in played.broken():
+            self.findings.say(Promise.G2, sentence, release.number)
+        attacks = Attacks(self._local.result(), self._intersection.result, self._unsafe, played)
         return self.model.private_figures(key, release, secrets, len(self._people), attacks)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from shoal.core.audit.attack.attacks import Pinned
+from shoal.core.audit.attack.played import write_played
 from shoal.core.audit.finding import LASTING_TITLES, TITLES, Promise
 from shoal.core.audit.permanent.learned import Learned
 from shoal.core.audit.permanent.scarcity import summarise, write_scarcity
@@ -47,6 +48,8 @@ def write_report(report: Report) -> Iterator[str]:
             yield from write_scarcity(report.policy, private.permanent)
         yield ""
         yield from _attacks(report.policy, private.attacks)
+        yield ""
+        yield from write_played(private.attacks.played)
 
 
 def summary(report: Report, promise: Promise) -> str:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from shoal.core.audit.attack.attacks import Linked, Pinned, Unsafe
+from shoal.core.audit.attack.played import Played
 from shoal.core.audit.criteria.composition import Exposed
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.permanent.learned import Learned
@@ -37,6 +38,7 @@ class Attacks(NamedTuple):
     local: Linked
     intersection: Unsafe
     inference: Unsafe
+    played: Played
     naive_pinned: Pinned | None = None  # redrawn: if, against the model, values persisted
     pinned: Pinned | None = None
     beside: tuple[Exposed, Exposed] | None = None  # other publications, naive and here; None if there are none
@@ -144,6 +146,7 @@ def _private_json(figures: PrivateFigures) -> dict[str, Any]:
             "local": {**attacks.local._asdict(), "largest": number(attacks.local.largest)},
             "intersection": {"naive": attacks.intersection._asdict(), "here": attacks.inference._asdict()},
             "persistence": {"naive": _pinned_json(attacks.naive_pinned), "here": _pinned_json(attacks.pinned)},
+            "claims": attacks.played.as_json(),
             "composition": None
             if attacks.beside is None
             else {"naive": attacks.beside[0]._asdict(), "here": attacks.beside[1]._asdict()},
