@@ -1,37 +1,25 @@
 """The auditor: sees a series of releases one by one, with or without secrets, and reports on every promise.
 
 It shares nothing with the engine but the policy: no tree, no ledger, no fold, no arithmetic. What it is told it checks
-against what it can work out itself, in exact fractions.
+against what it can work out itself, in exact fractions. What there is to check depends on the policy's model of values
+(`model/redrawn.py`, `model/lasting.py`).
 """
 
 from collections.abc import Sequence
 
-from shoal.core.audit.attack.attacks import Inference, IntersectionAttack, LocalAttack, Persistence, Unsafe, unsafe_rows
-from shoal.core.audit.criteria.bounds import Bounds
-from shoal.core.audit.criteria.carrying import CarriedGroups, ChangedPeople
-from shoal.core.audit.criteria.cases import CaseIds
-from shoal.core.audit.criteria.cells import Places, Regions
-from shoal.core.audit.criteria.coins import Coins
-from shoal.core.audit.criteria.composition import Composition, Exposed
-from shoal.core.audit.criteria.counts import Counts
-from shoal.core.audit.criteria.exposure import Exposures
-from shoal.core.audit.criteria.guards import Guards
-from shoal.core.audit.criteria.linking import Linking
-from shoal.core.audit.criteria.values import ShownValues
+from shoal.core.audit.attack.attacks import Inference, IntersectionAttack, LocalAttack, Unsafe, unsafe_rows
+from shoal.core.audit.attack.played import Attacker
 from shoal.core.audit.finding import Findings, Promise
-from shoal.core.audit.permanent.cohorts import ScarceGroups
-from shoal.core.audit.permanent.learned import list_worst
-from shoal.core.audit.permanent.permanent import Permanent
-from shoal.core.audit.permanent.scarcity import describe
-from shoal.core.audit.reading.chain import Chain
-from shoal.core.audit.reading.members import Membership, place_members
+from shoal.core.audit.model.lasting import LastingModel
+from shoal.core.audit.model.model import Model
+from shoal.core.audit.model.redrawn import RedrawnModel
 from shoal.core.audit.reading.published import Published, ReleaseReader, Stored
 from shoal.core.audit.reading.truth import Truth
-from shoal.core.audit.reading.view import Cohorts, PrivateCriterion, PublicCriterion, Secrets
-from shoal.core.audit.report.report import Attacks, PrivateFigures, PublicFigures, Report
+from shoal.core.audit.reading.view import Cohorts, Line, Secrets
+from shoal.core.audit.report.report import Attacks, PrivateFigures, Report
 from shoal.core.policy.policy import Policy
 
-Members = Sequence[tuple[str, str, str]]
+Members = Sequence[Line | tuple[str, str, str] | tuple[str, str, str, str | None]]
 
 
 class Auditor:
@@ -41,28 +29,15 @@ class Auditor:
         self._policy = policy
         self.findings = Findings()
         self._reader = ReleaseReader(policy, self.findings)
-        self._exposures = Exposures(policy.sensitive)
-        self._bounds = Bounds(policy)
-        self._linking, self._guards = Linking(policy, self._exposures), Guards(policy, self._exposures)
-        self._composition = Composition(policy)
-        self._scarce, self._permanent = ScarceGroups(policy), Permanent(policy)
-        self._public: list[PublicCriterion] = [
-            Chain(policy), Counts(policy), Regions(policy), CarriedGroups(), self._bounds, self._scarce,
-        ]  # fmt: skip
-        self._private: list[PrivateCriterion] = [
-            Membership(), ShownValues(policy), Places(),
-            ChangedPeople(self._composition.is_unsafe, self._scarce.nodes), CaseIds(policy),
-            self._linking, self._guards, self._composition, Coins(policy), self._permanent,
-        ]  # fmt: skip
-        self._beside: tuple[Exposed, Exposed] | None = None
+        self.model: Model = LastingModel(policy) if policy.values == "lasting" else RedrawnModel(policy)
         self._last: Published | None = None
         self._last_secrets: Secrets | None = None
         self._releases = 0
         self._people: set[str] = set()
         self._notes: dict[str, None] = {}
         self._inference, self._unsafe = Inference(), Unsafe(0, 0)
-        self._persistence, self._naive_persistence = Persistence(policy), Persistence(policy)
         self._local, self._intersection = LocalAttack(policy), IntersectionAttack(policy)
+        self._attacker = Attacker(policy)
 
     def see(
         self,
@@ -77,16 +52,18 @@ class Auditor:
         self._releases += 1
         for name in release.added:
             self._notes[f"manifests have a field {name!r} that this audit knows nothing about."] = None
-        for public in self._public:
+        for public in self.model.public:
             public.see(release, self.findings)
         self._last = release
         if members is None or truth is None:
             return
-        places, people = place_members(release, members, truth.present)
+        lines = [Line(*member) for member in members]
+        placed = self.model.place(release, lines, truth.present)
         secrets = Secrets(
-            members,
-            places,
-            people,
+            lines,
+            placed.homes,
+            placed.places,
+            placed.people,
             truth.present,
             truth.since,
             truth.guarded_since,
@@ -96,11 +73,13 @@ class Auditor:
             truth.held,
             cohorts or {},
             truth.others,
+            placed.entries,
+            placed.lines,
         )
-        for private in self._private:
+        for private in self.model.private:
             private.see(release, secrets, self.findings)
         self._last_secrets = secrets
-        self._people |= places.keys()
+        self._people |= placed.homes.keys()
         self._attack(release, secrets)
 
     def note(self, sentence: str) -> None:
@@ -109,59 +88,28 @@ class Auditor:
 
     def _attack(self, release: Published, secrets: Secrets) -> None:
         """Measures the attacks on this release, and on naive releases of the same table."""
-        table, since = secrets.table, secrets.since
-        regions = {person: release.regions[cell] for person, (_, cell) in secrets.places.items()}
-        inferred = self._inference.see(regions, since)
+        regions = {person: release.regions[cell] for person, cell in secrets.homes.items()}
+        inferred = self._inference.see(regions, secrets.since)
         self._unsafe = Unsafe(len(inferred), unsafe_rows(inferred, self._policy.k))
-        shown = {name: self._persistence.bits(group.shown) for name, group in release.groups.items()}
-        self._persistence.see(((people, shown[name]) for name, people in secrets.people.items()), table)
-        leaf_node = self._policy.sensitive.hierarchy.leaf_node
-        naive = self._local.see(release.number, table)
-        self._naive_persistence.see(
-            (
-                (people, self._persistence.bits(leaf_node[leaf] for person in people for leaf in table[person].values))
-                for people in naive
-            ),
-            table,
-        )
-        self._intersection.see(table, since)
-        if self._composition.is_asked:
-            held = ((people, {leaf_node[v] for p in people for v in table[p].values}) for people in naive)
-            ours = ((people, release.groups[name].shown) for name, people in secrets.people.items())
-            self._beside = self._composition.attack(held, table), self._composition.attack(ours, table)
+        self._intersection.see(secrets.table, secrets.since)
+        naive = self._local.see(release.number, secrets.table)
+        self.model.attack(release, secrets, naive)
+        self._attacker.see(release, secrets, naive)
 
     def report(self, key: bytes) -> Report:
         """What was found. `key` keeps the pseudonyms of the worst ten from being anyone else's."""
-        bounds = PublicFigures(self._bounds.largest_share, self._bounds.most, self._scarce.shown)
-        return Report(self._policy, self._releases, self.findings, tuple(self._notes), bounds, self._figures(key))
+        figures, public = self._figures(key), self.model.public_figures()
+        return Report(self._policy, self._releases, self.findings, tuple(self._notes), public, figures)
 
     def _figures(self, key: bytes) -> PrivateFigures | None:
         release, secrets = self._last, self._last_secrets
         if release is None or secrets is None:
             return None
-        rows = {person: release.rows[cell] for person, (_, cell) in secrets.places.items()}
-        guards = self._guards
-        nearest = max(
-            (s.breach / s.bound for p, s in self._exposures.worst.items() if s.is_guarded and not s.is_earlier),
-            default=None,
-        )
-        return PrivateFigures(
-            len(self._people),
-            self._linking.largest,
-            len(guards.people),
-            len(guards.unguarding),
-            nearest,
-            tuple(list_worst(self._exposures, key, rows, self._persistence)),
-            Attacks(
-                self._local.result(),
-                self._intersection.result,
-                self._unsafe,
-                self._naive_persistence.result(),
-                self._persistence.result(),
-                self._beside,
-            ),
-            describe(self._permanent, key) if self._policy.sensitive.permanent else None,
-        )
+        played = self._attacker.report()
+        for sentence in played.broken():
+            self.findings.say(Promise.G2, sentence, release.number)
+        attacks = Attacks(self._local.result(), self._intersection.result, self._unsafe, played)
+        return self.model.private_figures(key, release, secrets, len(self._people), attacks)
 
 
 __all__ = ["Auditor", "Promise", "Stored"]

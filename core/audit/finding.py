@@ -31,6 +31,13 @@ TITLES: Final = {
 }
 
 
+LASTING_TITLES: Final = TITLES | {
+    Promise.G2: "signatures (m-invariance)",
+    Promise.G3: "permanent (cliques)",
+    Promise.G5: "composition (blocks)",
+}
+
+
 @dataclass
 class Broken:
     """One way in which a promise is broken: how often, in which releases, and the first places, by published names."""

@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from shoal.core.audit import Auditor, Report, Stored, Truth
+from shoal.core.audit.auditor import Members
 from shoal.core.audit.finding import Promise
+from shoal.core.audit.reading.manifest import READABLE_FORMAT
 from shoal.core.audit.reading.strictjson import parse
+from shoal.core.audit.reading.view import Line
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files.event_lines import BY_NAME, read_lines
@@ -26,6 +29,7 @@ from shoal.streams.files.formats.format import FormatChoice
 
 PRIVATE_FILE = "a private file lies in the folder that is published"
 OTHER_TABLES = "rows.csv or values.csv do not say what the records say"
+NO_TABLES = "a release lacks rows.csv or values.csv"
 MISSING = "the events make a release that is not published"
 
 _RELEASE = re.compile(r"release-([0-9]+)", re.ASCII)
@@ -120,7 +124,8 @@ def _audit_privately(
             continue
         if following[0] > made:
             continue  # a gap, which the chain shows
-        members = read_members(private / f"release-{made:04}.members.jsonl")
+        path = private / f"release-{made:04}.members.jsonl"
+        members: Members = read_rows(path) if policy.values == "lasting" else read_members(path)
         cohorts = read_cohorts(private / f"release-{made:04}.cohorts.json", bool(policy.sensitive.permanent))
         while following is not None and following[0] <= made:
             shelf.auditor.see(shelf.take(*following), members, truth, asked.at, cohorts)
@@ -141,24 +146,30 @@ class _Shelf:
         self._header = ("group", "cell", *(attribute.name for attribute in policy.attributes))
 
     def take(self, number: int, folder: Path) -> Stored:
-        stored = Stored(number, _read(folder / "groups.jsonl"), _read(folder / "manifest.json"))
+        manifest = _read(folder / "manifest.json")
+        check_format(folder, manifest)
+        stored = Stored(number, _read(folder / "cells.jsonl"), _read(folder / "groups.jsonl"), manifest)
         for name, make in (("rows.csv", self._rows), ("values.csv", self._values)):
-            path = folder / name
-            if path.exists() and not _is_same_table(path, make, stored):
-                self.auditor.findings.say(Promise.G6, OTHER_TABLES, number, name)
+            path, say = folder / name, self.auditor.findings.say
+            if not path.exists():
+                say(Promise.CONTRACT, NO_TABLES, number, name)
+            elif not _is_same_table(path, make, stored):
+                say(Promise.G6, OTHER_TABLES, number, name)
         return stored
 
     def _rows(self, stored: Stored) -> Table:
         found: Table = Counter({self._header: 1})
-        for record in _records(stored):
-            for cell in record["cells"]:
-                region = (_region_text(part) for part in cell["region"].values())
-                found[record["group"], cell["cell"], *region] += cell["rows"]
+        cells = _records(stored.cells)
+        regions = {cell["cell"]: tuple(_region_text(part) for part in cell["region"].values()) for cell in cells}
+        for record in _records(stored.groups):
+            for cell, rows in record["cells"].items():
+                count = len(rows) if isinstance(rows, list) else rows
+                found[record["group"], cell, *regions[cell]] += count
         return found
 
     def _values(self, stored: Stored) -> Table:
         found: Table = Counter({("group", "value", "count"): 1})
-        for record in _records(stored):
+        for record in _records(stored.groups):
             for label, count in record["sensitive"].items():
                 found[record["group"], label, str(count)] += 1
         return found
@@ -172,8 +183,23 @@ def _is_same_table(path: Path, make: Callable[[Stored], Table], stored: Stored) 
         return False  # records that cannot be read have no table; what is wrong with them is said elsewhere
 
 
-def _records(stored: Stored) -> Iterator[Any]:
-    return map(parse, stored.groups.split(b"\n")[:-1])
+def _records(text: bytes) -> Iterator[Any]:
+    return map(parse, text.split(b"\n")[:-1])
+
+
+def check_format(folder: Path, manifest: bytes) -> None:
+    """Raises `InputError` for a release of another format than 2; what cannot be read at all is left to the audit."""
+    try:
+        found: Any = parse(manifest)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(found, dict) and found.get("format", 1) != READABLE_FORMAT:
+        known = found.get("format", 1)
+        name = known if type(known) is int else "unknown"
+        raise InputError(
+            f"{folder} is in format {name}; this audit reads format {READABLE_FORMAT} only, so audit it with the "
+            "version of Shoal that wrote it, or publish it again with this one."
+        )
 
 
 def _region_text(part: dict[str, Any]) -> str:
@@ -188,19 +214,28 @@ def _region_text(part: dict[str, Any]) -> str:
 
 def read_members(path: Path) -> list[tuple[str, str, str]]:
     """The lines of a membership file, as (id, group, cell). Raises `InputError`, which names the line only."""
-    found = []
-    for number, line in enumerate(_read(path).split(b"\n"), start=1):
-        if not line.strip():
+    return [(line.person, line.group, line.cell) for line in _member_lines(path, has_values=False)]
+
+
+def read_rows(path: Path) -> list[Line]:
+    """The lines of a lasting table's membership file, one per row, each with the value that it stands for or null."""
+    return list(_member_lines(path, has_values=True))
+
+
+def _member_lines(path: Path, *, has_values: bool) -> Iterator[Line]:
+    for number, raw in enumerate(_read(path).split(b"\n"), start=1):
+        if not raw.strip():
             continue
         try:
-            member: Any = parse(line)
-            texts = (member["id"], member["group"], member["cell"])
+            member: Any = parse(raw)
+            line = Line(member["id"], member["group"], member["cell"], member["value"] if has_values else None)
         except (ValueError, RecursionError, TypeError, KeyError):
-            texts = (None,) * 3
-        if not all(isinstance(text, str) for text in texts):
-            raise InputError(f"{path}, line {number}, is not a member: it must have id, group and cell.")
-        found.append(texts)
-    return found
+            line = None
+        is_right = line is not None and all(isinstance(text, str) for text in line[:3])
+        if line is None or not is_right or not isinstance(line.value, str | None):
+            needed = "id, group, cell and value" if has_values else "id, group and cell"
+            raise InputError(f"{path}, line {number}, is not a member: it must have {needed}.")
+        yield line
 
 
 def read_cohorts(path: Path, is_needed: bool) -> dict[str, list[list[str]]]:

@@ -29,7 +29,7 @@ from shoal.core.policy.hierarchy import parse_hierarchy
 from shoal.core.policy.policy import Policy, Sensitive, build_policy
 from shoal.core.state import State
 from tests.property.test_engine import POLICIES, histories
-from tests.support.engines.audited import events_between
+from tests.support.engines.audited import events_between, redrawn, stored
 from tests.support.engines.series import DISEASES, churn, clinic_policy, run_series
 from tests.support.judges.series import Table
 
@@ -140,8 +140,7 @@ class Watched(Auditor):
             number += 1
             truth.cut(number)
             release = next(releases)[1].release
-            content = b"".join(record + b"\n" for record in release.records)
-            self.see(Stored(number, content, release.manifest), list(release.members), truth, None)
+            self.see(stored(release), list(release.members), truth, None)
 
 
 @QUIET
@@ -160,7 +159,7 @@ def test_the_auditor_finds_nothing_wrong_with_the_engine(policy: Any, tables: li
 def test_no_breach_that_the_auditor_counts_is_below_the_share_of_worlds(policy: Any, tables: list[Table]) -> None:
     auditor = Watched(policy)
     auditor.run(policy, tables)
-    exposures = auditor._exposures
+    exposures = redrawn(auditor).exposures
     for person, names in exposures.groups.items():
         draws = {name: draw_of(policy.sensitive.hierarchy, exposures.published[name]) for name in names}
         for leaf in {leaf for name in names for leaf in exposures.shares[name]}:
@@ -278,8 +277,7 @@ def test_the_auditor_finds_nothing_wrong_where_values_are_raised_and_guarded(see
         truth.cut(number)
         made = plan(state, Window(None, {0: intake.cut()}), policy, number)
         state.apply(made.change)
-        content = b"".join(record + b"\n" for record in made.release.records)
-        auditor.see(Stored(number, content, made.release.manifest), list(made.release.members), truth, None)
+        auditor.see(stored(made.release), list(made.release.members), truth, None)
     assert [str(broken) for broken in auditor.findings] == []
     figures = auditor.report(b"key").private
     assert figures is not None
@@ -319,11 +317,11 @@ def test_whatever_is_in_a_release_the_auditor_says_so_and_goes_on(seed: int) -> 
         for target in rng.choices([manifest, *records], k=2):
             spoil(rng, target)
         was_spoilt |= before != json.dumps([records, manifest])
-        content = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+        texts = [json.dumps(record).encode() + b"\n" for record in records]
+        cells, groups = b"".join(texts[: len(release.cells)]), b"".join(texts[len(release.cells) :])
         members = list(release.members)
-        spoilt.see(Stored(number, content, json.dumps(manifest).encode()), members, truth, None)
-        honest = b"".join(record + b"\n" for record in release.records)
-        clean.see(Stored(number, honest, release.manifest), members, truth, None)
+        spoilt.see(Stored(number, cells, groups, json.dumps(manifest).encode()), members, truth, None)
+        clean.see(stored(release), members, truth, None)
     for auditor in (clean, spoilt):
         report = auditor.report(b"key")
         assert list(write_report(report))
@@ -390,8 +388,8 @@ def test_what_is_not_a_promise_is_not_counted_as_one() -> None:
     policy = clinic_policy()
     auditor = Auditor(policy)
     reader = ReleaseReader(policy, auditor.findings)
-    reader.read(Stored(1, b"{}\n", b"{}"))
-    assert len(auditor.findings) == 2
-    assert draw_of(HIERARCHY, Group("g1", 1, (), {1: 2, 2: 1}, 0, 2)) is None
+    reader.read(Stored(1, b"{}\n", b"{}\n", b"{}"))
+    assert len(auditor.findings) == 3
+    assert draw_of(HIERARCHY, Group("g1", 1, 1, (), {1: 2, 2: 1}, 0, 2)) is None
     assert unsafe_rows([Region((0,), (1,))] * 2 + [Region((1,), (2,))], 2) == 1
     assert Fraction(1, 2) > linked_fraction([Draw(3, ((0,),), 0)], frozenset({0}))

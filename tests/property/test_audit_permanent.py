@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.core.audit.permanent.holders import Drawn, HolderSets
+from tests.support.engines.audited import redrawn
 from tests.support.engines.scarcity import HIV, Draft, histories, scarce_policy
 from tests.support.judges.formations import formations, risk
 
@@ -27,7 +28,7 @@ def test_a_publisher_that_keeps_the_rules_of_all_keeps_every_promise(l: int, liv
     for clinic in histories(scarce_policy(l, "all"), 25, **lives):
         clinic.run(RELEASES)
         assert clinic.findings() == set(), clinic.seed
-        permanent = clinic.desk.auditor._permanent
+        permanent = redrawn(clinic.desk.auditor).permanent
         shown.update(alibi.fewest for alibi in permanent.alibis.of.values())
         for component in permanent.components:
             if not component.is_starred:
@@ -129,7 +130,7 @@ def test_every_alibi_is_one_exchanging_two_people_fits_everything_published(
         for _ in range(RELEASES):
             clinic.live()
             drafts.append((clinic.publish(), frozenset(clinic.holders)))
-        for (_, holder), alibi in clinic.desk.auditor._permanent.alibis.of.items():
+        for (_, holder), alibi in redrawn(clinic.desk.auditor).permanent.alibis.of.items():
             for other in alibi.left - {holder}:
                 count += 1
                 assert can_be_exchanged(drafts[alibi.first - 1 :], holder, other), (clinic.seed, holder, other)

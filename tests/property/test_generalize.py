@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import shoal.core.overlap.generalize
-from shoal.core.audit import Auditor, Stored, Truth
+from shoal.core.audit import Auditor, Truth
 from shoal.core.cells.tree import Rows, Tree
 from shoal.core.overlap.generalize import ReleaseContext
 from shoal.core.people import NOWHERE, People
 from shoal.core.plan import Plan
-from tests.support.engines.audited import sentences
+from tests.support.engines.audited import sentences, stored
 from tests.support.engines.series import DISEASES, clinic_policy
 from tests.support.histories.population import Population, Series
 from tests.support.regions import region_of
@@ -76,8 +76,7 @@ def audit(history: _History) -> set[str]:
         for event in (*history.events, *history.others):
             truth.take(json.dumps(event).encode())
         truth.cut(number)
-        content = b"".join(record + b"\n" for record in made.release.records)
-        auditor.see(Stored(number, content, made.release.manifest), list(made.release.members), truth, None)
+        auditor.see(stored(made.release), list(made.release.members), truth, None)
     assert truth.rejected == []
     return sentences(auditor.report(b"key"))
 
@@ -133,4 +132,4 @@ def test_an_engine_that_lets_published_rows_start_coarse_is_found_out(monkeypatc
 
 def test_an_engine_that_opens_coarse_cells_for_anybody_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReleaseContext, "smallest", 1)
-    assert is_caught("G1: a region is shared by fewer than k rows")
+    assert is_caught("G1: a region is shared by fewer than k people")

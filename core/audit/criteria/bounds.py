@@ -40,7 +40,7 @@ class Bounds:
             if name in self._current:
                 continue
             survivals = {}
-            for leaf, share in shares_of(group.people, group.shown, self._sensitive).items():
+            for leaf, share in shares_of(group.rows, group.shown, self._sensitive).items():
                 if leaf in not_asked:
                     continue
                 share = min(ONE, share)

@@ -1,6 +1,6 @@
 """Carried groups: the same id, people and values while nobody in them changed, and only then.
 
-Charging a carried group once is exact only because of this (docs/design.md, "G2 Global").
+That a group is the same draw, charged once, is exact only because of this (docs/design.md, "G2 Global").
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +11,7 @@ from shoal.core.audit.reading.truth import Record
 from shoal.core.audit.reading.view import Secrets
 
 USED_AGAIN = "a group id is used again"
+CHANGED_SINCE = "a group of a redrawn table says that it changed since it was formed"
 FORMED_LATER = "a group says it was formed in a release that does not have it"
 NOT_THE_SAME = "a carried group is not what it was"
 NOT_FINER = "a carried group's cells are not its earlier ones or finer"
@@ -31,20 +32,21 @@ class CarriedGroups:
     def see(self, release: Published, findings: Findings) -> None:
         for name, group in release.groups.items():
             before = self._last.get(name)
+            findings.say(Promise.G6, CHANGED_SINCE, release.number, name, int(group.changed != group.formed))
             if group.formed == release.number:
                 findings.say(Promise.G6, USED_AGAIN, release.number, name, int(name in self._seen))
             elif before is None:
                 sentence = USED_AGAIN if name in self._seen else FORMED_LATER
                 findings.say(Promise.G6, sentence, release.number, name)
-            elif (before.formed, before.shown, before.people) != (group.formed, group.shown, group.people):
+            elif (before.formed, before.shown, before.rows) != (group.formed, group.shown, group.rows):
                 findings.say(Promise.G6, NOT_THE_SAME, release.number, name)
-            elif not _are_finer(before.cells, group.cells):
+            elif not are_finer(before.cells, group.cells):
                 findings.say(Promise.G6, NOT_FINER, release.number, name)
             self._seen.add(name)
         self._last = dict(release.groups)
 
 
-def _are_finer(before: tuple[Cell, ...], now: tuple[Cell, ...]) -> bool:
+def are_finer(before: tuple[Cell, ...], now: tuple[Cell, ...]) -> bool:
     """Whether the rows of each earlier cell can all be in cells inside it now; there are as many now as before.
 
     One cell of a group may lie in another. Cells either lie in one another or apart, so it is enough that no cell holds

@@ -1,4 +1,4 @@
-"""G1, cells: regions of one tree, each shared by at least k rows, that only ever get finer (Pei, section 4.2).
+"""G1, cells: regions of one tree, each shared by at least k people, that only ever get finer (Pei, section 4.2).
 
 `Regions` is what anyone can check. `Places` needs to know who is where: Pei's two conditions for monotonic incremental
 anonymization, each until quasi-identifiers change. Comparing everyone with everyone would be quadratic; instead the
@@ -16,7 +16,7 @@ from shoal.core.audit.reading.regions import Region
 from shoal.core.audit.reading.view import Secrets
 from shoal.core.policy.policy import Policy
 
-UNDER_K = "a region is shared by fewer than k rows"
+UNDER_K = "a region is shared by fewer than k people"
 TWO_REGIONS = "a cell has two regions"
 TWO_CELLS = "a region has two cells"
 CROSSING = "a region overlaps another without one holding the other"
@@ -36,17 +36,16 @@ class Regions:
         self._is_one_tree = True
 
     def see(self, release: Published, findings: Findings) -> None:
-        for cell, rows in release.rows.items():
-            findings.say(Promise.G1, UNDER_K, release.number, cell, int(rows < self._k))
+        for cell, people in release.people.items():
+            findings.say(Promise.G1, UNDER_K, release.number, cell, int(people < self._k))
         fresh: set[Region] = set()
-        for group in release.groups.values():
-            for listed in group.cells:
-                if listed.region not in self._cells:
-                    fresh.add(listed.region)
-                if self._regions.setdefault(listed.name, listed.region) != listed.region:
-                    findings.say(Promise.G1, TWO_REGIONS, release.number, listed.name)
-                if self._cells.setdefault(listed.region, listed.name) != listed.name:
-                    findings.say(Promise.G1, TWO_CELLS, release.number, listed.name)
+        for name, region in release.regions.items():
+            if region not in self._cells:
+                fresh.add(region)
+            if self._regions.setdefault(name, region) != region:
+                findings.say(Promise.G1, TWO_REGIONS, release.number, name)
+            if self._cells.setdefault(region, name) != name:
+                findings.say(Promise.G1, TWO_CELLS, release.number, name)
         if not fresh or not self._is_one_tree:
             return  # once broken, everything that follows would only repeat it
         for knot in find_knots(self._cells):
@@ -88,7 +87,7 @@ class Places:
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
         self._regions = {**release.regions, **self._regions}
         sharing: dict[str, set[int]] = defaultdict(set)
-        for person, (_, cell) in secrets.places.items():
+        for person, cell in secrets.homes.items():
             if not release.regions[cell].holds(secrets.table[person].qid):
                 findings.say(Promise.G1, NOT_HELD, release.number, cell)
             trace, since = self._traces.get(person), secrets.since[person]

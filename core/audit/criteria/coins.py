@@ -35,9 +35,9 @@ class Coins:
         number, unsampled = release.number, release.manifest["unsampled"]
         findings.say(Promise.G5, SHARE, number, times=int(is_unlikely(unsampled, len(secrets.table), 1 - self._rho)))
         self._withheld[number] = release.manifest["withheld"]
-        self._count(number, (seen for person in secrets.places for seen in self._waited.pop(person, ())), findings)
-        self._published |= secrets.places.keys()
-        away = [person for person in secrets.table if person not in secrets.places]
+        self._count(number, (seen for person in secrets.homes for seen in self._waited.pop(person, ())), findings)
+        self._published |= secrets.homes.keys()
+        away = [person for person in secrets.table if person not in secrets.homes]
         self._count(number, (number for person in away if person in self._published), findings)
         for person in away:
             if person not in self._published:

@@ -1,22 +1,23 @@
-"""The numbers a manifest states, counted again from the group records: rows, groups, values and losses."""
+"""The numbers a manifest states, counted again from the records: people, rows, cells, groups, values and losses."""
 
 import math
 from fractions import Fraction
 from typing import Final
 
 from shoal.core.audit.finding import Findings, Promise
+from shoal.core.audit.reading.manifest import COUNTS
 from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.regions import Region, penalty
 from shoal.core.policy.policy import Policy
 
 MISCOUNTED: Final = {
-    name: f"{name} in a manifest is not what its records add up to"
-    for name in ("rows", "groups", "formed", "carried", "suppressed", "generalized", "counterfeits", "unsampled")
+    name: f"{name} in a manifest is not what its records add up to" for name in COUNTS if name != "withheld"
 }
 LOSS: Final = {
     name: f"{name} in a manifest is not what its records come to"
     for name in ("ncp", "discernibility", "average_group", "loss")
 }
+CELL_PEOPLE: Final = "a cell's people are more than its rows, or, where a row is a person, not as many"
 BOUND: Final = "the bound in a manifest is not the policy's 1/l"
 PUBLISHED_AT: Final = "published_at is not the time of the request"
 
@@ -27,21 +28,25 @@ class Counts:
     """Counts every release again."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self._policy, self._is_redrawn = policy, policy.values == "redrawn"
         self._penalties: dict[Region, Fraction] = {}
 
     def see(self, release: Published, findings: Findings) -> None:
         manifest = release.manifest
+        for cell, people in release.people.items():
+            is_wrong = people > release.rows[cell] or (self._is_redrawn and people < release.rows[cell])
+            findings.say(Promise.CONTRACT, CELL_PEOPLE, release.number, cell, int(is_wrong))
         if manifest is None:
             return
         groups, hierarchy = release.groups.values(), self._policy.sensitive.hierarchy
-        formed = sum(group.formed == release.number for group in groups)
         shown = [(node, count) for group in groups for node, count in group.shown.items()]
         counted = {
+            "people": sum(release.people.values()),
             "rows": sum(release.rows.values()),
+            "cells": len(release.regions),
             "groups": len(groups),
-            "formed": formed,
-            "carried": len(groups) - formed,
+            "formed": sum(group.formed == release.number for group in groups),
+            "carried": sum(group.changed < release.number for group in groups),
             "suppressed": sum(count for node, count in shown if node == 0),
             "generalized": sum(count for node, count in shown if node and hierarchy.children(node)),
             "counterfeits": sum(group.counterfeits for group in groups),

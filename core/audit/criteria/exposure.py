@@ -1,4 +1,4 @@
-"""Exposures in exact fractions: what a formed group says about its people (Wong, Lemma 4; docs/design.md, "G2 Global").
+"""Exposures, as fractions: what each group formed says about its people (Wong, Lemma 4; docs/design.md, "G2 Global").
 
     breach(o, A) = 1 − Π (1 − min(1, w(A, G) / n(G)))      over the groups G that o was in, once for each formation
 
@@ -74,7 +74,7 @@ class Exposures:
 
     def add(self, group: Group, people: Sequence[str]) -> dict[int, Fraction]:
         """Charges a formed group to its people, once, and returns its shares."""
-        shares = self.shares[group.name] = shares_of(group.people, group.shown, self.sensitive)
+        shares = self.shares[group.name] = shares_of(group.rows, group.shown, self.sensitive)
         self.published[group.name] = group
         for person in people:
             self.groups.setdefault(person, []).append(group.name)

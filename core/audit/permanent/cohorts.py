@@ -40,7 +40,7 @@ class ScarceGroups:
             for node in group.shown.keys() & self.nodes:
                 count = group.shown[node]
                 self.shown += count
-                is_crowded = count * self._cohorts > group.people
+                is_crowded = count * self._cohorts > group.rows
                 findings.say(Promise.G3, CROWDED, release.number, name, int(is_crowded))
                 findings.say(Promise.G3, MORE_THAN_ONCE, release.number, name, int(self._is_all and count > 1))
 

@@ -89,7 +89,7 @@ def draw_of(hierarchy: Hierarchy, group: Group, permanent: frozenset[int] = froz
         return None
     nodes = {hierarchy.leaf_node[leaf] for leaf in permanent}
     known = sum(count for node, count in group.shown.items() if node in nodes)
-    people = max(1, group.people - known)
+    people = max(1, group.rows - known)
     tokens = tokens_of(hierarchy, {node: count for node, count in group.shown.items() if node not in nodes})
     if len(tokens) == people:
         return Draw(people, tokens, 0)

@@ -1,4 +1,4 @@
-"""Numbers without gaps, each with one content, and manifests chained by sha256 (docs/design.md, "G6 One truth")."""
+"""G6, one truth: no gaps, one content for a number, manifests chained by sha256 (docs/design.md, "G6 One truth")."""
 
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.published import Published

@@ -1,49 +1,49 @@
 """Published releases as an outsider reads them: every record is checked for its form before anything is made of it.
 
-What cannot be read is said once and left out; everything after works with what remains.
+What cannot be read is said once and left out; everything after works with what remains. This is format 2
+(docs/contract.md, "Releases"): cell records, then group records, and a manifest over both.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from shoal.core.audit.finding import Findings, Promise
+from shoal.core.audit.reading.manifest import KNOWN_FIELDS, ManifestReader
 from shoal.core.audit.reading.regions import Region, RegionReader
 from shoal.core.audit.reading.strictjson import parse
 from shoal.core.policy.policy import Policy
 
 RECORD = "a group record cannot be read"
-UNKNOWN_FIELD = "a group record has a field that the contract does not name"
+CELL_RECORD = "a cell record cannot be read"
+UNKNOWN_FIELD = "a record has a field that the contract does not name"
 CASE_ID_BESIDE_VALUE = "a case id stands beside a value"
 VALUES = "a group's values are not counts of nodes of the hierarchy"
 ABOVE_PERMANENT = "a node above a permanent value is shown"
 TWICE = "a group or cell stands twice in a release"
 CASE_IDS = "a cell's case ids are not one for each of its rows"
-MANIFEST = "a manifest cannot be read"
+NO_CELL = "a group names a cell that has no record"
+NO_ROWS = "a cell has a record and no rows"
 COUNTERFEITS = "counterfeits are published, though there is no other publication they could answer"
 
-_GROUP_FIELDS = ("table", "release", "group", "formed", "cells", "sensitive", "counterfeits")
-_COUNTS = (
-    "rows", "groups", "formed", "carried", "withheld", "unsampled", "suppressed", "generalized", "counterfeits",
-)  # fmt: skip
-_MANIFEST_FIELDS = frozenset(
-    ("table", "release", "previous", "policy", "content", "engine", "published_at", "max_breach", "bound", "loss")
-) | frozenset(_COUNTS)
+_CELL_FIELDS = ("table", "release", "cell", "region", "people")
+_GROUP_FIELDS = ("table", "release", "group", "formed", "changed", "cells", "sensitive", "counterfeits")
 
 
 class Stored(NamedTuple):
-    """One release as it lies in a folder: the number it is under, and the bytes."""
+    """One release as it lies in a folder: the number it is under, and the bytes of its three files."""
 
     number: int
+    cells: bytes
     groups: bytes
     manifest: bytes
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A line of a group's cell list."""
+    """The rows that a group has in one cell."""
 
     name: str
     region: Region
@@ -53,23 +53,28 @@ class Cell:
 
 @dataclass(frozen=True)
 class Group:
-    """A published group. `shown` counts its values by node of the sensitive hierarchy; `people` are its rows."""
+    """A published group. `shown` counts its values by node of the sensitive hierarchy."""
 
     name: str
     formed: int
+    changed: int
     cells: tuple[Cell, ...]
     shown: Mapping[int, int]
     counterfeits: int
-    people: int
+    rows: int
 
 
 @dataclass(frozen=True)
 class Published:
-    """A release that was read. `rows` counts rows by cell over all groups; `manifest` is None if it is unreadable."""
+    """A release that was read. `rows` counts rows by cell over all groups; `manifest` is None if it is unreadable.
+
+    `people` is what the cell records say. A row is a person in a redrawn table and an entry in a lasting one.
+    """
 
     number: int
     groups: Mapping[str, Group]
     regions: Mapping[str, Region]
+    people: Mapping[str, int]
     rows: Mapping[str, int]
     manifest: Mapping[str, Any] | None
     content: str
@@ -83,7 +88,7 @@ class ReleaseReader:
     def __init__(self, policy: Policy, findings: Findings) -> None:
         self._policy, self._findings = policy, findings
         self._hierarchy = policy.sensitive.hierarchy
-        self._regions = RegionReader(policy)
+        self._regions, self._manifests = RegionReader(policy), ManifestReader(policy, findings)
         first, last, permanent = self._hierarchy.first, self._hierarchy.last, policy.sensitive.permanent
         self._above_permanent = {
             node
@@ -92,90 +97,105 @@ class ReleaseReader:
         }
 
     def read(self, stored: Stored) -> Published:
-        groups: dict[str, Group] = {}
+        number, say = stored.number, self._findings.say
         regions: dict[str, Region] = {}
+        people: dict[str, int] = {}
+        for line in self._lines(stored.cells, number, CELL_RECORD):
+            self._cell(line, number, regions, people)
+        groups: dict[str, Group] = {}
         rows: Counter[str] = Counter()
-        for line in stored.groups.split(b"\n")[:-1]:
-            group = self._group(line, stored.number)
+        for line in self._lines(stored.groups, number, RECORD):
+            group = self._group(line, number, regions)
             if group is None:
                 continue
-            if group.name in groups or len({cell.name for cell in group.cells}) < len(group.cells):
-                self._findings.say(Promise.CONTRACT, TWICE, stored.number, group.name)
+            if group.name in groups:
+                say(Promise.CONTRACT, TWICE, number, group.name)
                 continue
             groups[group.name] = group
             for cell in group.cells:
-                regions.setdefault(cell.name, cell.region)
                 rows[cell.name] += cell.rows
-        if stored.groups and not stored.groups.endswith(b"\n"):
-            self._findings.say(Promise.CONTRACT, RECORD, stored.number)
-        manifest = self._manifest(stored)
+        for name in regions.keys() - rows.keys():
+            say(Promise.CONTRACT, NO_ROWS, number, name)
+            del regions[name], people[name]
+        manifest = self._manifests.read(number, stored.manifest)
         return Published(
-            stored.number,
+            number,
             groups,
             regions,
+            people,
             rows,
             manifest,
-            sha256(stored.groups).hexdigest(),
+            sha256(stored.cells + stored.groups).hexdigest(),
             sha256(stored.manifest).hexdigest(),
-            tuple(name for name in manifest or () if name not in _MANIFEST_FIELDS),
+            tuple(name for name in manifest or () if name not in KNOWN_FIELDS),
         )
 
-    def _group(self, line: bytes, number: int) -> Group | None:
-        say = self._findings.say
-        try:
-            raw = parse(line, written=True)
-        except (ValueError, RecursionError):
-            raw = None
-        if not isinstance(raw, dict) or not isinstance(raw.get("group"), str) or not _are_counts(raw, ("formed",)):
+    def _lines(self, text: bytes, number: int, wrong: str) -> Iterator[dict[str, Any]]:
+        """The objects of a file, a line each, that are of this table and release."""
+        if text and not text.endswith(b"\n"):
+            self._findings.say(Promise.CONTRACT, wrong, number)
+        for line in text.split(b"\n")[:-1]:
+            try:
+                raw = parse(line, written=True)
+            except (ValueError, RecursionError):
+                raw = None
+            is_ours = isinstance(raw, dict) and (raw.get("table"), raw.get("release")) == (self._policy.table, number)
+            if isinstance(raw, dict) and is_ours and type(raw["release"]) is int:
+                yield raw
+            else:
+                self._findings.say(Promise.CONTRACT, wrong, number)
+
+    def _cell(self, raw: dict[str, Any], number: int, regions: dict[str, Region], people: dict[str, int]) -> None:
+        say, name = self._findings.say, raw.get("cell")
+        if not isinstance(name, str) or not name or not _are_counts(raw, ("people",)):
+            say(Promise.CONTRACT, CELL_RECORD, number)
+            return
+        say(Promise.CONTRACT, UNKNOWN_FIELD, number, name, int(bool(raw.keys() - set(_CELL_FIELDS))))
+        region, wrong = self._regions.read(raw.get("region"))
+        for sentence in wrong:
+            say(Promise.G1, sentence, number, name)
+        if region is None:
+            return
+        if name in regions:
+            say(Promise.CONTRACT, TWICE, number, name)
+            return
+        regions[name], people[name] = region, raw["people"]
+
+    def _group(self, raw: dict[str, Any], number: int, regions: Mapping[str, Region]) -> Group | None:
+        say, name = self._findings.say, raw.get("group")
+        if not isinstance(name, str) or not name:
             say(Promise.CONTRACT, RECORD, number)
             return None
-        name = raw["group"]
-        missing = [field for field in _GROUP_FIELDS if field not in raw]
-        if missing or (raw["table"], raw["release"]) != (self._policy.table, number):
+        is_right = raw.keys() >= set(_GROUP_FIELDS) and _are_counts(raw, ("formed", "changed"))
+        if not is_right or type(raw["counterfeits"]) is not int or raw["counterfeits"] < 0:
             say(Promise.CONTRACT, RECORD, number, name)
             return None
-        if len(raw) > len(_GROUP_FIELDS):
-            say(Promise.CONTRACT, UNKNOWN_FIELD, number, name)
-        if type(raw["counterfeits"]) is not int or raw["counterfeits"] < 0:
-            say(Promise.CONTRACT, RECORD, number, name)
-            return None
-        cells = self._cells(raw["cells"], number, name)
+        say(Promise.CONTRACT, UNKNOWN_FIELD, number, name, int(len(raw) > len(_GROUP_FIELDS)))
+        cells = self._cells(raw["cells"], number, name, regions)
         shown = self._shown(raw["sensitive"], number, name)
         if cells is None or shown is None:
             return None
-        people = sum(cell.rows for cell in cells)
-        return Group(name, raw["formed"], cells, shown, raw["counterfeits"], people)
+        rows = sum(cell.rows for cell in cells)
+        return Group(name, raw["formed"], raw["changed"], cells, shown, raw["counterfeits"], rows)
 
-    def _cells(self, raw: object, number: int, group: str) -> tuple[Cell, ...] | None:
-        say, found = self._findings.say, []
-        for cell in raw if isinstance(raw, list) and raw else [None]:
-            if not isinstance(cell, dict) or not isinstance(cell.get("cell"), str) or not _are_counts(cell, ("rows",)):
-                say(Promise.CONTRACT, RECORD, number, group)
-                return None
-            if set(cell) - {"cell", "region", "rows", "case_ids"}:
-                say(Promise.CONTRACT, UNKNOWN_FIELD, number, group)
-            region, wrong = self._regions.read(cell.get("region"))
-            for sentence in wrong:
-                say(Promise.G1, sentence, number, cell["cell"])
-            if region is None:
-                return None
-            found.append(Cell(cell["cell"], region, cell["rows"], self._case_ids(cell, number)))
-        return tuple(found)
-
-    def _case_ids(self, cell: dict[str, Any], number: int) -> tuple[str, ...] | None:
-        listed = cell.get("case_ids")
-        if listed is None and not self._policy.case_ids and "case_ids" not in cell:
+    def _cells(self, raw: object, number: int, group: str, regions: Mapping[str, Region]) -> tuple[Cell, ...] | None:
+        """The rows of a group by cell: a count for each, or, with `case_ids`, the list of them."""
+        say = self._findings.say
+        if not isinstance(raw, dict) or not raw:
+            say(Promise.CONTRACT, RECORD, number, group)
             return None
-        is_right = (
-            self._policy.case_ids
-            and isinstance(listed, list)
-            and len(listed) == len(set(map(str, listed))) == cell["rows"]
-            and all(isinstance(case, str) and case for case in listed)
-        )
-        if not is_right or not isinstance(listed, list):
-            self._findings.say(Promise.CONTRACT, CASE_IDS, number, cell["cell"])
+        if raw.keys() - regions.keys():
+            say(Promise.CONTRACT, NO_CELL, number, group)
             return None
-        return tuple(listed)
+        if not self._policy.case_ids:
+            if not _are_counts(raw, tuple(raw)):
+                say(Promise.CONTRACT, CASE_IDS if any(map(_has_text, raw.values())) else RECORD, number, group)
+                return None
+            return tuple(Cell(name, regions[name], rows, None) for name, rows in raw.items())
+        if not all(_are_case_ids(listed) for listed in raw.values()):
+            say(Promise.CONTRACT, CASE_IDS, number, group)
+            return None
+        return tuple(Cell(name, regions[name], len(listed), tuple(listed)) for name, listed in raw.items())
 
     def _shown(self, raw: object, number: int, group: str) -> Mapping[int, int] | None:
         hierarchy, say = self._hierarchy, self._findings.say
@@ -189,28 +209,15 @@ class ReleaseReader:
             say(Promise.CONTRACT, ABOVE_PERMANENT, number, group)
         return shown
 
-    def _manifest(self, stored: Stored) -> Mapping[str, Any] | None:
-        try:
-            raw = parse(stored.manifest)
-        except (ValueError, RecursionError):
-            raw = None
-        is_right = (
-            isinstance(raw, dict)
-            and raw.keys() >= _MANIFEST_FIELDS
-            and all(type(raw[name]) is int and raw[name] >= 0 for name in ("release", *_COUNTS))
-            and all(type(raw[name]) in (int, float) for name in ("max_breach", "bound"))
-            and all(isinstance(raw[name], str) for name in ("table", "policy", "content", "engine"))
-            and all(raw[name] is None or isinstance(raw[name], str) for name in ("previous", "published_at"))
-            and _is_loss(raw["loss"])
-        )
-        if not is_right or not isinstance(raw, dict):
-            self._findings.say(Promise.G6, MANIFEST, stored.number)
-            return None
-        return raw
-
 
 def _are_counts(raw: dict[str, Any], names: tuple[str, ...]) -> bool:
     return all(type(raw.get(name)) is int and raw[name] >= 1 for name in names)
+
+
+def _are_case_ids(listed: object) -> bool:
+    if not isinstance(listed, list) or not listed or not all(isinstance(case, str) and case for case in listed):
+        return False
+    return len(set(listed)) == len(listed)
 
 
 def _has_text(value: object) -> bool:
@@ -218,10 +225,3 @@ def _has_text(value: object) -> bool:
     if isinstance(value, dict):
         return True
     return any(map(_has_text, value)) if isinstance(value, list) else isinstance(value, str)
-
-
-def _is_loss(loss: object) -> bool:
-    if loss is None:
-        return True
-    names = ("ncp", "discernibility", "average_group")
-    return isinstance(loss, dict) and all(type(loss.get(name)) in (int, float) for name in names)

@@ -3,14 +3,21 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from shoal.core.audit.finding import TITLES, Promise
+from shoal.core.audit.attack.attacks import Pinned
+from shoal.core.audit.attack.played import write_played
+from shoal.core.audit.finding import LASTING_TITLES, TITLES, Promise
 from shoal.core.audit.permanent.learned import Learned
 from shoal.core.audit.permanent.scarcity import summarise, write_scarcity
 from shoal.core.audit.reading.truth import exact
+from shoal.core.audit.report.lasting import summarise_cliques, write_lasting
 from shoal.core.audit.report.report import Attacks, Report
 from shoal.core.policy.policy import Policy
 
 _WIDEST_FRACTION = 15
+_MODELS = {
+    "redrawn": "Its values are redrawn: what somebody has at one time says nothing about another time.",
+    "lasting": "Its values last: each is shown among the same values for ever, until an event changes it.",
+}
 _BANDS = (("1", 1, 1), ("2", 2, 2), ("3 to 5", 3, 5), ("6 to 10", 6, 10), ("more", 11, 10**9))
 
 
@@ -19,23 +26,30 @@ def write_report(report: Report) -> Iterator[str]:
     private = report.private
     against = "what is published" if private is None else f"the events, {private.people:,} people"
     yield f"{report.policy.table}: {report.releases} releases audited against {against}."
+    yield _MODELS[report.policy.values]
     yield ""
+    titles = LASTING_TITLES if report.is_lasting else TITLES
     for promise in Promise:
         broken = report.findings.about(promise)
         what = f"in {len(broken)} ways:" if len(broken) > 1 else "in one way:" if broken else summary(report, promise)
-        yield f"{promise:<9} {TITLES[promise]:<32} {report.status(promise):<12} {what}"
+        yield f"{promise:<9} {titles[promise]:<32} {report.status(promise):<12} {what}"
         for found in broken:
             yield f"{'':10}- {found}"
     for note in report.notes:
         yield f"note: {note}"
     if private is not None:
         yield ""
-        yield from _learned(private.worst)
+        if private.lasting is None:
+            yield from _learned(private.worst)
+        else:
+            yield from write_lasting(report.policy, private.lasting)
         if private.permanent is not None:
             yield ""
             yield from write_scarcity(report.policy, private.permanent)
         yield ""
         yield from _attacks(report.policy, private.attacks)
+        yield ""
+        yield from write_played(private.attacks.played)
 
 
 def summary(report: Report, promise: Promise) -> str:
@@ -45,12 +59,16 @@ def summary(report: Report, promise: Promise) -> str:
     match promise:
         case Promise.G1:
             known = "is a node of one tree" if private is None else "holds its people and only ever got finer"
-            return f"every region is shared by at least {policy.k} rows and {known}"
+            return f"every region is shared by at least {policy.k} people and {known}"
         case Promise.G2:
+            if report.is_lasting:
+                return _signatures(report, bound)
             if private is None:
                 return f"whoever is in which group, no breach is over {_share(report.public.most)}; 1/l is {bound}"
             return f"the largest breach is {_share(private.max_breach)} of {bound}"
         case Promise.G3:
+            if report.is_lasting:
+                return summarise_cliques(policy, report.public.permanent, None if private is None else private.lasting)
             return summarise(policy, report.public.permanent, None if private is None else private.permanent)
         case Promise.G4:
             if private is None:
@@ -65,11 +83,24 @@ def summary(report: Report, promise: Promise) -> str:
             if private.attacks.beside is None:
                 return "no other publication is known"
             overlapping = private.attacks.beside[1].overlapping
-            return f"{overlapping:,} people overlap other publications and are balanced beside them or suppressed"
+            how = "are shown in blocks beside them" if report.is_lasting else "are balanced beside them"
+            return f"{overlapping:,} people overlap other publications and {how} or suppressed"
         case Promise.G6:
             return f"{report.releases} releases without a gap, each with one content, in one chain"
         case Promise.CONTRACT:
             return f"counts, losses{' and form' if private is None else ', form, people and values'} are right"
+
+
+def _signatures(report: Report, bound: str) -> str:
+    """G2 of a lasting table in one line: what signatures promise, and what was found of it."""
+    policy, private = report.policy, report.private
+    if private is None:
+        most = _share(report.public.most)
+        return f"every group is symmetric, so that j/m can be {most} at most; who was where before is a secret"
+    return (
+        f"S1 to S4 hold: everyone is shown among at least {policy.signature} values, always the same; "
+        f"the largest j/m is {_share(private.max_breach)} of {bound}"
+    )
 
 
 def _learned(worst: tuple[Learned, ...]) -> Iterator[str]:
@@ -110,13 +141,8 @@ def _attacks(policy: Policy, attacks: Attacks) -> Iterator[str]:
         f"     {naive.unsafe:,} of {naive.rows:,} rows{_of(naive.unsafe, naive.rows)} are told apart from all but "
         f"fewer than {policy.k}; in these releases {here.unsafe:,} of {here.rows:,}."
     )
-    yield "  d  if, against the model, values persisted, so that what somebody's groups show could be intersected:"
-    for title, pinned in (("those of a", attacks.naive_pinned), ("these releases", attacks.pinned)):
-        sizes = ", ".join(f"{count:,} with {size}" for size, count in _bands(pinned.sizes))
-        yield (
-            f"     {title}: {pinned.pinned:,} of {pinned.people:,} people{_of(pinned.pinned, pinned.people)} pinned "
-            f"down, {pinned.pinned_protected:,} of them to a protected value; candidates: {sizes or 'none'}."
-        )
+    if attacks.naive_pinned is not None and attacks.pinned is not None:
+        yield from _persistence(attacks.naive_pinned, attacks.pinned)
     if attacks.beside is not None:
         yield "  e  what others published, intersected with what somebody's group shows (Baig):"
         for title, found in zip(("those of a", "these releases"), attacks.beside, strict=True):
@@ -125,6 +151,16 @@ def _attacks(policy: Policy, attacks: Attacks) -> Iterator[str]:
                 f"{_of(found.exposed, found.overlapping)} are left with one value, {found.few:,} with fewer than "
                 f"{policy.overlap}."
             )
+
+
+def _persistence(naive: Pinned, here: Pinned) -> Iterator[str]:
+    yield "  d  if, against the model, values persisted, so that what somebody's groups show could be intersected:"
+    for title, pinned in (("those of a", naive), ("these releases", here)):
+        sizes = ", ".join(f"{count:,} with {size}" for size, count in _bands(pinned.sizes))
+        yield (
+            f"     {title}: {pinned.pinned:,} of {pinned.people:,} people{_of(pinned.pinned, pinned.people)} pinned "
+            f"down, {pinned.pinned_protected:,} of them to a protected value; candidates: {sizes or 'none'}."
+        )
 
 
 def _bands(sizes: Mapping[int, int]) -> list[tuple[str, int]]:

@@ -9,11 +9,13 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from shoal.core.audit.attack.attacks import Linked, Pinned, Unsafe
+from shoal.core.audit.attack.played import Played
 from shoal.core.audit.criteria.composition import Exposed
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.permanent.learned import Learned
 from shoal.core.audit.permanent.scarcity import Scarcity, number
 from shoal.core.audit.reading.truth import exact
+from shoal.core.audit.report.lasting import Lasting
 from shoal.core.policy.policy import Policy
 
 KEPT, BROKEN, OPEN = "kept", "broken", "not decided"
@@ -36,13 +38,17 @@ class Attacks(NamedTuple):
     local: Linked
     intersection: Unsafe
     inference: Unsafe
-    naive_pinned: Pinned
-    pinned: Pinned
+    played: Played
+    naive_pinned: Pinned | None = None  # redrawn: if, against the model, values persisted
+    pinned: Pinned | None = None
     beside: tuple[Exposed, Exposed] | None = None  # other publications, naive and here; None if there are none
 
 
 class PrivateFigures(NamedTuple):
-    """What takes secrets to say. `nearest_guard` is the largest breach of a guard as a share of its bound."""
+    """What takes secrets to say. `nearest_guard` is the largest breach of a guard as a share of its bound.
+
+    `worst` and `permanent` are for redrawn tables, `lasting` for the others.
+    """
 
     people: int
     max_breach: Fraction
@@ -51,7 +57,8 @@ class PrivateFigures(NamedTuple):
     nearest_guard: Fraction | None
     worst: tuple[Learned, ...]
     attacks: Attacks
-    permanent: Scarcity | None  # None if the policy has no permanent values
+    permanent: Scarcity | None  # redrawn; None if the policy has no permanent values
+    lasting: Lasting | None = None
 
 
 @dataclass(frozen=True)
@@ -70,13 +77,17 @@ class Report:
         """Whether no promise is known to be broken."""
         return not len(self.findings)
 
+    @property
+    def is_lasting(self) -> bool:
+        return self.policy.values == "lasting"
+
     def status(self, promise: Promise) -> str:
         if self.findings.about(promise):
             return BROKEN
         if self.private is None and (
             promise in (Promise.G4, Promise.G5)
             or (promise is Promise.G3 and self.public.permanent)
-            or (promise is Promise.G2 and self.public.most > 1 / exact(self.policy.l))
+            or (promise is Promise.G2 and (self.is_lasting or self.public.most > 1 / exact(self.policy.l)))
         ):
             return OPEN
         return KEPT
@@ -95,6 +106,7 @@ class Report:
         }
         return {
             "table": self.policy.table,
+            "values": self.policy.values,
             "releases": self.releases,
             "kept": self.is_kept,
             "promises": promises,
@@ -134,13 +146,17 @@ def _private_json(figures: PrivateFigures) -> dict[str, Any]:
             "local": {**attacks.local._asdict(), "largest": number(attacks.local.largest)},
             "intersection": {"naive": attacks.intersection._asdict(), "here": attacks.inference._asdict()},
             "persistence": {"naive": _pinned_json(attacks.naive_pinned), "here": _pinned_json(attacks.pinned)},
+            "claims": attacks.played.as_json(),
             "composition": None
             if attacks.beside is None
             else {"naive": attacks.beside[0]._asdict(), "here": attacks.beside[1]._asdict()},
         },
         "permanent": None if figures.permanent is None else figures.permanent.as_json(),
+        "lasting": None if figures.lasting is None else figures.lasting.as_json(),
     }
 
 
-def _pinned_json(pinned: Pinned) -> dict[str, Any]:
+def _pinned_json(pinned: Pinned | None) -> dict[str, Any] | None:
+    if pinned is None:
+        return None
     return {**pinned._asdict(), "sizes": {str(size): count for size, count in pinned.sizes.items()}}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.core.audit import Auditor, Report, Stored, Truth
+from shoal.core.audit.model.redrawn import RedrawnModel
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.release import Release
@@ -86,8 +87,20 @@ class Bench:
         return audit(self.policy, self.out, None, [], b"key", Nobody())
 
 
+def redrawn(auditor: Auditor) -> RedrawnModel:
+    """What an auditor of a redrawn table keeps."""
+    assert isinstance(auditor.model, RedrawnModel)
+    return auditor.model
+
+
 def sentences(report: Report) -> set[str]:
     return {f"{broken.promise}: {broken.sentence}" for broken in report.findings}
+
+
+def stored(release: Release) -> Stored:
+    """A release as it would lie in a folder."""
+    cells, groups = (b"".join(r + b"\n" for r in records) for records in (release.cells, release.groups))
+    return Stored(release.number, cells, groups, release.manifest)
 
 
 def audit_plans(policy: Policy, made: Iterator[tuple[Plan, Sequence[dict[str, Any]]]]) -> set[str]:
@@ -98,8 +111,7 @@ def audit_plans(policy: Policy, made: Iterator[tuple[Plan, Sequence[dict[str, An
             truth.take(json.dumps(event).encode())
         truth.cut(number)
         release = planned.release
-        content = b"".join(record + b"\n" for record in release.records)
-        auditor.see(Stored(number, content, release.manifest), list(release.members), truth, None, release.cohorts)
+        auditor.see(stored(release), list(release.members), truth, None, release.cohorts)
     assert truth.rejected == []
     return sentences(auditor.report(b"key"))
 
@@ -178,18 +190,26 @@ class ByHand:
         self.truth.cut(self._number)
         everywhere = ("c0", {a.name: self._whole(a) for a in self.policy.attributes})
         records, members, rows = [], [], Counter[str]()
+        places_of: dict[str, dict[str, Any]] = {}
         for name, (formed, people, shown) in groups.items():
             places = {person: (regions or {}).get(person, everywhere) for person in people}
             cells = Counter(cell for cell, _ in places.values())
             rows += cells
             members += [(person, name, cell) for person, (cell, _) in places.items()]
-            listed = [{"cell": c, "region": dict(places.values())[c], "rows": n} for c, n in sorted(cells.items())]
-            head = {"table": self.policy.table, "release": self._number, "group": name, "formed": formed}
-            records.append({**head, "cells": listed, "sensitive": dict(shown), "counterfeits": 0})
-        content = "".join(json.dumps(record) + "\n" for record in records).encode()
-        manifest = json.dumps(self._manifest(records, rows, content, float(max_breach))).encode()
+            places_of.update(places.values())
+            head = {**self._head, "group": name, "formed": formed, "changed": formed}
+            records.append({**head, "cells": dict(sorted(cells.items())), "sensitive": dict(shown), "counterfeits": 0})
+        cell_records = [
+            {**self._head, "cell": cell, "region": places_of[cell], "people": count} for cell, count in rows.items()
+        ]
+        texts = ["".join(json.dumps(one) + "\n" for one in listed).encode() for listed in (cell_records, records)]
+        manifest = json.dumps(self._manifest(records, rows, b"".join(texts), float(max_breach))).encode()
         self._previous = sha256(manifest).hexdigest()
-        self.auditor.see(Stored(self._number, content, manifest), members, self.truth, None, cohorts)
+        self.auditor.see(Stored(self._number, texts[0], texts[1], manifest), members, self.truth, None, cohorts)
+
+    @property
+    def _head(self) -> dict[str, Any]:
+        return {"table": self.policy.table, "release": self._number}
 
     def sentences(self) -> set[str]:
         """What is broken, but for the losses, which are not counted by hand."""
@@ -206,12 +226,16 @@ class ByHand:
         return {
             "table": self.policy.table,
             "release": self._number,
+            "format": 2,
+            "values": self.policy.values,
             "previous": self._previous,
             "policy": self.policy.digest,
             "content": sha256(content).hexdigest(),
             "engine": "by hand",
             "published_at": None,
+            "people": rows.total(),
             "rows": rows.total(),
+            "cells": len(rows),
             "groups": len(records),
             "formed": formed,
             "carried": len(records) - formed,

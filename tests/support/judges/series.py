@@ -126,7 +126,7 @@ class Judge:
         if len(same) != len(regions):
             wrong.append("one region has two cells")
         if any(count < self.rules.k for count in rows.values()):
-            wrong.append("a region is shared by fewer than k rows")
+            wrong.append("a region is shared by fewer than k people")
         for name, region in regions.items():
             if self.regions.setdefault(name, region) != region:
                 wrong.append("a cell's region changed")

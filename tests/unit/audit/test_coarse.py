@@ -1,4 +1,7 @@
-"""The auditor on cells that lie in one another: what it accepts, and what it finds out (docs/design.md, "G1 Cells")."""
+"""The auditor on cells that lie in one another: what it accepts, and what it finds out.
+
+docs/design.md, "G1 Cells" and "Other publishers".
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +19,7 @@ LEFT = ("cat", "dan", "eve", "fay")
 FIRST = {**dict.fromkeys(COARSE, "all"), **dict.fromkeys(LEFT, "left"), "gus": "right", "hal": "right"}
 SPLIT = {**FIRST, "cat": "young", "dan": "young", "eve": "older", "fay": "older"}
 
-UNDER_K = "G1: a region is shared by fewer than k rows"
+UNDER_K = "G1: a region is shared by fewer than k people"
 NOT_FINER = "G1: a person's region is not inside their earlier one"
 TOLD_APART = "G1: two people once told apart share a region"
 CARRIED = "G6: a carried group's cells are not its earlier ones or finer"

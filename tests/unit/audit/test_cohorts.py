@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from shoal.core.audit import write_report
-from tests.support.engines.audited import ByHand
+from tests.support.engines.audited import ByHand, redrawn
 from tests.support.engines.scarcity import HIV, OTHERS, scarce_policy
 
 TOO_FEW = "G3: fewer than l people could hold a value in a holder's place"
@@ -218,7 +218,7 @@ def test_a_holder_who_was_never_shown_has_nobody_to_be_excluded() -> None:
     desk = ward()
     desk.open().show(("h1 x y", "h1"), ("h2 a2 b2 c2 a1 b1 c1", ""), cohorts=(("h2",), ("a2",), ("b2",)))
     assert desk.found() == set()
-    assert [key[1] for key in desk.auditor._permanent.alibis.of] == ["h2"]
+    assert [key[1] for key in redrawn(desk.auditor).permanent.alibis.of] == ["h2"]
 
 
 def explained(desk: Ward) -> list[str]:

@@ -67,7 +67,7 @@ def bounding_boxes(state: State, window: Window, policy: Policy, number: int) ->
             columns[cell][name].append(value)
 
     def draw_boxes(_number: int, records: list[dict[str, Any]], _manifest: dict[str, Any]) -> None:
-        for cell in (cell for record in records for cell in record["cells"]):
+        for cell in (record for record in records if "cell" in record):
             for name in ("age", "weight"):
                 values = columns[cell["cell"]][name]
                 end = "below" if "below" in cell["region"][name] else "max"
@@ -80,19 +80,20 @@ def bounding_boxes(state: State, window: Window, policy: Policy, number: int) ->
 def edit(records_edit: Callable[[dict[str, Any]], None] | None = None, **manifest_values: Any) -> Edit:
     def change(_number: int, records: list[dict[str, Any]], manifest: dict[str, Any]) -> None:
         for record in records if records_edit is not None else ():
-            records_edit(record)  # type: ignore[misc]  # it is not None here
+            if "group" in record:
+                records_edit(record)  # type: ignore[misc]  # it is not None here
         manifest.update(manifest_values)
 
     return change
 
 
 def name_rows(record: dict[str, Any]) -> None:
-    cases = [case for cell in record["cells"] for case in cell["case_ids"]]
+    cases = [case for cases in record["cells"].values() for case in cases]
     record["sensitive"] = {label: [count, *cases[:count]] for label, count in record["sensitive"].items()}
 
 
 def list_rows(record: dict[str, Any]) -> None:
-    cases = [case for cell in record["cells"] for case in cell["case_ids"]]
+    cases = [case for cases in record["cells"].values() for case in cases]
     record["rows"] = [dict.fromkeys(cases[:1], next(iter(record["sensitive"])))]
 
 
@@ -115,7 +116,7 @@ def test_the_real_engine_keeps_every_promise(tmp_path: Path, monkeypatch: pytest
     ("engine", "expected"),
     [
         (engine_under(l=1.2), {"G2: a person's breach of a value is over 1/l"}),
-        (engine_under(k=1, headroom=0), {"G1: a region is shared by fewer than k rows"}),
+        (engine_under(k=1, headroom=0), {"G1: a region is shared by fewer than k people"}),
         (ignoring_changes, {"G2: a group is carried although one of its people changed"}),
         (
             Redrawing(),
@@ -136,7 +137,7 @@ def test_the_real_engine_keeps_every_promise(tmp_path: Path, monkeypatch: pytest
         (engine_that(edit(previous="0" * 64)), {"G6: a manifest does not name the one before it"}),
         (engine_that(edit(policy="0" * 64)), {"G6: a manifest names another policy"}),
         (engine_that(edit(swap_a_value)), {"contract: a group shows values that are not its people's"}),
-        (engine_that(edit(withheld=7)), {"contract: rows, withheld and unsampled do not add up to everyone present"}),
+        (engine_that(edit(withheld=7)), {"contract: people, withheld and unsampled do not add up to everyone present"}),
         (engine_that(edit(published_at="2026-01-01")), {"contract: published_at is not the time of the request"}),
     ],
     ids=[
@@ -157,7 +158,7 @@ def test_an_engine_that_is_wrong_is_found_out(
     ("record_edit", "expected"),
     [
         (name_rows, "contract: a case id stands beside a value"),
-        (list_rows, "contract: a group record has a field that the contract does not name"),
+        (list_rows, "contract: a record has a field that the contract does not name"),
     ],
 )
 def test_an_engine_that_ties_case_ids_to_values_is_found_out_by_anyone(
@@ -169,11 +170,12 @@ def test_an_engine_that_ties_case_ids_to_values_is_found_out_by_anyone(
     assert expected in sentences(bench.audit_publicly())
 
 
-def write_without_tables(self: Any, number: int, records: Any, manifest: bytes) -> None:
+def write_without_tables(self: Any, number: int, cells: Any, groups: Any, manifest: bytes) -> None:
     """Publishes a release whose values are no counts, of which no spreadsheet could be made."""
     staged: Path = self.staged(number)
     staged.mkdir(parents=True)
-    (staged / "groups.jsonl").write_bytes(b"".join(record + b"\n" for record in records))
+    for name, records in (("cells.jsonl", cells), ("groups.jsonl", groups)):
+        (staged / name).write_bytes(b"".join(record + b"\n" for record in records))
     (staged / "manifest.json").write_bytes(manifest)
 
 

@@ -34,6 +34,7 @@ class Folder:
     ) -> None:
         folder = self._bench.out / f"release-{stored.number:04}"
         folder.mkdir(parents=True)
+        (folder / "cells.jsonl").write_bytes(stored.cells)
         (folder / "groups.jsonl").write_bytes(stored.groups)
         (folder / "manifest.json").write_bytes(stored.manifest)
         private = self._bench.private
@@ -116,7 +117,7 @@ def test_n_leaves_out_permanent_values_and_stars_and_is_at_least_1() -> None:
 
 def test_worlds_in_which_permanent_values_sit_on_others_agree_with_the_formula() -> None:
     flu = HIERARCHY.leaf_code["flu"]
-    group = Group("g1", 1, (), shown(flu=1, asthma=2, hiv=1), 0, 4)
+    group = Group("g1", 1, 1, (), shown(flu=1, asthma=2, hiv=1), 0, 4)
     draw = draw_of(HIERARCHY, group, SENSITIVE.permanent)
     assert draw is not None
     assert linked_fraction([draw], frozenset({flu})) == shares_of(4, group.shown, SENSITIVE)[flu] == Fraction(1, 3)
@@ -130,11 +131,13 @@ def test_a_node_between_a_permanent_value_and_the_root_is_never_shown() -> None:
     policy = scarce_policy(2, 0)
     findings = Findings()
     reader = ReleaseReader(replace(policy, sensitive=SENSITIVE), findings)
-    cells = [{"cell": "c1", "region": {"age": {"min": 0, "max": 99}}, "rows": 2}]
     for number, label in enumerate(("lung", "hiv", "*", "blood"), start=1):
+        head = {"table": "clinic", "release": number}
+        cell = {**head, "cell": "c1", "region": {"age": {"min": 0, "max": 99}}, "people": 2}
         record = {
-            "table": "clinic", "release": number, "group": "g1", "formed": number, "cells": cells,
+            **head, "group": "g1", "formed": number, "changed": number, "cells": {"c1": 2},
             "sensitive": {label: 2}, "counterfeits": 0,
         }  # fmt: skip
-        reader.read(Stored(number, json.dumps(record).encode() + b"\n", b""))
+        cells, groups = (json.dumps(one).encode() + b"\n" for one in (cell, record))
+        reader.read(Stored(number, cells, groups, b""))
     assert [b.releases for b in findings if b.sentence == ABOVE_PERMANENT] == [[4]]

@@ -14,14 +14,17 @@ __all__ = ["desk", "made"]  # fixtures
 
 
 def edit_groups(desk: Desk, number: int, change: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Edits records, and seals them anew: content, and the manifests chained to it."""
-    path = folder(desk, number) / "groups.jsonl"
+    edit_records(desk, number, "groups.jsonl", change)
+
+
+def edit_records(desk: Desk, number: int, file: str, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Edits records, and seals them anew: content, and the manifests chained to it. The spreadsheets stay."""
+    path = folder(desk, number) / file
     records = [json.loads(line) for line in path.read_text().splitlines()]
     change(records)
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    for name in ("rows.csv", "values.csv"):
-        (folder(desk, number) / name).unlink()
-    edit_manifest(desk, number, content=sha256(path.read_bytes()).hexdigest())
+    content = b"".join((folder(desk, number) / name).read_bytes() for name in ("cells.jsonl", "groups.jsonl"))
+    edit_manifest(desk, number, content=sha256(content).hexdigest())
     for later in range(number + 1, 5):
         before = (folder(desk, later - 1) / "manifest.json").read_bytes()
         edit_manifest(desk, later, previous=sha256(before).hexdigest())
@@ -125,10 +128,10 @@ def make_up_a_past(desk: Desk) -> None:
 
 def every_cell(desk: Desk, change: Callable[[dict[str, Any]], None]) -> None:
     def change_all(records: list[dict[str, Any]]) -> None:
-        for cell in (cell for record in records for cell in record["cells"]):
+        for cell in records:
             change(cell)
 
-    edit_groups(desk, 4, change_all)
+    edit_records(desk, 4, "cells.jsonl", change_all)
 
 
 def widen_a_region(desk: Desk) -> None:
@@ -148,16 +151,62 @@ def publish_no_region(desk: Desk) -> None:
 
 
 def rename_a_cell(desk: Desk) -> None:
+    def rename(records: list[dict[str, Any]]) -> None:
+        for record in records:
+            record["cells"] = {f"{cell}0": rows for cell, rows in record["cells"].items()}
+
     every_cell(desk, lambda cell: cell.update(cell=cell["cell"] + "0"))
+    edit_groups(desk, 4, rename)
 
 
-def merge_two_cells(desk: Desk) -> None:
+def swap_two_cells(desk: Desk) -> None:
     def change(records: list[dict[str, Any]]) -> None:
-        names = {cell["cell"] for record in records for cell in record["cells"]}
-        free = names - {cell["cell"] for cell in records[0]["cells"]}
-        records[0]["cells"][0]["cell"] = min(free)
+        records[0]["region"], records[1]["region"] = records[1]["region"], records[0]["region"]
 
-    edit_groups(desk, 4, change)
+    edit_records(desk, 4, "cells.jsonl", change)
+
+
+def count_people_wrongly(desk: Desk) -> None:
+    edit_records(desk, 4, "cells.jsonl", lambda records: records[0].update(people=records[0]["people"] + 1))
+
+
+def list_a_cell_without_rows(desk: Desk) -> None:
+    edit_records(desk, 4, "cells.jsonl", lambda records: records.append({**records[0], "cell": "c9999"}))
+
+
+def forget_a_cell(desk: Desk) -> None:
+    edit_records(desk, 4, "cells.jsonl", lambda records: records.__delitem__(0))
+
+
+def list_a_cell_twice(desk: Desk) -> None:
+    edit_records(desk, 4, "cells.jsonl", lambda records: records.append(records[0]))
+
+
+def say_more_of_a_cell(desk: Desk) -> None:
+    edit_records(desk, 4, "cells.jsonl", lambda records: records[0].update(since=1))
+
+
+def write_a_broken_cell(desk: Desk) -> None:
+    edit_records(desk, 4, "cells.jsonl", lambda records: records[0].update(people="many"))
+
+
+def change_without_being_formed(desk: Desk) -> None:
+    edit_groups(desk, 4, lambda records: next(r for r in records if r["formed"] < 4).update(changed=4))
+
+
+def name_another_model(desk: Desk) -> None:
+    edit_manifest(desk, 4, values="lasting")
+
+
+def leave_out_a_field(desk: Desk) -> None:
+    path = folder(desk, 4) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["cells"]
+    path.write_text(json.dumps(manifest))
+
+
+def leave_out_the_spreadsheet(desk: Desk) -> None:
+    (folder(desk, 3) / "rows.csv").unlink()
 
 
 def edit_the_spreadsheet(desk: Desk) -> None:
@@ -196,7 +245,17 @@ def leave_private_files_in_public(desk: Desk) -> None:
         (name_a_label_twice, "a region is not written in the one way it may be"),
         (publish_no_region, "a region cannot be read"),
         (rename_a_cell, "a region has two cells"),
-        (merge_two_cells, "a cell has two regions"),
+        (swap_two_cells, "a cell has two regions"),
+        (count_people_wrongly, "a cell's people are more than its rows, or, where a row is a person, not as many"),
+        (list_a_cell_without_rows, "a cell has a record and no rows"),
+        (forget_a_cell, "a group names a cell that has no record"),
+        (list_a_cell_twice, "a group or cell stands twice in a release"),
+        (say_more_of_a_cell, "a record has a field that the contract does not name"),
+        (write_a_broken_cell, "a cell record cannot be read"),
+        (change_without_being_formed, "a group of a redrawn table says that it changed since it was formed"),
+        (name_another_model, "a manifest names another model of values than the policy"),
+        (leave_out_a_field, "a manifest cannot be read"),
+        (leave_out_the_spreadsheet, "a release lacks rows.csv or values.csv"),
         (edit_the_spreadsheet, "rows.csv or values.csv do not say what the records say"),
         (leave_private_files_in_public, "a private file lies in the folder that is published"),
     ],
@@ -260,3 +319,22 @@ def test_what_does_not_fit_the_truth_is_seen_with_it(desk: Desk, tamper: Callabl
     said = desk.said()
     assert expected in said
     assert "canary" not in said
+
+
+def write_format_1(desk: Desk) -> None:
+    path = folder(desk, 1) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["format"]
+    path.write_text(json.dumps(manifest))
+    (folder(desk, 1) / "cells.jsonl").unlink()
+
+
+@pytest.mark.parametrize(
+    ("tamper", "expected"), [(write_format_1, "format 1"), (lambda desk: edit_manifest(desk, 1, format=3), "format 3")]
+)
+def test_another_format_is_refused_with_one_sentence(desk: Desk, tamper: Callable[[Desk], None], expected: str) -> None:
+    tamper(desk)
+    assert desk.audit_publicly() == 2
+    said = desk.said()
+    assert f"release-0001 is in {expected}; this audit reads format 2 only" in said
+    assert len(said.strip().splitlines()) == 1

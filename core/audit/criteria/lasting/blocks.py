@@ -1,0 +1,132 @@
+"""G5 in a lasting table: blocks of values that others' groups show equally often.
+
+docs/design.md, "Values that last". For the people of a neighbourhood of others' groups, an entry that was not shown
+before takes a block for its signature: at least max(m, α) values that each of these groups shows equally often, perhaps
+never; blocks are cut once, so that two of them are equal or disjoint. If some value has no block, nothing of theirs is
+shown for the first time. Where a group e comes later, an entry whose signature meets it stays only if each set of its
+values that all these groups show equally often has at least max(α, jℓ), times the values that its person had when e
+came; its group then takes no newcomers and keeps its counts. Open values and permanent ones are not asked.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Final
+
+from shoal.core.audit.criteria.lasting.history import History, Sighting
+from shoal.core.audit.criteria.lasting.neighbourhoods import Neighbourhood, Neighbourhoods
+from shoal.core.audit.criteria.lasting.terms import Signature
+from shoal.core.audit.finding import Findings, Promise
+from shoal.core.audit.reading.published import Published
+from shoal.core.audit.reading.view import Entry, Secrets
+from shoal.core.policy.policy import Policy
+
+NOT_A_BLOCK: Final = "a value is shown for the first time among values that another publication does not show alike"
+TOO_SMALL: Final = "a value is shown for the first time beside another publication among fewer values than overlap asks"
+CUT_TWICE: Final = "two people beside the same publications have blocks that are neither equal nor disjoint"
+NO_BLOCK: Final = "a value is shown for the first time although some value has no block beside another publication"
+STAYED: Final = "a value is still shown that another publication has left with too few like it"
+NEWCOMER: Final = "a group that a later publication has split took newcomers or changed its counts"
+
+Place = frozenset[Neighbourhood]
+
+
+class Blocks:
+    """Checks every signature beside everything that others had published by then."""
+
+    def __init__(self, policy: Policy, history: History) -> None:
+        self._history, self._terms, self._alpha = history, history.terms, policy.overlap
+        self.near = Neighbourhoods(policy)
+        self._first: dict[tuple[str, int], Place] = {}  # by entry: where its person was when it was first shown
+        self._place: dict[str, Place] = {}
+        self._held: dict[str, int] = {}  # by person: protected values when their place last changed
+        self._cut: dict[Neighbourhood, set[Signature]] = defaultdict(set)
+        self._frozen: dict[str, tuple[int, frozenset[Entry]]] = {}  # groups that a later publication split
+        self._vectors: dict[tuple[Neighbourhood, int], tuple[Fraction, ...]] = {}
+        self._least: dict[Neighbourhood, int] = {}
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether others have published anything."""
+        return bool(self.near.others)
+
+    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+        if len(self.near.others) < len(secrets.others):
+            self._vectors, self._least = {}, {}
+        self.near.look(secrets.others, secrets.table)
+        self._check_frozen(release, secrets, findings)
+        for person, seen in self._history.now.items():
+            place = self.near.of(person)
+            if place != self._place.get(person, frozenset()):
+                self._place[person] = place
+                self._held[person] = len(secrets.table[person].values - self._terms.open)
+            for one in seen:
+                if one.signature is None or one.leaf in self._terms.permanent:
+                    continue
+                if (person, one.leaf) not in self._first:
+                    self._first[person, one.leaf] = place
+                    sentence = self._wrong_first(one.signature, place)
+                elif self._first[person, one.leaf] != place:
+                    sentence = self._wrong_later(release, secrets, one, place - self._first[person, one.leaf])
+                else:
+                    continue
+                if sentence is not None:
+                    findings.say(Promise.G5, sentence, release.number, one.group)
+
+    def _wrong_first(self, signature: Signature, place: Place) -> str | None:
+        leaves = self._terms.leaves(signature)
+        for near in place:
+            if len({self._vector(near, leaf) for leaf in leaves}) > 1:
+                return NOT_A_BLOCK
+            if len(signature) < max(self._terms.m, self._alpha):
+                return TOO_SMALL
+            if self._smallest_class(near) < max(self._terms.m, self._alpha):
+                return NO_BLOCK
+            if any(leaves & self._terms.leaves(other) and signature != other for other in self._cut[near]):
+                return CUT_TWICE
+            self._cut[near].add(signature)
+        return None
+
+    def _wrong_later(self, release: Published, secrets: Secrets, one: Sighting, fresh: Place) -> str | None:
+        """Of an entry that was shown before its person came to be beside these groups."""
+        assert one.signature is not None
+        leaves = self._terms.leaves(one.signature)
+        for near in fresh:
+            sizes = Counter(self._vector(near, leaf) for leaf in leaves)
+            if not any(map(any, sizes)):
+                continue  # none of these groups shows any of them
+            known = self._history.after(one.person)
+            spells = min(len(known.spells[one.signature]), self._terms.most_values(one.signature))
+            needed = max(Fraction(self._alpha), spells * self._terms.l) * max(1, self._held[one.person])
+            if min(sizes.values()) < needed:
+                return STAYED
+            if len(sizes) > 1 and one.group not in self._frozen:
+                group = release.groups[one.group]
+                self._frozen[one.group] = max(group.shown.values()), frozenset(secrets.entries[one.group])
+        return None
+
+    def _check_frozen(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+        for name, (count, entries) in self._frozen.items():
+            if name in release.groups:
+                is_as_it_was = max(release.groups[name].shown.values()) == count
+                is_as_it_was = is_as_it_was and entries.issuperset(secrets.entries.get(name, ()))
+                findings.say(Promise.G5, NEWCOMER, release.number, name, int(not is_as_it_was))
+
+    def _vector(self, near: Neighbourhood, leaf: int) -> tuple[Fraction, ...]:
+        """How often each group of a neighbourhood shows a value."""
+        found = self._vectors.get((near, leaf))
+        if found is None:
+            weights = (self.near.others[at].weights for at in sorted(near))
+            found = self._vectors[near, leaf] = tuple(weight.get(leaf, Fraction(0)) for weight in weights)
+        return found
+
+    def _smallest_class(self, near: Neighbourhood) -> int:
+        """The fewest values, of those that a person might have, that these groups show equally often."""
+        if near not in self._least:
+            self._least[near] = smallest_class(self._vector(near, leaf) for leaf in self._terms.transient)
+        return self._least[near]
+
+
+def smallest_class(vectors: Iterable[tuple[Fraction, ...]]) -> int:
+    """The size of the smallest class of equal vectors; 0 if there are none."""
+    return min(Counter(vectors).values(), default=0)

@@ -1,0 +1,88 @@
+"""G4 in a lasting table: for who guards the set A, the sum over their signatures of j·|S ∩ A|/m is within their bound.
+
+j counts spells, at most ⌊m/ℓ⌋; a value shown plainly is a signature of one. A guard named later counts what was shown
+before; if that is too much already, entries whose signature meets A are "*" from then on. A guard over an open value,
+like a bound below 1/m, makes all of that person's entries "*" (docs/design.md, "Values that last").
+"""
+
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from shoal.core.audit.criteria.lasting.history import History, Known, Sighting
+from shoal.core.audit.criteria.lasting.terms import Kind
+from shoal.core.audit.finding import Findings, Promise
+from shoal.core.audit.reading.published import Published
+from shoal.core.audit.reading.truth import Guard
+from shoal.core.audit.reading.view import Secrets
+from shoal.core.policy.policy import Policy
+
+OVER: Final = "what is shown of what a person guards is over their bound"
+SHOWN_AFTER: Final = "something that meets what a person guards is shown although its bound was used up before"
+NOT_STARRED: Final = 'somebody whose guard covers an open value, or is below 1/m, has a row that is not "*"'
+
+
+class Nearest(NamedTuple):
+    """The most that was shown of what somebody guards, and their bound."""
+
+    sum: Fraction
+    bound: Fraction
+
+
+class LastingGuards:
+    """Adds up what is shown of what people guard."""
+
+    def __init__(self, policy: Policy, history: History) -> None:
+        self._history, self._terms = history, history.terms
+        self._hierarchy = policy.sensitive.hierarchy
+        self._spent: dict[str, tuple[Guard, bool]] = {}  # by person: their guard, and whether it came too late
+        self.people: set[str] = set()  # ever published with a guard that asks for something
+        self.unguarding: set[str] = set()  # ever published with the empty guard
+        self.nearest: dict[str, Nearest] = {}
+
+    def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+        for person in secrets.homes:
+            guard = secrets.table[person].guard
+            if guard is None or guard.node is None:
+                self._spent.pop(person, None)
+                if guard is not None:
+                    self.unguarding.add(person)
+                continue
+            self.people.add(person)
+            place, sentence = self._judge(person, guard)
+            if sentence is not None:
+                findings.say(Promise.G4, sentence, release.number, place)
+
+    def _judge(self, person: str, guard: Guard) -> tuple[str | None, str | None]:
+        leaves = self.guarded(guard)
+        rows = [one for one in self._history.now.get(person, ()) if one.kind is not Kind.STARRED]
+        if leaves & self._terms.open or (leaves and guard.bound < Fraction(1, self._terms.m)):
+            return (rows[0].group, NOT_STARRED) if rows else (None, None)
+        known, is_late = self._spent.get(person, (None, False))
+        if known != guard:
+            is_late = self.shown_of(self._history.of(person), leaves) > guard.bound
+            self._spent[person] = guard, is_late
+        if is_late:
+            meeting = next((one for one in rows if self._leaves(one) & leaves), None)
+            return (meeting.group, SHOWN_AFTER) if meeting is not None else (None, None)
+        total = self.shown_of(self._history.after(person), leaves)
+        if person not in self.nearest or total / guard.bound > self.nearest[person].sum / self.nearest[person].bound:
+            self.nearest[person] = Nearest(total, guard.bound)
+        return (rows[0].group if rows else None, OVER) if total > guard.bound else (None, None)
+
+    def _leaves(self, one: Sighting) -> frozenset[int]:
+        return frozenset({one.leaf}) if one.signature is None else self._terms.leaves(one.signature)
+
+    def shown_of(self, known: Known, leaves: frozenset[int]) -> Fraction:
+        """The sum over signatures of j·|S ∩ A|/m, and 1 for each value of A that was shown plainly."""
+        total = Fraction(len(known.plain & leaves))
+        for signature, spells in known.spells.items():
+            mine = self._terms.leaves(signature)
+            j = min(len(spells), self._terms.most_values(signature))
+            total += Fraction(j * len(mine & leaves), len(mine))
+        return total
+
+    def guarded(self, guard: Guard) -> frozenset[int]:
+        """The set A: the leaves under the guarding node but permanent ones, which are G3's."""
+        assert guard.node is not None
+        run = range(self._hierarchy.first[guard.node], self._hierarchy.last[guard.node])
+        return frozenset(run) - self._terms.permanent
