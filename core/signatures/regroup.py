@@ -148,8 +148,9 @@ class Regrouping:
         where, mine = entries.of(rows)
         mine = mine[np.argsort(where, kind="stable")]
         bounds = np.searchsorted(np.sort(where), np.arange(len(rows) + 1)).tolist()
-        columns = (mine, entries.value[mine], entries.signature[mine], entries.flags[mine], self._draws(mine, "unseen"))
-        lines = [Held(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
+        columns = [column[mine].tolist() for column in (entries.value, entries.signature, entries.flags, entries.spells)]
+        draws: list[int] = self._draws(mine, "unseen").tolist()
+        lines = [Held(*line) for line in zip(mine.tolist(), *columns, draws, strict=True)]
         guards = people.guard[rows].tolist()
         for at, row in enumerate(rows.tolist()):
             held = [line for line in lines[bounds[at] : bounds[at + 1]] if line.value != self._blank]
@@ -298,7 +299,7 @@ class Regrouping:
         gone = mine[~is_placed & (self.groups.kind[np.maximum(0, entries.group[mine])] >= 0)]
         entries.group[gone] = NO_GROUP
         self.groups.rounds[numbers[made.groups]] = made.rounds
-        entries.flags[mine[is_placed]] |= SHOWN
+        entries.show(mine[is_placed])
 
     def _dissolve_frozen(self, mine: Rows, group: Rows, shown: Rows, most: int) -> int:
         """Give up frozen groups that have too many counterfeits by now; returns how many are left for the others.
@@ -358,7 +359,7 @@ class Regrouping:
             self._join_runs(asked, kind)
             if how == SHOW_PLAIN:
                 entries.signature[asked] = PLAIN
-                entries.flags[asked] |= SHOWN
+                entries.show(asked)
 
     def _join_runs(self, asked: Rows, kind: int) -> None:
         entries, scene = self.entries, self._scene
