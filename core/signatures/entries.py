@@ -159,15 +159,20 @@ class Entries:
         self.size = last
         return new
 
-    def hold(self, touched: Rows, wanted_owner: Rows, wanted_value: Rows, leaves: int) -> Rows:
-        """Make exactly these (person, value) pairs the held ones of the people touched; returns entries that ended."""
+    def hold(self, touched: Rows, wanted_owner: Rows, wanted_value: Rows, is_permanent: NDArray[np.bool_]) -> Rows:
+        """Make exactly these (person, value) pairs the held ones of the people touched; returns entries that ended.
+
+        `is_permanent` is by value. The spell of a permanent value never ends, only its person may be absent.
+        """
+        leaves = len(is_permanent)
         _, known = self.of(touched)
         keys = self.owner[known] * leaves + self.value[known]
         wanted = wanted_owner * leaves + wanted_value
         is_wanted = np.isin(keys, wanted)
         was_held = self.has(HELD)[known]
         ended = known[was_held & ~is_wanted]
-        self.flags[ended] &= ~np.uint8(HELD | STARRED | CURRENT)
+        self.flags[ended] &= ~np.uint8(HELD)
+        self.flags[ended[~is_permanent[self.value[ended]]]] &= ~np.uint8(STARRED | CURRENT)
         self.flags[known[~was_held & is_wanted]] |= HELD
         is_new = ~np.isin(wanted, keys)
         self.append(wanted_owner[is_new], wanted_value[is_new])

@@ -52,6 +52,8 @@ class Regrouping:
         self._judge = Judge(policy, signatures.sets)
         self._blank = len(policy.sensitive.hierarchy.leaves)  # the value of a row that stands for none
         self.bound_values = policy.sensitive.permanent - self._judge.permanent
+        self._is_permanent = np.zeros(self._blank + 1, dtype=bool)
+        self._is_permanent[list(policy.sensitive.permanent)] = True
         self._group_before = entries.group.copy()
         self._taken: dict[int, frozenset[int]] = {}  # by row, what a new signature must not hold
 
@@ -61,8 +63,8 @@ class Regrouping:
         """Step 1: spells begin and end; the places of those that ended are offered, in batches."""
         entries = self.entries
         owner, value = self._wanted(people, touched)
-        ended = entries.hold(touched, owner, value, self._blank + 1)
-        placed = ended[entries.group[ended] != NO_GROUP]
+        ended = entries.hold(touched, owner, value, self._is_permanent)
+        placed = ended[(entries.group[ended] != NO_GROUP) & ~self._is_permanent[entries.value[ended]]]
         signed = placed[self.groups.kind[entries.group[placed]] >= 0]
         if len(signed):
             slots = entries.slot[signed].astype(np.int64)
@@ -148,7 +150,8 @@ class Regrouping:
         where, mine = entries.of(rows)
         mine = mine[np.argsort(where, kind="stable")]
         bounds = np.searchsorted(np.sort(where), np.arange(len(rows) + 1)).tolist()
-        columns = [column[mine].tolist() for column in (entries.value, entries.signature, entries.flags, entries.spells)]
+        known = (entries.value, entries.signature, entries.flags, entries.spells)
+        columns = [column[mine].tolist() for column in known]
         draws: list[int] = self._draws(mine, "unseen").tolist()
         lines = [Held(*line) for line in zip(mine.tolist(), *columns, draws, strict=True)]
         guards = people.guard[rows].tolist()
