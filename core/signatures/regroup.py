@@ -366,6 +366,7 @@ class Regrouping:
 
     def _join_runs(self, asked: Rows, kind: int) -> None:
         entries, scene = self.entries, self._scene
+        asked = asked[np.argsort(self._draws(asked, "join"), kind="stable")]  # not in the order of arrival
         value = entries.value[asked] if kind == PLAIN_GROUP else np.zeros(len(asked), dtype=np.int64)
         place = scene.place[entries.owner[asked]]
         members = np.flatnonzero(entries.group != NO_GROUP)
