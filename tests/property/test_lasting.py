@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.core.signatures.verdict import FREE, UNLIMITED
+from shoal.core.signatures.verdict import FREE, UNLIMITED, Beside, Judge
 from tests.support.engines.audited import Bench, sentences
 from tests.support.histories.mixed import draw_events, draw_policy, draw_restless, transient_labels
 
@@ -87,13 +87,15 @@ def _show_true_counts(patch: pytest.MonkeyPatch) -> None:
 
 def _show_any_number(patch: pytest.MonkeyPatch) -> None:
     """S3: nothing stops a third value under one signature."""
-    patch.setattr("shoal.core.signatures.verdict.Judge._safe_number", lambda self, *_: UNLIMITED)
+
+    def allow(self: Judge, shown: Any, plain: Any, is_empty: bool, beside: Beside) -> int:
+        return UNLIMITED if beside.has_every_block else 0
+
+    patch.setattr(Judge, "_safe_number", allow)
 
 
 def _protect_open_values(patch: pytest.MonkeyPatch) -> None:
     """Open values: they are put into signatures with others."""
-    from shoal.core.signatures.verdict import Judge
-
     check = Judge.__post_init__
 
     def widen(self: Judge) -> None:
@@ -138,8 +140,6 @@ def _bind_anybody_again(patch: pytest.MonkeyPatch) -> None:
 
 def _mix_kinds(patch: pytest.MonkeyPatch) -> None:
     """Permanent values: a signature holds them beside others."""
-    from shoal.core.signatures.verdict import Judge
-
     check = Judge.__post_init__
 
     def mix(self: Judge) -> None:
