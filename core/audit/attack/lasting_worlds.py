@@ -79,7 +79,7 @@ class Counted(NamedTuple):
 class Uneven(NamedTuple):
     """What is not as promised: spells that are not each value of their signature with 1/m, and pairs over j/m.
 
-    `largest` is the largest probability of any person and value.
+    `largest` is the largest probability of any person and value, those aside that were shown plainly.
     """
 
     spells: int
@@ -128,6 +128,7 @@ class Series:
             signatures = self.signatures(spell)
             uneven += any(found != dict.fromkeys(s, Fraction(1, len(s))) for s in signatures)
             shown.update((spell.person, signature) for signature in signatures)
+        largest = Fraction(0)
         for (person, token), share in counted.people.items():
             allowed = max(
                 Fraction(min(spells, self._few(signature)), len(signature))
@@ -135,7 +136,9 @@ class Series:
                 if one == person and token in signature
             )
             over += share > allowed
-        return Uneven(uneven, over, max(counted.people.values(), default=Fraction(0)))
+            if (person, frozenset((token,))) not in shown:
+                largest = max(largest, share)
+        return Uneven(uneven, over, largest)
 
     def _few(self, signature: Signature) -> int:
         """How many different values of one person may be shown under a signature; a plain value has one."""

@@ -13,7 +13,7 @@ from shoal.core.audit.attack.insider import Insight, best_insider
 from shoal.core.audit.attack.lasting_worlds import EntryGroup, Series, Spell, TooManyWorlds, Uneven, count_holders
 from shoal.core.audit.attack.worlds import Token
 
-PEOPLE = 16
+PEOPLE = 20
 LIMIT = 20_000
 
 Shown = Mapping[Token, int]
