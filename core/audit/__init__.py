@@ -1,10 +1,10 @@
 """The auditor: recomputes every promise from what was published and who was where, trusting nobody, least the engine.
 
 It imports the policy, hierarchies and errors, and nothing else of core; import-linter keeps it so. Start with
-`auditor.py`. One criterion, one file, one citation: `chain` (G6), `cells` and `onetree` (G1), `linking` and `exposure`
-(G2), `permanent` and what it calls (G3), `guards` (G4), `composition`, `others` and `coins` (G5), and `carrying`,
-`values`, `members`, `counts`, `cases` (what the contract says of releases). `truth` folds events, `worlds` enumerates,
-`naive` and `attacks` show what would have happened otherwise.
+`auditor.py`; `model/` lists the criteria of each model of values. One criterion, one file, one citation: `chain` (G6),
+`cells` and `onetree` (G1), `counts` and `coins` for both models; `linking` and `exposure` (G2), `permanent/` (G3),
+`guards` (G4), `composition` and `others` (G5), `carrying`, `values`, `members` and `cases` for redrawn tables; those of
+lasting ones are in `criteria/lasting/`. `truth` folds events, and `attack/` shows what would have happened otherwise.
 """
 
 from shoal.core.audit.auditor import Auditor

@@ -190,7 +190,7 @@ def _last_line(log: Path) -> str:
 
 
 def _count_rejected(policy: Policy, source: str) -> int:
-    """How many dead letters the events of a file must come to."""
+    """How many dead letters the events of a file must make."""
     intake, rejected = Intake(policy, {}), 0
     with open_events(policy, source) as lines:
         for line in lines:

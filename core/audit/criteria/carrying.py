@@ -1,6 +1,6 @@
-"""Carried groups: the same id, people and values while nobody in them changed, and only then (DESIGN, section 4).
+"""Carried groups: the same id, people and values while nobody in them changed, and only then.
 
-That a group is the same draw, charged once, is exact only because of this (DESIGN, G2).
+That a group is the same draw, charged once, is exact only because of this (docs/design.md, "G2 Global").
 """
 
 from collections.abc import Callable, Iterable, Mapping

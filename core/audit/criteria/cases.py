@@ -1,7 +1,8 @@
-"""Case ids: one for a person while their quasi-identifiers stay, and never a source id (DESIGN, section 7).
+"""Case ids: one for a person while their quasi-identifiers stay, and never a source id.
 
-Which row of a cell is whose is not known even here, but where each case id was seen is, and where each person was; the
-two lists of places must be the same. A person who kept a case id through a move would make one place list of two.
+docs/design.md, "Where the papers collide". Which row of a cell is whose is not known even here, but where each case id
+was seen is, and where each person was; the two lists of places must be the same. A person who kept a case id through a
+move would make one place list of two.
 """
 
 from collections import Counter, defaultdict

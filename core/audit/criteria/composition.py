@@ -1,7 +1,7 @@
-"""G5: everyone published is safe beside what others have released (Baig; DESIGN, section 3); and the attack.
+"""G5: everyone published is safe beside what others have released; and the attack.
 
-Which rows a group shows as "*" is no secret that is kept anywhere; a row that is not balanced must be one of them, so a
-group must show as many "*" as it has such rows.
+Baig; docs/design.md, "G5 Composition". Which rows a group shows as "*" is no secret that is kept anywhere; a row that
+is not balanced must be one of them, so a group must show as many "*" as it has such rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

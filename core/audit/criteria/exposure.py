@@ -1,4 +1,4 @@
-"""Exposures, in exact fractions: what each group formed says about whoever is in it (Wong, Lemma 4; DESIGN, G2).
+"""Exposures, as fractions: what each group formed says about its people (Wong, Lemma 4; docs/design.md, "G2 Global").
 
     breach(o, A) = 1 − Π (1 − min(1, w(A, G) / n(G)))      over the groups G that o was in, once for each formation
 

@@ -1,8 +1,8 @@
 """G4, personal: nobody is linked to any value under their guarding node beyond their bound (Xiao-Tao, section 2.1).
 
-Made global over releases (DESIGN, G4): exposures before a guard was set or changed count. Where they alone exceed the
-bound, no later group of that person shows anything under the node. The empty guard asks for nothing. Must see a release
-after `Linking`, which charges it.
+Made global over releases (docs/design.md, "G4 Personal"): exposures before a guard was set or changed count. Where they
+alone exceed the bound, no later group of that person shows anything under the node. The empty guard asks for nothing.
+Must see a release after `Linking`, which charges it.
 """
 
 from shoal.core.audit.criteria.exposure import Exposures, Standing

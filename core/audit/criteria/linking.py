@@ -2,7 +2,8 @@
 
 breach(o, s) is taken whenever an exposure raises it, that is, when a group that shows s is formed with o in it.
 Somebody whose guard was taken back may have been exposed beyond 1/ℓ while it stood; then no later group of theirs may
-show s (DESIGN, G4, read for single values), and `max_breach` does not count what happened under the guard alone.
+show s (docs/design.md, "G4 Personal", read for single values), and `max_breach` does not count what happened under the
+guard alone.
 """
 
 import math

@@ -1,7 +1,8 @@
-"""Why a permanent value was suppressed, in words: what the audit can see of the reason (DESIGN, section 5).
+"""Why a permanent value was suppressed, in words: what the audit can see of the reason.
 
-A holder's s is shown as "*" where no clique can be made for them, or theirs cannot be whole. The audit knows nothing of
-containers, so it tells what became of the people whom the holder was last shown with.
+docs/design.md, "Permanent values". A holder's s is shown as "*" where no clique can be made for them, or theirs cannot
+be whole. The audit knows nothing of containers, so it tells what became of the people whom the holder was last shown
+with.
 """
 
 from collections import Counter

@@ -1,10 +1,11 @@
-"""Alibis: A(h) is everyone of whom "this person holds s, h does not" fits everything published (DESIGN, section 5).
+"""Alibis: A(h) is everyone of whom "this person holds s, h does not" fits everything published.
 
-For somebody who knows who is in which group. From the first release that shows s for h: c leaves A(h) if s is shown for
-h and c is not in h's group, or holds s too and both are shown; or if s is not shown for h, and c, who does not hold s,
-is in another group than h that has no "*" to spare; one "*" covers one holder. h itself is in A(h): at least ℓ people
-who cannot be excluded are h and ℓ−1 others. Under `participation: all` |A(h)| ≥ ℓ is promised, and of each clique, as
-the cohorts list it, what is to be shown when it is whole and when it is not.
+docs/design.md, "What the auditor computes". For somebody who knows who is in which group. From the first release that
+shows s for h: c leaves A(h) if s is shown for h and c is not in h's group, or holds s too and both are shown; or if s
+is not shown for h, and c, who does not hold s, is in another group than h that has no "*" to spare; one "*" covers one
+holder. h itself is in A(h): at least ℓ people who cannot be excluded are h and ℓ−1 others. Under `participation: all`
+|A(h)| ≥ ℓ is promised, and of each clique, as the cohorts list it, what is to be shown when it is whole and when it is
+not.
 """
 
 from collections.abc import Mapping, Sequence

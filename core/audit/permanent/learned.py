@@ -83,7 +83,7 @@ def enumerate_worlds(exposures: Exposures, standing: Standing) -> Fraction | Non
 def draw_of(hierarchy: Hierarchy, group: Group, permanent: frozenset[int] = frozenset()) -> Draw | None:
     """A published group as a draw for one of its people, whichever: they are alike. None if it cannot be enumerated.
 
-    Permanent values are taken to be known to sit on others (DESIGN, G2), who are then out of the draw.
+    Permanent values are taken to be known to sit on others (docs/design.md, "G2 Global"), who are then out of the draw.
     """
     if sum(group.shown.values()) > TOKENS:
         return None

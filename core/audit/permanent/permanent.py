@@ -1,10 +1,10 @@
-"""G3, permanent: everything that is checked about permanent values, in the order in which it must be (Bu; DESIGN, G3).
+"""G3, permanent: everything that is checked about permanent values, in the order in which it must be.
 
-`cohorts` balances groups, `alibis` and `participation` run the linkage-exclusion attack with full and with little
-participation knowledge, `holders` counts worlds where there are few, `suppressions` explains. What a finding is and
-what only a figure: balance always binds. Against somebody who knows K people, ℓ must be left whom nothing excludes.
-Under `participation: all` the same binds for the alibis, and, while nothing is suppressed, for the share of holder
-sets.
+Bu; docs/design.md, "G3 Permanent". `cohorts` balances groups, `alibis` and `participation` run the linkage-exclusion
+attack with full and with little participation knowledge, `holders` counts worlds where there are few, `suppressions`
+explains. What a finding is and what only a figure: balance always binds. Against somebody who knows K people, ℓ must be
+left whom nothing excludes. Under `participation: all` the same binds for the alibis, and, while nothing is suppressed,
+for the share of holder sets.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
 """One permanent value in one release: which groups show it, who holds it, and who owns which cohort's instances.
 
-Everything that is checked about G3 looks at this. Whoever is not published counts as absent (DESIGN, section 5).
+Everything that is checked about G3 looks at this. Whoever is not published counts as absent (docs/design.md, "Permanent
+values").
 """
 
 import math

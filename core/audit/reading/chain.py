@@ -1,4 +1,4 @@
-"""G6, one truth: numbers without gaps, each with one content, and manifests chained by their sha256 (DESIGN, G6)."""
+"""G6, one truth: no gaps, one content for a number, manifests chained by sha256 (docs/design.md, "G6 One truth")."""
 
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.published import Published

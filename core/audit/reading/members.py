@@ -1,4 +1,4 @@
-"""The membership files against what was published and against the true table (CONTRACT, Private files)."""
+"""The membership files against what was published and the true table (docs/contract.md, "Private files")."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

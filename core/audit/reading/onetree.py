@@ -1,9 +1,10 @@
-"""Whether a set of regions can be the nodes of one tree of cuts (DESIGN, G1; Pei, section 5), without knowing the tree.
+"""Whether a set of regions can be the nodes of one tree of cuts, without knowing the tree.
 
-Take any family of nodes of such a tree. Either one of them holds all the others (it is the family's hull), or the cut
-at the lowest node above all of them parts them in two and crosses none. Parting a family of nodes anywhere without
-crossing one leaves two families of nodes. So: take away the hull or cut where nothing is crossed, again and again;
-a family of two or more where neither can be done came from no tree. Cost is O(n log n) per attribute and level.
+docs/design.md, "G1 Cells"; Pei, section 5. Take any family of nodes of such a tree. Either one of them holds all the
+others (it is the family's hull), or the cut at the lowest node above all of them parts them in two and crosses none.
+Parting a family of nodes anywhere without crossing one leaves two families of nodes. So: take away the hull or cut
+where nothing is crossed, again and again; a family of two or more where neither can be done came from no tree. Cost is
+O(n log n) per attribute and level.
 """
 
 from collections.abc import Iterable

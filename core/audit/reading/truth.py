@@ -1,9 +1,9 @@
-"""The true table at every release, folded from the events by an interpreter of the auditor's own (CONTRACT, Events).
+"""The true table at every release, folded from the events by an interpreter of the auditor's own.
 
-It decides for itself which events count, one at a time and from scratch, and remembers what the auditor must know: who
-is present with which record, who is registered where and who ceased to exist, when somebody's quasi-identifiers or
-guard last changed, and which permanent values somebody holds whether or not an event says so. Slow and plain on
-purpose.
+docs/contract.md, "Events". It decides for itself which events count, one at a time and from scratch, and remembers what
+the auditor must know: who is present with which record, who is registered where and who ceased to exist, when
+somebody's quasi-identifiers or guard last changed, and which permanent values somebody holds whether or not an event
+says so. Slow and plain on purpose.
 """
 
 import re

@@ -1,8 +1,8 @@
 """A small and naive publisher of one permanent value, to audit: it re-forms every group at every release.
 
-It knows two ways. With `participation: all` each holder has a clique for good, and the rules of DESIGN, section 5 are
-followed to the letter. With a number, decoys are replaced as Bu does, by anyone who is clean and present. What it
-publishes may be spoiled on the way out, which makes an engine that is known to be wrong.
+It knows two ways. With `participation: all` each holder has a clique for good, and the rules of docs/design.md,
+"Participation all", are followed to the letter. With a number, decoys are replaced as Bu does, by anyone who is clean
+and present. What it publishes may be spoiled on the way out, which makes an engine that is known to be wrong.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,7 @@
-"""The auditor on cells that lie in one another: what it accepts, and what it finds out (DESIGN, G1 and section 6)."""
+"""The auditor on cells that lie in one another: what it accepts, and what it finds out.
+
+docs/design.md, "G1 Cells" and "Other publishers".
+"""
 
 from collections.abc import Mapping
 from typing import Any
