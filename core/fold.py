@@ -1,4 +1,4 @@
-"""Step 1 of a release: the net effect of a window on everyone in it (DESIGN, section 4)."""
+"""Step 1 of a release: the net effect of a window on everyone in it (docs/design.md, "How a release is made")."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,9 +27,7 @@ NO_VALUES: frozenset[int] = frozenset()
 
 
 class Window(NamedTuple):
-    """What gathered since the last release: the trigger's time, per partition the folded events of each person, and
-    what other publishers released.
-    """
+    """Everything since the last release: the trigger's time, the deltas of people by partition, others' new groups."""
 
     at: str | None
     deltas: Mapping[int, Mapping[str, Delta]]
@@ -38,7 +36,7 @@ class Window(NamedTuple):
 
 @dataclass
 class Folded:
-    """Who changed. `broken` are the groups that lost someone or hold someone changed."""
+    """The rows of people who changed. `broken` are the groups that lost a person or in which one changed."""
 
     touched: list[int] = field(default_factory=list)
     arrived: list[int] = field(default_factory=list)
@@ -47,10 +45,10 @@ class Folded:
 
 
 def fold(people: People, window: Window, number: int, permanent: frozenset[int] = NO_VALUES) -> Folded:
-    """Apply a window to `people`. Nobody's delta depends on anybody else's, so no order matters.
+    """Apply a window to `people`. No delta depends on another one, so their order does not matter.
 
-    Somebody whose record is what it was at the last release did not change, whatever happened in between. Whoever was
-    given one of the `permanent` values holds it from then on, also while they have no record.
+    A person whose record is the same as at the last release did not change, whatever happened in between. A person
+    who was given one of the `permanent` values holds it from then on, also while they have no record.
     """
     folded = Folded()
     newcomers: dict[str, tuple[int, Delta]] = {}
@@ -94,7 +92,7 @@ def fold(people: People, window: Window, number: int, permanent: frozenset[int] 
 
 
 def _depart(people: People, gone: Sequence[int], folded: Folded) -> None:
-    """Take away the records of people of whom nothing but that was heard."""
+    """Take away the records of people whose deltas say only that they are gone."""
     rows = np.array(gone, dtype=np.int64)
     rows = rows[people.status[rows] != ABSENT]
     folded.touched.extend(rows.tolist())
@@ -103,11 +101,11 @@ def _depart(people: People, gone: Sequence[int], folded: Folded) -> None:
 
 
 def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: int, permanent: frozenset[int]) -> None:
-    """Add people nobody knew yet.
+    """Add people who are new.
 
-    Their home is the partition that first brought them, the lowest one if several did in the same window. Producers
-    with different partitioners can send one person's events to two partitions, whose order nobody knows; what comes
-    from elsewhere than home is misrouted and has no effect.
+    A person's home is the partition on which their first events came; if there were several in the same window, the
+    lowest. Producers with different partitioners can send one person's events to two partitions, and then the order of
+    these events is unknown. Events from any other partition than home are misrouted and have no effect.
     """
     if not newcomers:
         return
@@ -119,7 +117,7 @@ def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: i
         list(newcomers),
         status=status,
         home=homes,
-        # who came, went and ceased to exist in one window is remembered only so that they cannot come back
+        # A person who came, left and ceased to exist in one window is kept only so that they cannot come back.
         qids=[people.nowhere if qid is None else qid for qid in qids],
         values=[(shown or ()) if now == PRESENT else () for shown, now in zip(values, status, strict=True)],
         guards=[Guard(*wish) if wish else None for wish in wishes],
@@ -130,7 +128,7 @@ def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: i
 
 
 def _after(before: Person, delta: Delta, number: int, permanent: frozenset[int]) -> Person | None:
-    """Somebody's new record, without a group; None if it is the one they had."""
+    """A person's new record, without a group; None if it equals the old one."""
     kind, patch, values, _, wish = delta
     qid: Qid = before.qid
     if patch is not None:

@@ -1,12 +1,12 @@
-"""Everyone Shoal has ever heard of: one row per person over parallel columns, and the record each row is stored as.
+"""Everyone an event was ever about: one row per person over parallel columns, and the record each row is stored as.
 
 Layout. Rows are given out in order of first appearance and never removed, because a person's ledger outlives their
 record. Everything about a person is a number in a column: sets of sensitive values and guards are interned (a code
-stands for the set), and the groups somebody was published in form a chain through one shared arena, newest first. So a
-plan can work on a copy that costs a few memory moves, and most of it is vectorised.
+stands for the set), and the groups a person was published in form a chain through one shared arena, newest first. So a
+copy for planning costs a few memory moves, and most of the work on it is vectorised.
 
-No result may depend on the order of rows or on codes: a restart reads people back in any order. Whatever needs an order
-uses tags (keyed hashes of ids) or the ids themselves.
+No result may depend on the order of rows or on codes: a restart reads people back in any order. Code that needs an
+order uses tags (keyed hashes of ids) or the ids themselves.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +40,9 @@ class Person(NamedTuple):
     `values` sorted leaf codes, `group` the group they are published in or -1, `exposures` every group they were ever
     published in, `since` the release at which their quasi-identifiers became what they are, `guard` their wish, `held`
     the permanent values they were ever given, sorted, also while they are absent, `coarse` the inner node they are
-    published at instead of their leaf, or -1 (see `core/overlap/generalize.py`).
+    published at instead of their leaf, or -1 (see `core/overlap/generalize.py`). In a lasting table `entries` says what
+    was shown of them (see `core/signatures/entries.py`) and `trail` where they were before; there is neither group,
+    exposure nor coarse cell then.
     """
 
     status: int
@@ -53,10 +55,12 @@ class Person(NamedTuple):
     guard: Guard | None = None
     held: Values = ()
     coarse: int = NOWHERE
+    entries: tuple[tuple[int, int, int, int], ...] = ()
+    trail: tuple[Qid, ...] = ()
 
 
 class Interned(Generic[T]):
-    """Things by number: the same thing always has the same one. Only ever grows, so copies may share it."""
+    """Numbers for things: equal things have the same number. It only ever grows, so copies may share it."""
 
     def __init__(self) -> None:
         self.items: list[T] = []
@@ -75,7 +79,7 @@ class Interned(Generic[T]):
 
 
 class People:
-    """The columns. `copy()` is what planning works on, so that a plan never changes the state it started from."""
+    """The columns. A plan works on a `copy()`, so it never changes the state it started from."""
 
     def __init__(self, attributes: Sequence[Attribute], keyed: Keyed, sampling: float = 1.0) -> None:
         self._keyed, self._sampling = keyed, sampling
@@ -121,7 +125,7 @@ class People:
         return twin
 
     def merge(self) -> None:
-        """Make a copy's newcomers everybody's: for when the copy takes the original's place."""
+        """Move this copy's newcomers into the shared lists, when the copy takes the original's place."""
         self._ids.extend(self._later_ids)
         self._rows.update(self._later_rows)
         self._later_ids, self._later_rows = [], {}
@@ -136,7 +140,7 @@ class People:
         return self._later_rows.get(person_id) if row is None else row
 
     def rows_of(self, ids: Iterable[str]) -> list[int | None]:
-        """The rows of many."""
+        """The row of each of these ids; None for an unknown one."""
         if self._later_rows:
             return [self.row(person_id) for person_id in ids]
         return [self._rows.get(person_id) for person_id in ids]
@@ -155,7 +159,7 @@ class People:
         return dict(zip(self.ids(everyone), self.status.tolist(), strict=True))
 
     def holdings(self) -> dict[str, Values]:
-        """The permanent values of those who hold any, by id, as `Intake` wants them."""
+        """The permanent values of their holders, by id, as `Intake` wants them."""
         holders = self.holders()
         return {
             person_id: self.sets.items[code]
@@ -220,11 +224,11 @@ class People:
         return np.flatnonzero(self.status == PRESENT)
 
     def sampled(self) -> Rows:
-        """Who is present and may be published: their coin, tossed once for ever, showed heads (G5)."""
+        """The people who are present and whose coin, tossed once for ever, showed heads: they may be published (G5)."""
         return np.flatnonzero(self.is_sampled())
 
     def is_sampled(self) -> NDArray[np.bool_]:
-        """The same by row."""
+        """For each row whether it is one of `sampled`."""
         is_present = self.status == PRESENT
         if self._sampling < 1.0:
             is_present &= sampling(self._keyed, self.tag, self._sampling)
@@ -263,7 +267,7 @@ class People:
         return zip(self.ids(rows), self.records(rows, chains), strict=True)
 
     def records(self, rows: Rows, chains: Iterable[tuple[int, ...]] = repeat(())) -> Iterator[Person]:
-        """Rows as they are, with these exposures, or with none for whoever does not need them."""
+        """Rows as they are, with these exposures, or with none if the caller does not need them."""
         qids = zip(*(column[rows].tolist() for column in self._columns), strict=True)
         names = ("status", "home", "set", "group", "since", "guard", "held", "coarse")
         fixed = (self._fixed[name][rows].tolist() for name in names)
@@ -282,7 +286,7 @@ class People:
             return
         rows = np.array([row for row, _ in pairs], dtype=np.int64)
         columns = zip(*(person for _, person in pairs), strict=True)
-        status, home, qids, values, group, _, since, guards, held, coarse = columns
+        status, home, qids, values, group, _, since, guards, held, coarse, *_ = columns
         for column, numbers in zip(self._columns, zip(*qids, strict=True), strict=True):
             column[rows] = numbers
         fixed: dict[str, Any] = {"status": status, "home": home, "group": group, "since": since, "leaf": 0}
@@ -292,7 +296,7 @@ class People:
             self._fixed[name][rows] = numbers
 
     def depart(self, rows: Rows) -> None:
-        """Take these people's records away; whatever else is known of them stays."""
+        """Take these people's records away; everything else known about them stays."""
         for name, number in (("status", ABSENT), ("set", NONE), ("group", NOBODY), ("leaf", 0)):
             self._fixed[name][rows] = number
 
@@ -303,7 +307,7 @@ class People:
             return
         first = self.size
         columns = zip(*(person for _, person in pairs), strict=True)
-        status, home, qids, values, group, exposures, since, guards, held, coarse = columns
+        status, home, qids, values, group, exposures, since, guards, held, coarse, *_ = columns
         ids = [person_id for person_id, _ in pairs]
         self.admit(ids, status=status, home=home, qids=qids, values=values, guards=map(as_guard, guards), since=since)
         self.group[first:] = group
@@ -324,7 +328,7 @@ class People:
         guards: Iterable[Guard | None],
         since: Sequence[int] | int,
     ) -> None:
-        """Append people who are not known yet, column by column; nobody of them is published yet."""
+        """Append people who are not known yet, column by column; none of them is published yet."""
         first, last = self.size, self.size + len(ids)
         self._reserve(last)
         self._later_ids.extend(ids)
@@ -339,7 +343,7 @@ class People:
         self.size = last
 
     def settle(self, tree: Tree, rows: Rows) -> None:
-        """Bring these people's cells up to date, from wherever in the tree they were last."""
+        """Bring these people's cells up to date, each from the node where it was last."""
         leaf = tree.route(self.columns, rows, self.leaf[rows])
         self.leaf[rows] = np.where(self.coarse[rows] == NOWHERE, leaf, self.coarse[rows])
 

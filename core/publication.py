@@ -32,6 +32,10 @@ class PublishedRows(NamedTuple):
     cell: Rows
     value: Rows | None = None
 
+    def people(self) -> int:
+        """How many people there are, whatever the number of their rows."""
+        return len(self.person) if self.value is None else len(np.unique(self.person))
+
     def people_by_cell(self, cells: int) -> Rows:
         """How many people each cell has, whatever the number of their rows."""
         if not len(self.person):

@@ -14,7 +14,7 @@ from shoal.core.measure.loss import Loss
 from shoal.core.policy.policy import Policy
 from shoal.core.schema import FORMAT
 
-RUN = 1000  # records hashed at a time: one buffer for all would be as large as the release
+HASHED_AT_ONCE = 1000  # records: one buffer for all would be as large as the release
 NO_VALUE = -1  # the leaf code of a row that stands for no value
 
 
@@ -184,8 +184,8 @@ def write_manifest(
 def content_digest(records: Sequence[bytes]) -> str:
     """The sha256 of records, each followed by a newline."""
     digest = hashlib.sha256()
-    for start in range(0, len(records), RUN):
-        digest.update(b"\n".join([*records[start : start + RUN], b""]))
+    for start in range(0, len(records), HASHED_AT_ONCE):
+        digest.update(b"\n".join([*records[start : start + HASHED_AT_ONCE], b""]))
     return digest.hexdigest()
 
 

@@ -1,29 +1,46 @@
 """The state of a table between two releases, and the change a release makes to it.
 
-The state is exactly what its records say: `State.load` of `people_records`, `group_records`, `node_records`,
-`clique_records` and `external_records` is the same state. A release is sealed as a `Change`, which holds only the
-records that became different; writing those to Redis and applying them here are the same thing done twice.
+The state is exactly what its records say: `State.load` of all of them is the same state. A release is sealed as a
+`Change`, which holds only the records that became different; writing those to Redis and applying them here are the same
+thing done twice.
 """
 
-from collections.abc import ItemsView, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from shoal.core.cells.tree import NodeRecord, Rows, Tree
 from shoal.core.cohort.clique import Clique, Cohorts
 from shoal.core.groups.ledger import GroupRecord, Ledger
-from shoal.core.overlap.external import ExternalGroup, Externals
+from shoal.core.overlap.external import ExternalGroup, Externals, as_external
 from shoal.core.people import NOBODY, NOWHERE, People, Person
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.core.release import Tail
+from shoal.core.signatures.bonds import Bond, Bonds
+from shoal.core.signatures.entries import Entries
+from shoal.core.signatures.group import Groups, LastingGroup
+from shoal.core.signatures.signature import SignatureRecord, Signatures
+from shoal.core.signatures.trail import Trail
 
 ENGINE = "2.0"
 
-__all__ = ["ENGINE", "Change", "Clique", "ExternalGroup", "GroupRecord", "Meta", "NodeRecord", "Person", "State"]
+__all__ = [
+    "ENGINE",
+    "READERS",
+    "RECORDS",
+    "Change",
+    "Clique",
+    "ExternalGroup",
+    "GroupRecord",
+    "Meta",
+    "NodeRecord",
+    "Person",
+    "State",
+]
 
 
 class Meta(NamedTuple):
@@ -37,28 +54,15 @@ class Meta(NamedTuple):
     policy: str
 
 
-class After(NamedTuple):
-    """What a plan worked on, and the state it started from: the same content as the records, ready to be taken over."""
-
-    origin: "State"
-    release: int
-    people: People
-    tree: Tree
-    ledger: Ledger
-    tails: dict[int, Tail]
-    cohorts: Cohorts
-    externals: Externals
-
-
 class LazyPeople(Mapping[str, Person]):
-    """The records of some rows, made when somebody reads them."""
+    """The records of some people of a state that is to be, made when somebody reads them."""
 
-    def __init__(self, people: People, rows: Rows) -> None:
-        self._people, self._rows = people, rows
+    def __init__(self, state: "State", rows: Rows) -> None:
+        self._state, self._rows = state, rows
 
     @cached_property
     def _records(self) -> dict[str, Person]:
-        return dict(self._people.persons(self._rows))
+        return dict(self._state.persons(self._rows))
 
     def __getitem__(self, person_id: str) -> Person:
         return self._records[person_id]
@@ -79,79 +83,80 @@ class Change:
 
     meta: Meta
     people: Mapping[str, Person]
-    groups: dict[int, GroupRecord]
-    nodes: dict[int, NodeRecord]
+    groups: dict[int, GroupRecord] = field(default_factory=dict)
+    nodes: dict[int, NodeRecord] = field(default_factory=dict)
     cliques: dict[int, Clique] = field(default_factory=dict)
     externals: dict[int, ExternalGroup] = field(default_factory=dict)
-    after: After | None = field(default=None, repr=False, compare=False)
+    signatures: dict[int, SignatureRecord] = field(default_factory=dict)
+    lasting_groups: dict[int, LastingGroup] = field(default_factory=dict)
+    bonds: dict[int, Bond] = field(default_factory=dict)
+    after: "State | None" = field(default=None, repr=False, compare=False)
+    """What the state becomes, worked out already, for the state that the release was planned from."""
 
 
 class State:
-    """People, tree, ledger and cohorts of one table, and what others have published beside it."""
+    """Everything about one table between two releases.
+
+    People, the tree and what others have published are there in both models; ledger and cohorts belong to a redrawn
+    table, trail, entries, signatures, groups and bonds to a lasting one.
+    """
 
     def __init__(self, policy: Policy, key: bytes, meta: Meta) -> None:
         self.policy, self.meta = policy, meta
         self.keyed = Keyed(key, policy.table)
         self.people = People(policy.attributes, self.keyed, policy.sampling)
         self.tree = Tree(policy.attributes)
-        self.ledger = Ledger(policy)
-        self.cohorts = Cohorts()
         self.externals = Externals()
+        self.ledger, self.cohorts = Ledger(policy), Cohorts()
+        self.trail: Trail = {}
+        self.entries, self.signatures, self.groups, self.bonds = Entries(), Signatures(), Groups(), Bonds()
         self.tails: dict[int, Tail] = {}  # what live groups' records looked like; empty is right too, only slower
+        self._origin: State | None = None
 
     @classmethod
     def empty(cls, policy: Policy, key: bytes) -> "State":
         return cls(policy, key, Meta(0, None, 1, 0.0, ENGINE, policy.digest))
 
     @classmethod
-    def load(
-        cls,
-        policy: Policy,
-        key: bytes,
-        meta: Meta,
-        people: Iterable[tuple[str, Person]],
-        groups: Iterable[tuple[int, GroupRecord]],
-        nodes: Iterable[tuple[int, NodeRecord]],
-        cliques: Iterable[tuple[int, Clique]] = (),
-        externals: Iterable[tuple[int, ExternalGroup]] = (),
-    ) -> "State":
-        """The state these records describe, in whatever order they come."""
+    def load(cls, policy: Policy, key: bytes, meta: Meta, **records: Iterable[tuple[Any, Any]]) -> "State":
+        """The state that these records describe, given by the names of `Change`'s fields, in any order."""
         state = cls(policy, key, meta)
-        state._write(people, groups, nodes, cliques, externals)
+        state._write(records)
         return state
+
+    def next(self, **parts: Any) -> "State":
+        """A state that differs from this one in these parts, to be taken over by `apply`."""
+        twin = object.__new__(State)
+        twin.__dict__.update(self.__dict__)
+        twin.__dict__.update(parts)
+        twin._origin = self
+        return twin
 
     def apply(self, change: Change) -> None:
         """Take over a sealed release, in place; costs what changed, or nothing if it was planned from this state."""
         after = change.after
-        if after is not None and after.origin is self and after.release == self.meta.release:
-            self.people, self.tree, self.ledger, self.tails = after.people, after.tree, after.ledger, after.tails
-            self.cohorts, self.externals = after.cohorts, after.externals
+        if after is not None and after._origin is self and after.meta is self.meta:
+            self.__dict__.update(after.__dict__)
+            self._origin = None
             self.people.merge()
             self.ledger.merge()
         else:
-            self._write(
-                change.people.items(),
-                change.groups.items(),
-                change.nodes.items(),
-                change.cliques.items(),
-                change.externals.items(),
-            )
+            self._write({name: getattr(change, name).items() for name in RECORDS})
         self.meta = change.meta
 
-    def _write(
-        self,
-        people: Iterable[tuple[str, Person]],
-        groups: Iterable[tuple[int, GroupRecord]],
-        nodes: Iterable[tuple[int, NodeRecord]],
-        cliques: Iterable[tuple[int, Clique]],
-        externals: Iterable[tuple[int, ExternalGroup]],
-    ) -> None:
+    def _write(self, records: Mapping[str, Iterable[tuple[Any, Any]]]) -> None:
         self.tails = {}
-        self.cohorts.put(cliques)
-        self.externals.put(externals)
-        self.ledger.extend(sorted(groups))
+        self.cohorts.put(records.get("cliques", ()))
+        self.externals.put(records.get("externals", ()))
+        self.ledger.extend(sorted(records.get("groups", ())))
         self.ledger.merge()
-        self.tree.put(sorted(nodes))  # a parent's number is always smaller than its children's
+        self.signatures.put(records.get("signatures", ()))
+        self.groups.put(records.get("lasting_groups", ()))
+        self.bonds.put(records.get("bonds", ()))
+        self.tree.put(sorted(records.get("nodes", ())))  # a parent's number is always smaller than its children's
+        self._write_people(records.get("people", ()))
+
+    def _write_people(self, people: Iterable[tuple[str, Person]]) -> None:
         newcomers, changed, exposed = [], [], []
         for person_id, person in people:
             row = self.people.row(person_id)
@@ -161,26 +166,33 @@ class State:
             if person.group not in (NOBODY, self.people.group[row]):
                 exposed.append((row, person.group))
             changed.append((row, person))
+        first = len(self.people)
         self.people.put(changed)
         self.people.expose(*np.array(exposed, dtype=np.int64).reshape(-1, 2).T)
         self.people.extend(newcomers)
         self.people.merge()
         self.people.settle(self.tree, np.arange(len(self.people)))
+        if self.policy.values == "lasting":
+            for row, person in changed:
+                self.entries.put(row, person.entries, self.signatures)
+            mine = [person.entries for _, person in newcomers]
+            self.entries.put_all(range(first, len(self.people)), mine, self.signatures)
+            everyone = [*changed, *enumerate((person for _, person in newcomers), first)]
+            self.trail.update({row: person.trail for row, person in everyone if person.trail})
 
-    def people_records(self) -> Iterator[tuple[str, Person]]:
-        return self.people.persons(np.arange(len(self.people)))
+    def persons(self, rows: Rows) -> Iterator[tuple[str, Person]]:
+        """The records of these people."""
+        if self.policy.values != "lasting":
+            return self.people.persons(rows)
+        whole = zip(self.people.persons(rows), self.entries.records(rows), rows.tolist(), strict=True)
+        return (
+            (person_id, person._replace(entries=entries, trail=self.trail.get(row, ())))
+            for (person_id, person), entries, row in whole
+        )
 
-    def group_records(self) -> Iterator[tuple[int, GroupRecord]]:
-        return iter(self.ledger.records().items())
-
-    def node_records(self) -> Iterator[tuple[int, NodeRecord]]:
-        return iter(self.tree.records())
-
-    def clique_records(self) -> Iterator[tuple[int, Clique]]:
-        return iter(sorted(self.cohorts.cliques.items()))
-
-    def external_records(self) -> Iterator[tuple[int, ExternalGroup]]:
-        return iter(self.externals.records().items())
+    def records(self, name: str) -> Iterable[tuple[Any, Any]]:
+        """All records of a kind, by the name of `Change`'s field."""
+        return RECORDS[name](self)
 
     def check_invariants(self) -> None:
         self.tree.check_invariants()
@@ -191,3 +203,29 @@ class State:
             assert bool(np.all(self.tree.is_inside(node, self.people.columns, rows)))
             assert bool(np.all(self.people.leaf[np.intersect1d(rows, self.people.present())] == node))
         self.cohorts.check_invariants(self.policy.participation == "all")
+        self.entries.check_invariants(self.signatures)
+
+
+RECORDS: Final[Mapping[str, Callable[[State], Iterable[tuple[Any, Any]]]]] = {
+    "people": lambda state: state.persons(np.arange(len(state.people))),
+    "groups": lambda state: state.ledger.records().items(),
+    "nodes": lambda state: state.tree.records(),
+    "cliques": lambda state: sorted(state.cohorts.cliques.items()),
+    "externals": lambda state: state.externals.records().items(),
+    "signatures": lambda state: state.signatures.records(),
+    "lasting_groups": lambda state: state.groups.records(),
+    "bonds": lambda state: sorted(state.bonds.bonds.items()),
+}
+"""The kinds of records that a state is made of, by the names of `Change`'s fields."""
+
+READERS: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
+    "people": lambda raw: Person(*raw),
+    "groups": lambda raw: GroupRecord(*raw),
+    "nodes": lambda raw: NodeRecord(*raw),
+    "cliques": lambda raw: Clique(*raw),
+    "externals": as_external,
+    "signatures": lambda raw: SignatureRecord(*raw),
+    "lasting_groups": lambda raw: LastingGroup(*raw),
+    "bonds": lambda raw: Bond(*raw),
+}
+"""What makes a record of each kind from its fields."""

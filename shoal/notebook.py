@@ -124,7 +124,7 @@ def replay(
         with TemporaryDirectory(prefix="shoal-") as folder:
             return replay(policy, events, folder, key=key, format=format, mapping=mapping)
     source: Events = os.fspath(events) if isinstance(events, str | os.PathLike) else events
-    choice = FormatChoice(format, None if mapping is None else Path(mapping))
+    choice = FormatChoice(format, _path(mapping))
     job = replay_files.Job(policy, source, Path(out), _path(private), _path(state), _bytes(key), choice)
     outcome = replay_files.replay(job, Unwatched())
     numbers = range(outcome.last_release - outcome.releases + 1, outcome.last_release + 1)
@@ -158,12 +158,15 @@ def audit(
     events: Sequence[Location] = (),
     external: Sequence[Location] = (),
     key: str | bytes | None = None,
+    format: str | None = None,  # noqa: A002 - as in `replay`
+    mapping: Location | None = None,
 ) -> Report:
     """Checks every promise for the releases in a folder, as `shoal audit` does, trusting nothing that made them.
 
     With `private` (what `replay` wrote) and `events` (files that led to the releases, in order) against the truth;
     with neither, what anyone can check. `external` is what others had published before. People appear in the report
-    under pseudonyms made with `key`. `is_kept` says whether no promise is broken; `as_json()` is the whole report.
+    under pseudonyms made with `key`. `format` and `mapping` say how `events` are written, as in `replay`. `is_kept`
+    says whether no promise is broken; `as_json()` is the whole report.
 
     Raises `InputError` if something cannot be read.
     """
@@ -172,7 +175,10 @@ def audit(
     secret = _bytes(key) or secrets.token_bytes(32)
     paths = [Path(path) for path in events]
     others = [Path(path) for path in external]
-    return audit_files.audit(policy, Path(out), _path(private), paths, secret, Unwatched(), others)
+    choice = FormatChoice(format, _path(mapping))
+    return audit_files.audit(
+        policy, Path(out), _path(private), paths, secret, Unwatched(), external=others, choice=choice
+    )
 
 
 def _follow(releases: Iterable[Release]) -> Iterator[Release]:

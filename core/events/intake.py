@@ -1,4 +1,4 @@
-"""Intake: which events count, and the window that they come to.
+"""Intake: which events count, and the window that they make.
 
 This is the hot path of ingest, a microsecond or two an event, and nothing is raised. A rejected event leaves no trace.
 `take` reads an event and judges it; a caller that has read one already calls `insert`, `update` or `delete`.

@@ -1,4 +1,4 @@
-"""A window: what the events between two releases come to, one *delta* for each person they are about.
+"""A window: the net effect of the events between two releases, one *delta* for each person they are about.
 
 A delta says where a person stands now, as against the window's start. It depends on the effect of the events alone, not
 on the events that led there:
@@ -11,9 +11,9 @@ on the events that led there:
 | REGISTER     | absent, registered here (whatever came before) | tuple                         | permanent, or None   |
 | DEREGISTERED | no more                                        | None                          | permanent, or None   |
 
-So an insert and a delete in one window come to REGISTER: there is no record, but a person who ever had one is
-registered. REGISTER and DEREGISTERED may stand for a person who was present at the start. A delta does not say whether
-the person *changed* (there and back is no change): the plan does, which knows the record at the start.
+So an insert and a delete in one window make REGISTER: there is no record, but a person who ever had one is registered.
+REGISTER and DEREGISTERED may stand for a person who was present at the start. A delta does not say whether the person
+*changed* (there and back is no change). The plan says so, because it knows the record at the start.
 
 A person who was ever given a permanent value holds it for good. An insert has the value whether or not it says so, and
 the delta of an absent person names the values they hold.

@@ -103,7 +103,7 @@ class _Binding:
         return False
 
     def _gather(self, ties: list[Tie], share: float) -> list[Tie]:
-        """Ties come together, each with others near by in the tree's order; returns those that found no group so."""
+        """Bring ties together, each with others near by in the tree's order; returns those that still have no group."""
         for head, tie in enumerate(ties):
             if self._grouping.is_alone(tie.units[0]):
                 around = slice(max(0, head - TIES_AROUND), head + TIES_AROUND + 1)

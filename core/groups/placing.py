@@ -16,7 +16,7 @@ AS_IT_IS, RAISED, HIDDEN = range(3)  # what may become of a unit's values for it
 
 
 class _Join(NamedTuple):
-    """How a unit could join a group: what more is lost, its own values raised so, the nodes lifted for everybody."""
+    """How a unit could join a group: what it costs, how its own values are raised, the nodes lifted for everybody."""
 
     loss: float
     group: int

@@ -44,7 +44,7 @@ class Promises:
         self._floor = 1 - 1 / policy.l
 
     def wrong(self, members: list[int], raised: Raised, share: float = 0.0) -> int | None:
-        """What is wrong with a group of these people, with values raised so."""
+        """What is wrong with a group of these people, whose values are raised as `raised` says."""
         standing = self.standings.of(members, raised)
         return self._breaks_any(
             members, self.accounts.means(members), np.flatnonzero(standing.weights), standing, share

@@ -6,7 +6,7 @@ under its node together ("G4 Personal"), with the empty guard about nothing.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from shoal.core.events.guard import EMPTY
 from shoal.core.groups.accounts import PoolAccounts
@@ -24,10 +24,10 @@ class Requirement:
     starred: Mapping[int, int]  # values that can only be "*", because nobody may link the unit to them any more
     hidden: tuple[int, ...]  # values to suppress where no group can be found
     base: float
-    ratio: Mapping[int, float]
-    guards: tuple[tuple[int, int, float], ...]  # leaves [first, last) and the ratio for them
-    is_guarded: bool
-    alone: float  # the size it needs in a group that shows no other values
+    ratio: Mapping[int, float] = field(default_factory=dict)
+    guards: tuple[tuple[int, int, float], ...] = ()  # leaves [first, last) and the ratio for them
+    is_guarded: bool = False
+    alone: float = 0.0  # the size it needs in a group that shows no other values
     permanent: int = 0  # how many permanent values it shows
 
     @property
@@ -91,10 +91,10 @@ class Requirements:
             starred = {leaf: 0 for leaf in protected if ratio.get(leaf, 0.0) >= UNREACHABLE} | covers
             shown = tuple(leaf for leaf in values if leaf not in starred)
             alone = max((ratio.get(leaf, base) for leaf in protected if leaf not in starred), default=0.0)
-            return Requirement(shown, starred, protected, base, ratio, (), False, alone, permanent)
+            return Requirement(shown, starred, protected, base, ratio, alone=alone, permanent=permanent)
         if guard.node == EMPTY:
             shown = tuple(leaf for leaf in values if leaf not in covers)
-            return Requirement(shown, dict(covers), protected, base, {}, (), True, 0.0, permanent)
+            return Requirement(shown, dict(covers), protected, base, is_guarded=True, permanent=permanent)
         first, last = self._hierarchy.first[guard.node], self._hierarchy.last[guard.node]
         l, account = policy.l if guard.bound is None else 1 / guard.bound, self._accounts.guarded(unit)
         least = hard_minimum(l, account.survival) if is_hard else required_ratio(policy.strategy, l, *account)
@@ -103,7 +103,10 @@ class Requirements:
         shown = tuple(leaf for leaf in values if leaf not in starred)
         alone = least * len(inside) if set(inside) <= set(shown) and inside else 0.0
         hidden = tuple(dict.fromkeys((*protected, *inside)))
-        return Requirement(shown, starred, hidden, base, {}, ((first, last, least),), True, alone, permanent)
+        guards = ((first, last, least),)
+        return Requirement(
+            shown, starred, hidden, base, guards=guards, is_guarded=True, alone=alone, permanent=permanent
+        )
 
     def _ratios_beyond(self, base: float, unit: int, is_hard: bool) -> dict[int, float]:
         """By leaf, the ratios of an unguarded unit that are larger than the base."""

@@ -45,7 +45,7 @@ class Standings:
         self._leaves = len(policy.sensitive.hierarchy.leaves)
 
     def of(self, members: list[int], raised: Raised) -> Standing:
-        """What a group of these people shows, with values raised so."""
+        """What a group of these people shows, whose values are raised as `raised` says."""
         return self._grown(0, {}, np.zeros(self._leaves), members, raised)
 
     def of_shown(self, people: int, shown: Mapping[int, int]) -> Standing:

@@ -77,7 +77,7 @@ class Sweep:
         return left
 
     def _form(self, members: list[int]) -> bool:
-        """Make a group if it keeps every promise, exactly; values that can only be "*" are shown so."""
+        """Make a group if it keeps every promise, exactly. Values that can only be "*" are shown as "*"."""
         starred = {unit: self._promises.requirements.target(unit).starred for unit in members}
         if self._promises.wrong(members, starred) is not None:
             return False

@@ -96,7 +96,7 @@ TRIED_SHARE: Final = 0.01
 """Rows of a large pool that are tried one by one at all. Each try is Python, not numpy."""
 
 HIDDEN_TOGETHER: Final = 32
-"""People of whom nothing but "*" is shown, in one group. Any number is safe; this one keeps records short."""
+"""People in one group that shows only "*". Any number is safe; this one keeps records short."""
 
 CANDIDATES: Final = 4
 """Rows of each value considered to fill up a group, overlapping rows asked for one place, and groups a row may join."""

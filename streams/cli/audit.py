@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from shoal.streams.cli.event_format import choice_of, format_options
 from shoal.streams.cli.terminal import Bar, bar
 
 
@@ -19,6 +20,7 @@ from shoal.streams.cli.terminal import Bar, bar
     type=click.Path(path_type=Path),
     help="Events that led to OUT; repeat it for several files, in their order.",
 )
+@format_options("Each of the events files")
 @click.option(
     "--external",
     multiple=True,
@@ -36,6 +38,8 @@ def command(
     external: tuple[Path, ...],
     seed: str | None,
     as_json: bool,
+    event_format: str | None,
+    mapping: Path | None,
 ) -> int:
     """Check that the releases in the folder OUT keep every promise, trusting nothing that made them.
 
@@ -57,7 +61,8 @@ def command(
             "--external goes with --audit and --events: the attack needs to know who was published where"
         )
     with bar("auditing") as shown:
-        report = run(rules, out, audit, events, _key(seed), _Shown(shown), external)
+        choice = choice_of(event_format, mapping)
+        report = run(rules, out, audit, events, _key(seed), _Shown(shown), external=external, choice=choice)
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
 @click.option("--follow", is_flag=True, help="Go on waiting for new releases.")
-@click.option("--out", metavar="DIR", help="Write the releases to this folder, as `shoal replay` does.")
+@click.option(
+    "--out", metavar="DIR", help="Write the releases to this folder, as `shoal replay` does, or to scheme://target."
+)
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 def command(policy: Path | None, follow: bool, out: str | None, kafka: str | None) -> None:
     """Read the releases topic, and check that the chain of releases is unbroken."""

@@ -190,7 +190,7 @@ def _last_line(log: Path) -> str:
 
 
 def _count_rejected(policy: Policy, source: str) -> int:
-    """How many dead letters the events of a file must come to."""
+    """How many dead letters the events of a file must make."""
     intake, rejected = Intake(policy, {}), 0
     with open_events(policy, source) as lines:
         for line in lines:
@@ -240,4 +240,5 @@ def _attack(folder: Path, policy: Policy, releases: list[ReleaseFiles]) -> tuple
         private = folder / "private" / f"{release_name(release.number)}.members.jsonl"
         members = map(json.loads, private.read_text(encoding="utf-8").splitlines())
         views.append(view_of(policy, release, ((one["id"], one["group"], one["cell"]) for one in members)))
-    return learn(policy, series, views), learn(policy, series, [publish_naively(policy, table) for table in series])
+    naive = [publish_naively(policy, table) for table in series]
+    return learn(policy, series, views), learn(policy, series, naive, is_naive=True)

@@ -1,8 +1,8 @@
 """`shoal audit`: reads a folder of releases and, if given, the private files, and hands both to the auditor.
 
-Files are read here in plain ways of their own: the auditor takes nothing on trust, not even from `shoal replay`. One
-release is held at a time. What cannot be read at all is wrong input; what can be read but is not as promised is a
-finding.
+Files are read here in plain ways of their own: the auditor takes nothing on trust, not even from `shoal replay`. Only
+events that are not lines of JSON are read by the reader of their format, as replay does. One release is in memory at a
+time. What cannot be read at all is wrong input; what can be read but is not as promised is a finding.
 """
 
 import csv
@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +22,10 @@ from shoal.core.audit.reading.strictjson import parse
 from shoal.core.audit.reading.view import Line
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
+from shoal.streams.files.event_lines import BY_NAME, read_lines
+from shoal.streams.files.formats import find_reader
 from shoal.streams.files.formats.external import read_external
+from shoal.streams.files.formats.format import FormatChoice
 
 PRIVATE_FILE = "a private file lies in the folder that is published"
 OTHER_TABLES = "rows.csv or values.csv do not say what the records say"
@@ -36,7 +39,7 @@ Table = Counter[tuple[str, ...]]  # the lines of a spreadsheet, in any order
 
 
 class Watcher(Protocol):
-    """Whoever shows progress."""
+    """Shows progress."""
 
     def begin(self, releases: int) -> None: ...
 
@@ -50,9 +53,11 @@ def audit(
     events: Sequence[Path],
     key: bytes,
     watcher: Watcher,
+    *,
     external: Sequence[Path] = (),
+    choice: FormatChoice = BY_NAME,
 ) -> Report:
-    """Audits a folder of releases. Raises `InputError` for what cannot be read."""
+    """Audits a folder of releases. `choice` is the format of `events`. Raises `InputError` for what cannot be read."""
     folders = list_releases(out)
     auditor = Auditor(policy)
     watcher.begin(len(folders))
@@ -64,7 +69,8 @@ def audit(
             auditor.see(shelf.take(number, folder))
             watcher.audited(number)
     else:
-        truth = _audit_privately(policy, shelf, folders, private, events, watcher, external)
+        lines = (line for path in events for line in _event_lines(policy, path, choice))
+        truth = _audit_privately(policy, shelf, folders, private, lines, watcher, external)
         if len(events) == 1 and (out / "rejects.jsonl").exists():
             _compare_rejects(auditor, out / "rejects.jsonl", set(truth.rejected))
     return auditor.report(key)
@@ -74,7 +80,7 @@ def _other_lines(policy: Policy, path: Path) -> Iterator[bytes]:
     """External events in lines, or those of a folder of releases or a CSV of generalized rows."""
     if path.is_dir() or path.suffix.lower() == ".csv":
         return (json.dumps(line.event).encode() for line in read_external(policy, path, path.name))
-    return _lines([path])
+    return _lines(path)
 
 
 def list_releases(out: Path) -> list[tuple[int, Path]]:
@@ -92,7 +98,7 @@ def _audit_privately(
     shelf: "_Shelf",
     folders: list[tuple[int, Path]],
     private: Path,
-    events: Sequence[Path],
+    events: Iterable[bytes],
     watcher: Watcher,
     external: Sequence[Path],
 ) -> Truth:
@@ -107,7 +113,7 @@ def _audit_privately(
                 raise InputError(f"{path}, line {number}, is not an external event under this policy.")
     remaining = iter(folders)
     following = next(remaining, None)
-    for line in _lines(events):
+    for line in events:
         asked = truth.take(line)
         if asked is None:
             continue
@@ -272,14 +278,19 @@ def _compare_rejects(auditor: Auditor, path: Path, rejected: set[int]) -> None:
             auditor.note(f"{len(other):,} events {sentence}, the first of them on line {min(other):,}.")
 
 
-def _lines(files: Sequence[Path]) -> Iterator[bytes]:
-    for path in files:
-        try:
-            with path.open("rb") as file:
-                for line in file:
-                    yield line.removesuffix(b"\n")
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or 'unknown reason'}.") from None
+def _event_lines(policy: Policy, path: Path, choice: FormatChoice) -> Iterator[bytes]:
+    """The events of a file as lines of JSON, under the numbers they have in the file."""
+    is_json = find_reader(str(path), policy, choice).is_json
+    return _lines(path) if is_json else read_lines(policy, [str(path)], choice)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                yield line.removesuffix(b"\n")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or 'unknown reason'}.") from None
 
 
 def _read(path: Path) -> bytes:

@@ -21,14 +21,13 @@ from typing import IO, Any
 
 import msgpack
 
-from shoal.core.overlap.external import as_external
 from shoal.core.policy.policy import Policy
-from shoal.core.state import ENGINE, Clique, GroupRecord, Meta, NodeRecord, Person, State
+from shoal.core.state import ENGINE, READERS, RECORDS, Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.memory import without_cycle_search
 
-FORMAT = 4
+FORMAT = 5
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 
@@ -93,14 +92,12 @@ class StateFile:
         stream.feed(body[len(MAGIC) :])
         header = next(stream)
         self._check(header, policy, secret)
-        people = ((key, Person(*record)) for key, record in islice(stream, header["people"]))
-        groups = ((key, GroupRecord(*record)) for key, record in islice(stream, header["groups"]))
-        nodes = ((key, NodeRecord(*record)) for key, record in islice(stream, header["nodes"]))
-        cliques = ((key, Clique(*record)) for key, record in islice(stream, header["cliques"]))
-        externals = ((key, as_external(record)) for key, record in islice(stream, header["externals"]))
         # They share one stream, so they are read in the order in which they were written.
-        read = list(people), list(groups), list(nodes), list(cliques), list(externals)
-        state = State.load(policy, header["secret"], Meta(*header["meta"]), *read)
+        records = {
+            name: [(key, READERS[name](record)) for key, record in islice(stream, header["counts"][name])]
+            for name in RECORDS
+        }
+        state = State.load(policy, header["secret"], Meta(*header["meta"]), **records)
         return SavedState(header["secret"], Position(*header["position"]), state)
 
     def save(self, secret: bytes, position: Position, state: State) -> None:
@@ -109,9 +106,7 @@ class StateFile:
             self._replace(secret, position, state)
 
     def _replace(self, secret: bytes, position: Position, state: State) -> None:
-        people, groups, nodes = list(state.people_records()), list(state.group_records()), list(state.node_records())
-        cliques = list(state.clique_records())
-        externals = list(state.external_records())
+        records = {name: list(state.records(name)) for name in RECORDS}
         header = {
             "format": FORMAT,
             "policy": state.meta.policy,
@@ -119,15 +114,11 @@ class StateFile:
             "secret": secret,
             "position": (position.line, position.digest, position.rejects_bytes),
             "meta": tuple(state.meta),
-            "people": len(people),
-            "groups": len(groups),
-            "nodes": len(nodes),
-            "cliques": len(cliques),
-            "externals": len(externals),
+            "counts": {name: len(found) for name, found in records.items()},
         }
         temporary = self.path.with_name(f".{self.path.name}.partial")
         try:
-            lock = _write_locked(temporary, header, (people, groups, nodes, cliques, externals))
+            lock = _write_locked(temporary, header, tuple(records.values()))
             self._still_ours()
             temporary.replace(self.path)
         except BaseException:

@@ -35,6 +35,8 @@ def read_series(request: Request, metrics: Sequence[Metric], watcher: Watcher) -
             figures |= metric.measure(reading)
         found.append(figures)
         watcher.advance(1)
+    for metric in metrics:
+        found[-1] |= metric.conclude()
     return found
 
 
@@ -68,7 +70,7 @@ def _truth(number: int, present: int, snapshot: Snapshot) -> Snapshot:
         raise InputError(f"the events make {number - 1} releases; give all events that led to release {number}.")
     if present != len(snapshot.table):
         raise InputError(
-            f"release {number} was made of {present:,} people and the events come to {len(snapshot.table):,}; "
+            f"release {number} was made of {present:,} people, but the events leave {len(snapshot.table):,} present; "
             "they are not the events that led to it."
         )
     return snapshot

@@ -15,6 +15,9 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 | tree            | hash | node → node record |
 | cliques         | hash | number → clique, which names its owners and is encrypted as people are |
 | externals       | hash | number → group of another publisher |
+| signatures      | hash | number → signature of a lasting table |
+| lasting:s       | hash | number → group of a lasting table, in 32 shards |
+| bonds           | hash | number → clique of a lasting table, encrypted as people are |
 | external        | hash | p → offset up to which the external topic has been read |
 | ingest          | hash | offset:p, window:p, accepted:n; token:label, floor:label; trigger, fired |
 | window:n:p      | list | one element a batch, {id: delta}: the changes of the window of release n so far |
@@ -37,6 +40,7 @@ TRIGGERS = "triggers"
 OUTBOX = "outbox"
 META, BEGINNING, INGEST, BARRIER, TREE, CLIQUES = "meta", "beginning", "ingest", "barrier", "tree", "cliques"
 EXTERNALS, EXTERNAL = "externals", "external"
+SIGNATURES, BONDS = "signatures", "bonds"
 _EXTERNAL_LABEL = "external:"
 
 
@@ -54,6 +58,14 @@ def group_key(group: int) -> str:
 
 def group_keys() -> list[str]:
     return [f"groups:{shard}" for shard in range(SHARDS)]
+
+
+def lasting_group_key(group: int) -> str:
+    return f"lasting:{group % SHARDS}"
+
+
+def lasting_group_keys() -> list[str]:
+    return [f"lasting:{shard}" for shard in range(SHARDS)]
 
 
 def window_key(window: int, partition: int) -> str:

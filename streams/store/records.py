@@ -2,8 +2,8 @@
 
 `KINDS` is that table. A release writes the records that it changed, a rebuild writes all of them, a start reads all of
 them, and each goes through the table: `encode` is the one encoder, `decode` its inverse. A new kind of record is one
-more line of `KINDS`, one field of `Counts` and a higher `FORMAT`; the names must be those of `Change`'s fields and of
-`State.load`'s parameters.
+more line of `KINDS`, one field of `Counts` and a higher `FORMAT`; the names are those of `Change`'s fields and of
+`RECORDS` and `READERS` in core/state.py.
 
 Every record is an array in the order of its fields. `FORMAT` stands for the layout of all of them together and of the
 keys in keys.py. It is kept in the table's `meta`, and a store with another number is refused.
@@ -18,14 +18,26 @@ import msgspec
 
 from shoal.core.events.event import Reject
 from shoal.core.events.window import Delta
-from shoal.core.overlap.external import as_external
-from shoal.core.state import Change, Clique, GroupRecord, Meta, NodeRecord, Person, State
+from shoal.core.state import READERS, Change, Meta, Person, State
 from shoal.streams.store.encryption import Cipher
-from shoal.streams.store.keys import CLIQUES, EXTERNALS, TREE, group_key, group_keys, people_key, people_keys
+from shoal.streams.store.keys import (
+    BONDS,
+    CLIQUES,
+    EXTERNALS,
+    SIGNATURES,
+    TREE,
+    group_key,
+    group_keys,
+    lasting_group_key,
+    lasting_group_keys,
+    people_key,
+    people_keys,
+)
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 PERSON: Final = b"person"
 CLIQUE: Final = b"clique"
+BOND: Final = b"bond"
 
 Packer = Callable[[object], bytes]
 Fields = dict[str, list[bytes]]
@@ -58,6 +70,9 @@ class Counts(NamedTuple):
     nodes: int = 0
     cliques: int = 0
     externals: int = 0
+    signatures: int = 0
+    lasting_groups: int = 0
+    bonds: int = 0
 
     def __str__(self) -> str:
         return " ".join(map(str, self))
@@ -76,15 +91,19 @@ class RecordKind:
     """Every key that may hold such records, in a table of so many partitions."""
     key: Callable[[Any, Any, bytes], str]
     """The key of one record, by identity, record and field."""
-    read: Callable[[Any], Any]
-    """The record in what msgpack gave."""
-    of_state: Callable[[State], Iterable[tuple[Any, Any]]]
-    """(identity, record) of all of a state's."""
     is_person: bool = False
     encrypted: bytes | None = None
     """What the encryption of its values is bound to; None if they say nothing about a person."""
     is_known: Callable[[State, Any], bool] = _never
     """Whether a state has a record of that identity already; never, if records are only ever added."""
+
+    def read(self, raw: Sequence[Any]) -> Any:
+        """The record in what msgpack gave."""
+        return READERS[self.name](raw)
+
+    def of_state(self, state: State) -> Iterable[tuple[Any, Any]]:
+        """(identity, record) of all of a state's."""
+        return state.records(self.name)
 
     def of_change(self, change: Change) -> Iterable[tuple[Any, Any]]:
         """(identity, record) of what a release changed."""
@@ -97,8 +116,6 @@ KINDS: Final = (
         "people",
         keys=lambda partitions: [key for number in range(partitions) for key in people_keys(number)],
         key=lambda _, person, field: people_key(person.home, field),
-        read=lambda raw: Person(*raw),
-        of_state=State.people_records,
         is_person=True,
         encrypted=PERSON,
         is_known=lambda state, person_id: state.people.row(person_id) is not None,
@@ -107,22 +124,16 @@ KINDS: Final = (
         "groups",
         keys=lambda _: group_keys(),
         key=lambda group, _, __: group_key(group),
-        read=lambda raw: GroupRecord(*raw),
-        of_state=State.group_records,
     ),
     RecordKind(
         "nodes",
         keys=lambda _: [TREE],
         key=lambda _, __, ___: TREE,
-        read=lambda raw: NodeRecord(*raw),
-        of_state=State.node_records,
     ),
     RecordKind(
         "cliques",
         keys=lambda _: [CLIQUES],
         key=lambda _, __, ___: CLIQUES,
-        read=lambda raw: Clique(*raw),
-        of_state=State.clique_records,
         encrypted=CLIQUE,
         is_known=lambda state, number: number in state.cohorts.cliques,
     ),
@@ -130,8 +141,25 @@ KINDS: Final = (
         "externals",
         keys=lambda _: [EXTERNALS],
         key=lambda _, __, ___: EXTERNALS,
-        read=as_external,
-        of_state=State.external_records,
+    ),
+    RecordKind(
+        "signatures",
+        keys=lambda _: [SIGNATURES],
+        key=lambda _, __, ___: SIGNATURES,
+        is_known=lambda state, number: number < len(state.signatures),
+    ),
+    RecordKind(
+        "lasting_groups",
+        keys=lambda _: lasting_group_keys(),
+        key=lambda group, _, __: lasting_group_key(group),
+        is_known=lambda state, group: group < state.groups.size,
+    ),
+    RecordKind(
+        "bonds",
+        keys=lambda _: [BONDS],
+        key=lambda _, __, ___: BONDS,
+        encrypted=BOND,
+        is_known=lambda state, number: number in state.bonds.bonds,
     ),
 )
 

@@ -26,7 +26,7 @@ class Snapshot:
     offsets: Sequence[int]
     """By partition, where the window of the last release ended."""
     external: Sequence[int]
-    """The same for the external topic."""
+    """By partition of the external topic, where reading for the last release stopped."""
     next_trigger: int
     fired: float
     """When the last trigger was handled, in seconds."""

@@ -1,8 +1,7 @@
 """One table in one Redis: its connection, its scripts, and everything that is asked of single keys.
 
-All Redis commands are given in this room, streams/store; the keys are in keys.py. Whatever must not be half done, or
-not be done by a worker that lost the right to it, is one of the scripts in lua/. docs/protocol.md has the whole
-protocol.
+All Redis commands are given in this room, streams/store; the keys are in keys.py. A change that must be made whole, and
+only by the worker that owns what it changes, is one of the scripts in lua/. docs/protocol.md has the whole protocol.
 """
 
 import secrets
@@ -114,8 +113,8 @@ class Store:
     async def check_server(self) -> list[str]:
         """Refuse a Redis that evicts keys when it is full; returns the names of settings under which it may forget.
 
-        An evicted ledger would be a forgotten promise. Raises InputError. A server that does not say how it is set is
-        believed.
+        An evicted ledger would be a forgotten promise. Raises InputError. If a server does not tell its settings, they
+        are taken to be right.
         """
         try:
             found = [await self.redis.config_get(name) for name in ("maxmemory-policy", *_DURABLE)]

@@ -142,7 +142,7 @@ async def read_held(store: Store, partition: int) -> dict[str, tuple[int, ...]]:
 
 
 async def read_foreign(store: Store, release: int, partition: int) -> list[str]:
-    """The ids that release found to be at home in another partition than this one."""
+    """The ids that a release found to be at home in another partition than this one."""
     foreign: list[str] = []
     async for chunk in store.scan(foreign_key(release, partition)):
         foreign += [store.cipher.decrypt(PERSON, field, value)[0] for field, value in chunk]
@@ -150,7 +150,7 @@ async def read_foreign(store: Store, release: int, partition: int) -> list[str]:
 
 
 def foreign_fields(ids: Sequence[str], cipher: Cipher) -> list[bytes]:
-    """The same as it is written."""
+    """Ids as fields and values of that hash: what `read_foreign` reads."""
     fields: list[bytes] = []
     for person in ids:
         field = cipher.field(person)

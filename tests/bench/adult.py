@@ -91,8 +91,8 @@ def ncp_of_rows(attributes: tuple[Attribute, ...], points: Points, classes: Numb
     """NCP of classes published as tightly as their rows allow: the range of a number, the set of a category's leaves.
 
     A class that shows n of m leaves loses n / m in that attribute, nothing if n is 1; counted in steps it loses
-    (n - 1) / (m - 1), as a number does, and m is how many of them occur. Every partition can be judged so, whoever
-    made it.
+    (n - 1) / (m - 1), as a number does, and m is how many of them occur. Any partition can be
+    judged so.
     """
     size, count = int(classes.max()) + 1, np.bincount(classes)
     penalty = 0.0

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from shoal.core import plan as planning
 from shoal.core.cells.mondrian import grow
 from shoal.core.cells.tree import Tree
+from shoal.core.draft import Draft
 from shoal.core.events.window import GONE, PUT
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy, build_policy
@@ -168,7 +168,7 @@ class _EmitClock:
 
     def __init__(self) -> None:
         self.core_s = 0.0
-        draft: Any = vars(planning)["_Draft"]
+        draft: Any = Draft
         emit = draft.emit
 
         def timed_emit(*arguments: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Four others have published before: 2,000 people each and u more, whom the fifth, this one, has too. Both ways in which
 they may publish start from Mondrian's cells. *As they are*: each cell with all its values. *Each value once*: each cell
-cut into groups of so many different values, as Anatomy does; whoever is left over is not published.
+cut into groups of so many different values, as Anatomy does; people left over are not published.
 
 Sensitive is the occupation, of which Adult has 14 and Baig 50, or the *job*, occupation and employer together: 81. k is
 that of Baig's running example. Queries are Baig's: a range of the share delta of every attribute and of the values.

@@ -1,4 +1,4 @@
-"""How many holders of permanent values are found out, whoever published: `linkage` run by two adversaries at once."""
+"""How many holders of permanent values are found out, with any publisher: `linkage` run by two adversaries at once."""
 
 from collections.abc import Callable
 

@@ -4,8 +4,8 @@ The adversary keeps every release, and knows either who has a row in which group
 lives where. They look at one permanent value s at a time, and of each group that shows it, or a "*", they know who
 *may* be in it. Nobody who holds s ever loses it, so everything they find out about somebody is one of two dates:
 
-- *cleared*: the last release at which the person cannot have held s. Whoever is certainly published, and in no group
-  that shows s or a "*", does not hold it; nor did they earlier. They may fall ill later.
+- *cleared*: the last release at which the person cannot have held s. A person who is certainly published, and in no
+  group that shows s or a "*", does not hold it; nor did they earlier. They may fall ill later.
 - *sure*: the first release from which on the person must hold s.
 
 A group with as many people left as it shows s makes all of them sure; a group with as many sure people as it could show

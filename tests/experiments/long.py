@@ -1,7 +1,7 @@
 """The Zipf crowd over eighty releases of steady size: what goes on growing after the twentieth, and what headroom does.
 
 Regions are cut when enough people happen to be there and never grow again, so in a long series more and more of them
-fall under k when people happen to leave; and whoever stays spends what is left of their budget.
+fall under k when people happen to leave; and people who stay spend what is left of their budget.
 """
 
 from dataclasses import replace

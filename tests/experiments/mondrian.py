@@ -56,8 +56,8 @@ def view_of(step: Step, row_of: Callable[[str], int]) -> View:
 def unsafe_share(views: list[View], k: int) -> float:
     """The share of the newest release's rows that are not k-anonymous in the inference table (Pei, section 2).
 
-    Whoever compares the releases knows of each person that they lie in every box they were published with; a row is
-    safe if k rows of the newest release have the same intersection.
+    A reader who compares the releases knows that each person lies in every box they were published with; a row is safe
+    if k rows of the newest release have the same intersection.
     """
     people, boxes = views[-1]
     size = int(max(int(view.people.max()) for view in views)) + 1

@@ -1,4 +1,4 @@
-"""A release with the names in it, whoever published it, and what two adversaries read from it about a permanent value.
+"""A release by any publisher, with the names in it, and what two adversaries read from it about a permanent value.
 
 One of them knows who has a row in which group (`clues_of_members`), the other only the registration list: who is
 registered and where they live (`clues_of_list`). The second finds of a group everyone who lives in one of its cells.

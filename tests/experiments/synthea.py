@@ -1,8 +1,8 @@
 """Synthea, a release per year, conditions opening and closing: what is published of ten years.
 
 Half of the patients change between two years and a third is replaced, so hardly a group is carried. Many of the
-conditions never end: whoever has one is exposed to it every year. The model leaves values that persist to cohorts, so
-the series is also run without the conditions that last, and with those that nobody ever loses as permanent values.
+conditions never end: a person who has one is exposed to it every year. The model leaves values that persist to cohorts,
+so the series is also run without the conditions that last, and with those that nobody ever loses as permanent values.
 """
 
 import gzip
@@ -69,7 +69,7 @@ def lasting_values(tables: Sequence[Table], share: float) -> frozenset[int]:
 
 
 def without(tables: Sequence[Table], values: frozenset[int]) -> list[Table]:
-    """The tables without these values; whoever has no other is not in them."""
+    """The tables without these values; people who have no other are not in them."""
     stripped: list[Table] = []
     for table in tables:
         left = {person: (qid, tuple(v for v in mine if v not in values)) for person, (qid, mine) in table.items()}

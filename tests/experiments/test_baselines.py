@@ -117,7 +117,7 @@ def test_m_invariance_shows_a_record_with_the_same_values_for_as_long_as_it_is_t
     assert kept > 1_000
 
 
-def test_m_invariance_forgets_whoever_was_away_for_a_release() -> None:
+def test_m_invariance_forgets_people_who_were_away_for_a_release() -> None:
     """Bu, section III: the record that comes back is a new one, without the signature of the old."""
     publisher = MInvariance(SMALL.policy_for(0))
     table: Table = {f"p{at}": ((at, 0, 50, 0), (at % 8,)) for at in range(40)}

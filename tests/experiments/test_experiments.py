@@ -42,6 +42,7 @@ def test_on_adult_the_tree_leaves_no_row_unsafe_and_independent_releases_do(quic
     assert figures["series"][-1]["independent_unsafe"] > 0.1
 
 
+@pytest.mark.slow
 def test_beside_four_publishers_nobody_is_left_with_too_few_values(quick: Path) -> None:
     figures = run("baig", quick)
     for kind in ("job, even", "job, plain", "occupation, even", "occupation, plain"):

@@ -22,7 +22,7 @@ def told(releases: Sequence[tuple[Sequence[Clue], People]]) -> Adversary:
     return adversary
 
 
-def test_whoever_is_alone_in_all_groups_that_show_the_value_is_found_out_when_the_others_are_seen_without_it() -> None:
+def test_a_person_alone_in_all_groups_that_show_the_value_is_found_out_when_the_others_are_seen_without_it() -> None:
     first = [group((1, 2, 3), 1)]
     assert told([(first, ())]).risk(1) == Fraction(1, 3)
     adversary = told([(first, ()), ([group((1, 4, 5), 1)], (2, 3))])
@@ -30,7 +30,7 @@ def test_whoever_is_alone_in_all_groups_that_show_the_value_is_found_out_when_th
     assert [adversary.risk(person) for person in (2, 3, 4, 5)] == [0] * 4
 
 
-def test_whoever_is_seen_without_the_value_may_fall_ill_later_and_was_not_ill_before() -> None:
+def test_a_person_seen_without_the_value_may_fall_ill_later_and_was_not_ill_before() -> None:
     later = told([([], (1, 2)), ([group((1, 2), 1)], ())])
     assert later.risk(1) == Fraction(1, 2)
     earlier = told([([group((1, 2), 1)], ()), ([], (2,))])

@@ -146,8 +146,14 @@ def the_last_release_is_missing(records: list[Record]) -> list[Record]:
 
 @_of("releases")
 def a_byte_of_a_group_is_another(records: list[Record]) -> list[Record]:
-    place = next(place for place, record in enumerate(records) if not _manifest(record))
+    place = next(place for place, record in enumerate(records) if b'"group":' in (record.value or b""))
     return [*records[:place], _changed(records[place], b'"counterfeits":', b'"counterfeits":1'), *records[place + 1 :]]
+
+
+@_of("releases")
+def a_byte_of_a_cell_is_another(records: list[Record]) -> list[Record]:
+    place = next(place for place, record in enumerate(records) if b'"cell":' in (record.value or b""))
+    return [*records[:place], _changed(records[place], b'"people":', b'"people":1'), *records[place + 1 :]]
 
 
 @_of("releases")
@@ -157,7 +163,7 @@ def a_byte_of_a_manifest_is_another(records: list[Record]) -> list[Record]:
 
 @_of("releases")
 def a_group_is_missing(records: list[Record]) -> list[Record]:
-    place = next(place for place, record in enumerate(records) if not _manifest(record))
+    place = next(place for place, record in enumerate(records) if b'"group":' in (record.value or b""))
     return records[:place] + records[place + 1 :]
 
 
@@ -187,6 +193,7 @@ FORGERIES = (
     (a_release_is_missing, "a gap or come twice"),
     (the_last_release_is_missing, "events are missing from the releases"),
     (a_byte_of_a_group_is_another, "are not its content"),
+    (a_byte_of_a_cell_is_another, "are not its content"),
     (a_byte_of_a_manifest_is_another, "not what its events come to"),
     (a_group_is_missing, "are not its content"),
     (a_time_was_forged, "not what its events come to"),

@@ -10,10 +10,10 @@ from itertools import product
 
 import pytest
 
-from shoal.core.audit.criteria.formations import Release, count_unordered, formations, risk
 from shoal.core.audit.permanent.holders import Component, Drawn, HolderSets
 from tests.support.engines.audited import ByHand
 from tests.support.engines.scarcity import HIV, scarce_policy
+from tests.support.judges.formations import Release, count_unordered, formations, risk
 
 SIX = ("p1", "p2", "p3", "p4", "p5", "p6")
 FIRST: Release = [(("p1", "p2", "p3"), 1), (("p4", "p5", "p6"), 1)]

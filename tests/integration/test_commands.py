@@ -99,7 +99,7 @@ def test_what_is_produced_is_released_and_read_back_as_replay_would_make_it(desk
     names = [
         path.relative_to(desk.path / "topic") for path in sorted((desk.path / "topic").rglob("*")) if path.is_file()
     ]
-    assert len(names) == 16
+    assert len(names) == 20
     for name in names:
         assert (desk.path / "topic" / name).read_bytes() == (desk.path / "replay" / name).read_bytes()
     again = desk.shoal("releases", "--out", "topic")

@@ -17,7 +17,7 @@ from shoal.streams.worker.external import external_ends
 from tests.support.published import published_lines
 from tests.support.services.table import KEY, Make, Table, insert
 
-PRIVACY = {"k": 3, "l": 2, "overlap": 3, "strategy": {"name": "adaptive", "releases": 3}}
+PRIVACY = {"values": "redrawn", "k": 3, "l": 2, "overlap": 3, "strategy": {"name": "adaptive", "releases": 3}}
 DISEASES = ("flu", "asthma", "gastritis", "angina", "gout", "lupus")
 
 
@@ -139,7 +139,7 @@ def test_what_others_publish_counts_as_the_events_do_and_makes_the_releases_of_a
         _send(counted, *most)
         time.sleep(1.5)  # some rounds of the clock: with one event less no release is due
         assert len(counted.releases()) == number - 1
-        assert worker.stop() == 0  # whoever plans next counts again what is there
+        assert worker.stop() == 0  # the next planner counts again what is there
         worker = counted.start()
         _send(counted, last)
         counted.await_releases(number)

@@ -46,8 +46,8 @@ async def test_cliques_are_read_back_as_they_were_sealed(store: Store, policy: P
             assert intake.take(event, 0) is None
         state.apply(plan(state, Window(None, {0: intake.cut(), 1: {}}), policy, number).change)
     assert loaded.cohorts.cliques
-    assert dict(loaded.clique_records()) == dict(state.clique_records())
-    assert dict(loaded.people_records()) == dict(state.people_records())
+    assert dict(loaded.records("cliques")) == dict(state.records("cliques"))
+    assert dict(loaded.records("people")) == dict(state.records("people"))
 
 
 async def test_nothing_in_redis_names_an_owner_under_a_state_key(store: Store, policy: Policy) -> None:

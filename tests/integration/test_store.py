@@ -168,7 +168,7 @@ async def test_a_barrier_further_on_is_where_later_batches_are_split(store: Stor
     head, rest, after = part.split(records, 6)
     assert ([record.offset for record in head], [record.offset for record in rest], after) == ([1, 2], [3, 4, 5], 3)
     whole = part.take(records, 6, store.cipher)
-    with pytest.raises(MovedError):  # whoever does not split is refused
+    with pytest.raises(MovedError):  # a batch that is not split is refused
         await part.commit(store, whole)
     again = await hold(store, policy)
     assert again.barrier == 3, "the next owner knows of it"
@@ -208,9 +208,9 @@ async def test_an_applied_release_is_the_state_and_its_windows_are_gone(store: S
     intakes[0].take({"op": "delete", "id": "p3"}, 120)
     state.apply(plan(state, Window(None, {n: i.cut() for n, i in enumerate(intakes)}), policy, 2).change)
     assert loaded.meta == state.meta
-    assert dict(loaded.people_records()) == dict(state.people_records())
-    assert dict(loaded.group_records()) == dict(state.group_records())
-    assert dict(loaded.node_records()) == dict(state.node_records())
+    assert dict(loaded.records("people")) == dict(state.records("people"))
+    assert dict(loaded.records("groups")) == dict(state.records("groups"))
+    assert dict(loaded.records("nodes")) == dict(state.records("nodes"))
     names = {name.split(b":", 2)[2].split(b":")[0] for name in await contents(store)}
     assert names <= {b"meta", b"ingest", b"people", b"groups", b"tree"}, "nothing of the release's making is left"
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.core.audit.criteria.formations import formations, risk
 from shoal.core.audit.permanent.holders import Drawn, HolderSets
 from tests.support.engines.audited import redrawn
 from tests.support.engines.scarcity import HIV, Draft, histories, scarce_policy
+from tests.support.judges.formations import formations, risk
 
 RELEASES = 6
 OVER = "G3: somebody is in more than 1/l of the smallest holder sets that fit everything published"

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import shoal.core.plan
 from shoal.core.cells.tree import Tree
+from shoal.core.draft import Draft
 from shoal.core.events.window import PRESENT
 from shoal.core.groups.ledger import Accounts
+from shoal.core.people import NOBODY
 from shoal.core.plan import plan
 from shoal.core.state import State
 from tests.support.engines.series import (
@@ -102,9 +103,16 @@ def test_restarting_from_records_after_every_release_changes_no_byte(
         again = plan(reloaded, window_between(policy, before, table), policy, number)
         assert (again.release.records, again.release.manifest) == (made.release.records, made.release.manifest)
         reloaded.apply(again.change)
-        people = list(reloaded.people_records())
+        people = list(reloaded.records("people"))
         order.shuffle(people)
-        reloaded = State.load(policy, b"test", reloaded.meta, people, reloaded.group_records(), reloaded.node_records())
+        reloaded = State.load(
+            policy,
+            b"test",
+            reloaded.meta,
+            people=people,
+            groups=reloaded.records("groups"),
+            nodes=reloaded.records("nodes"),
+        )
         before = table
 
 
@@ -161,7 +169,7 @@ def test_the_judge_catches_an_engine_that_carries_a_group_with_someone_changed(m
             if now.status[row] == PRESENT and int(before.group[row]) in groups:
                 now.group[row] = before.group[row]
 
-    monkeypatch.setattr(shoal.core.plan._Draft, "_break", keep)
+    monkeypatch.setattr("shoal.core.redrawn.Redrawn._break", keep)
     assert "although one of its people changed" in _verdicts(clinic_policy(k=4, l=3), churn(100, 2))
 
 
@@ -169,21 +177,21 @@ def test_the_judge_catches_an_engine_that_publishes_cells_under_k(monkeypatch: p
     def open_all(self: Any) -> None:
         self._is_closed = np.zeros(self._tree.size, dtype=bool)
 
-    monkeypatch.setattr(shoal.core.plan._Draft, "close_cells", open_all)
+    monkeypatch.setattr("shoal.core.redrawn.Redrawn.close_cells", open_all)
     assert "fewer than k rows" in _verdicts(clinic_policy(k=4, l=3, headroom=0), churn(100, 4))
 
 
 def test_the_judge_catches_an_engine_that_draws_a_new_tree_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    grow = shoal.core.plan._Draft.grow_tree
+    grow = Draft.grow_tree
 
     def regrow(self: Any, folded: Any) -> None:
-        self._tree = Tree(self._policy.attributes)
-        self._people.leaf[:] = 0
-        folded.arrived = self._people.present().tolist()
-        self._break(set(np.unique(self._people.group).tolist()) - {-1})
+        self.tree.__dict__.update(Tree(self.policy.attributes).__dict__)
+        self.people.leaf[:] = 0
+        folded.arrived = self.people.present().tolist()
+        self.people.group[:] = NOBODY
         grow(self, folded)
 
-    monkeypatch.setattr(shoal.core.plan._Draft, "grow_tree", regrow)
+    monkeypatch.setattr(Draft, "grow_tree", regrow)
     monkeypatch.setattr("shoal.core.state.State.check_invariants", lambda self: None)
     verdicts = _verdicts(clinic_policy(k=4, l=3, headroom=0), churn(100, 3))
     assert "a person's region is not inside an earlier one" in verdicts

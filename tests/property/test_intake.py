@@ -88,7 +88,7 @@ def _events(ops: tuple[str, ...] = tuple(ALLOWED)) -> st.SearchStrategy[dict[str
     return st.sampled_from(ops).flatmap(event)
 
 
-# Each makes any event wrong that has the field, whoever it is about.
+# Each makes any event with the field wrong.
 DAMAGES: list[tuple[str | None, Any]] = [
     (None, lambda event: event.update(extra=1)),
     (None, lambda event: event.update(op=event["op"].upper())),

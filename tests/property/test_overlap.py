@@ -126,11 +126,13 @@ def test_restarting_from_records_changes_no_byte(everything: Any, order: Any) ->
         again = plan(reloaded, window_between(policy, before, table)._replace(externals=new), policy, number)
         assert (again.release.records, again.release.manifest) == (made.release.records, made.release.manifest)
         reloaded.apply(again.change)
-        people, externals = list(reloaded.people_records()), list(reloaded.external_records())
+        people, externals = list(reloaded.records("people")), list(reloaded.records("externals"))
         order.shuffle(people)
         order.shuffle(externals)
-        groups, nodes = reloaded.group_records(), reloaded.node_records()
-        reloaded = State.load(policy, b"test", reloaded.meta, people, groups, nodes, (), externals)
+        groups, nodes = reloaded.records("groups"), reloaded.records("nodes")
+        reloaded = State.load(
+            policy, b"test", reloaded.meta, people=people, groups=groups, nodes=nodes, externals=externals
+        )
         before = table
 
 

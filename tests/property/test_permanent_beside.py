@@ -67,6 +67,7 @@ def _audit(history: _History) -> set[str]:
 SEEDS, KNOWN, SAMPLING = st.integers(0, 10**9), st.sampled_from([0, 1, "all"]), st.sampled_from([1.0, 0.7])
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=SEEDS, participation=KNOWN, sampling=SAMPLING)
 @example(seed=3369, participation=0, sampling=0.7)  # a buddy took over who had been seen while the holder was away

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ class _History:
 SEEDS = st.integers(0, 10**9)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=SEEDS, participation=st.sampled_from([0, 1, 2, "all"]))
 def test_the_auditor_finds_every_promise_kept(seed: int, participation: Any) -> None:

@@ -143,6 +143,7 @@ QID = Nested([("age", 3), ("body weight", -0.0), ("ward", 7)])
 INSERT: Pairs = [("op", "insert"), ("id", "p"), ("qid", QID), ("sensitive", ["ulcer", "flu", "flu"])]
 
 
+@pytest.mark.slow
 @example(one(INSERT))
 @example(one([*INSERT, ("sensitive", "flu")]))
 @example(one([*INSERT[:2], ("qid", Nested([*QID, ("age", 4)])), INSERT[3]]))

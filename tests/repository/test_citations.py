@@ -2,14 +2,13 @@
 
 import io
 import re
-import subprocess
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.root import ROOT
+from tests.support.root import ROOT, source_files
 
 _SOURCE = (
     "core",
@@ -74,17 +73,9 @@ def outside(name: str, text: str) -> list[str]:
 
 def sources() -> Iterator[tuple[str, str]]:
     """(name, text) of every file that belongs to the source, tracked or about to be."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_SOURCE],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    if listed.returncode != 0:
-        pytest.skip("this is not a git checkout, so which files belong to it is unknown")
-    for name in listed.stdout.split("\0"):
+    for name in source_files(*_SOURCE):
         path = ROOT / name
-        if name and path.is_file() and path.suffix in _TEXT:
+        if path.suffix in _TEXT:
             yield name, path.read_text(encoding="utf-8")
 
 

@@ -120,6 +120,15 @@ def _copy(to: Path) -> Path:
     return to
 
 
+def assert_noticed(folder: Path, module: str, bad: str) -> None:
+    """Check that import-linter complains about a copy of the packages, in `folder`, with one bad line in a module."""
+    with (_copy(folder) / module).open("a") as source:
+        source.write(f"\n{bad}\n")
+    done = lint_imports(folder)
+    assert done.returncode != 0
+    assert "BROKEN" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("module", "bad"),
     [
@@ -134,11 +143,7 @@ def _copy(to: Path) -> Path:
     ],
 )
 def test_import_linter_would_notice(module: str, bad: str, tmp_path: Path) -> None:
-    with (_copy(tmp_path) / "core" / module).open("a") as source:
-        source.write(f"\n{bad}\n")
-    done = lint_imports(tmp_path)
-    assert done.returncode != 0
-    assert "BROKEN" in done.stdout
+    assert_noticed(tmp_path, f"core/{module}", bad)
 
 
 def test_import_linter_would_notice_a_room_without_a_place(tmp_path: Path) -> None:

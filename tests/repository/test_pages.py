@@ -2,12 +2,11 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.root import ROOT
+from tests.support.root import ROOT, source_files
 
 _LONGEST = 200
 # A row of a table cannot be broken. The tables of figures on these pages are wide.
@@ -82,18 +81,6 @@ def rooms(text: str) -> set[str]:
     return set(re.findall(r"^\| `([a-z/_]+)/` \|", text, re.MULTILINE))
 
 
-def tracked(*under: str) -> list[str]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *under],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    if listed.returncode != 0:
-        pytest.skip("this is not a git checkout, so which files belong to it is unknown")
-    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_no_line_of_a_page_is_too_long(page: str) -> None:
     assert long_lines(read(page), with_wide_tables=page in _WIDE_TABLES) == []
@@ -119,7 +106,7 @@ def test_a_dead_link_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_a_page_names_exists(page: str) -> None:
-    names = {Path(name).name for name in tracked()}
+    names = {Path(name).name for name in source_files()}
     missing = [path for path in paths(read(page)) if not ((ROOT / path).exists() or path in names)]
     assert missing == []
 
@@ -153,7 +140,9 @@ def test_every_word_of_the_glossary_is_used_and_explained_once() -> None:
     words = terms(read("docs/glossary.md"))
     assert len(words) > 60
     assert len(words) == len(set(words))
-    elsewhere = [name for name in tracked("core", "streams", "shoal", "deploy", "docs") if name != "docs/glossary.md"]
+    elsewhere = [
+        name for name in source_files("core", "streams", "shoal", "deploy", "docs") if name != "docs/glossary.md"
+    ]
     text = "\n".join(read(name) for name in elsewhere if name.endswith((".py", ".lua", ".md")))
     assert unused(words, text) == []
 
@@ -169,7 +158,7 @@ def test_a_word_that_nobody_uses_is_noticed() -> None:
 def test_every_room_is_in_the_table_of_rooms() -> None:
     found = {
         "/".join(parts[:2])
-        for parts in (name.split("/") for name in tracked("core", "streams", "deploy", "tests"))
+        for parts in (name.split("/") for name in source_files("core", "streams", "deploy", "tests"))
         if len(parts) > 2
     }
     assert found

@@ -6,7 +6,6 @@ import stat
 import subprocess
 import tomllib
 from importlib import metadata
-from pathlib import Path
 
 import click
 import pytest
@@ -15,7 +14,7 @@ from packaging.requirements import Requirement
 from shoal.streams.cli import COMMANDS, main, shoal
 from shoal.streams.settings import FOREIGN, Settings
 from tests.repository.test_pages import PAGES
-from tests.support.root import ROOT
+from tests.support.root import ROOT, source_files
 
 # Read by the soak tests alone.
 _SOAK = frozenset(("SHOAL_SOAK_MINUTES", "SHOAL_SOAK_SEED"))
@@ -28,19 +27,6 @@ def code(page: str) -> list[str]:
     text = (ROOT / page).read_text(encoding="utf-8")
     fenced = [line.strip() for block in _FENCE.findall(text) for line in block.replace("\\\n", " ").splitlines()]
     return fenced + _SPAN.findall(_FENCE.sub("", text))
-
-
-def files() -> list[Path]:
-    """All files of the source, tracked or about to be."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    if listed.returncode != 0:
-        pytest.skip("this is not a git checkout, so which files belong to it is unknown")
-    return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
 def targets() -> set[str]:
@@ -188,21 +174,21 @@ def test_nothing_points_outside_the_repository_or_at_a_package_index() -> None:
         for parts in (("pypi", "org"), ("pythonhosted", "org"), ("repo1", "maven"), ("npmjs", "org"), ("docker", "io"))
     ]
     found = []
-    for path in files():
+    for path in map(ROOT.joinpath, source_files()):
         text = path.read_bytes().decode("utf-8", errors="replace")
         found += [f"{path.relative_to(ROOT)}: {word}" for word in unwanted if word in text]
     assert found == []
 
 
 def test_every_module_opens_with_a_sentence_on_what_it_is_for() -> None:
-    for path in files():
+    for path in map(ROOT.joinpath, source_files()):
         source = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
         if source:  # an empty __init__.py only marks a folder
             assert re.match(r'(#!.*\n)?r?"""\S', source), path.relative_to(ROOT)
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
-    for path in files():
+    for path in map(ROOT.joinpath, source_files()):
         if path.suffix == ".py":
             assert path.stem not in {
                 "utils",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repository.test_layers import _copy, lint_imports
+from tests.repository.test_layers import assert_noticed
 from tests.support.root import ROOT
 
 _STORE = ROOT / "streams" / "store"
@@ -81,8 +81,4 @@ def test_every_key_that_a_script_names_is_in_the_table() -> None:
     ],
 )
 def test_import_linter_would_notice_a_room_that_reaches_too_far(module: str, bad: str, tmp_path: Path) -> None:
-    with (_copy(tmp_path) / "streams" / module).open("a") as source:
-        source.write(f"\n{bad}\n")
-    done = lint_imports(tmp_path)
-    assert done.returncode != 0
-    assert "BROKEN" in done.stdout
+    assert_noticed(tmp_path, f"streams/{module}", bad)

@@ -5,7 +5,7 @@
 (b) `IntersectionAttack`: every release is k-anonymous by itself; intersecting a person's regions tells them apart
     from all but fewer than k rows (Pei, section 1, tables 2, 5 and 6).
 (d) `Persistence`: if, against the model, values stay as they are, whoever holds a value has it in all of their groups;
-    the intersection of what those show is a set of candidates (DESIGN, section 2, "out of the model").
+    the intersection of what those show is a set of candidates (docs/design.md, "Outside the model").
 
 All three see the same true tables; (c) of the auditor's brief is that these are the user's own.
 """

@@ -39,7 +39,7 @@ class FormatChoice(NamedTuple):
 
     name: str | None = None
     mapping: Path | None = None  # a file that says which column is which
-    columns: Mapping[str, Any] = {}  # the same, and these win
+    columns: Mapping[str, Any] = {}  # columns named one by one; they win over the file
 
 
 class EventReader(ABC):

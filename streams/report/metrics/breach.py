@@ -29,7 +29,7 @@ class Breach(Metric):
         ),
         "bound": Figure("bound", ".4f", "What max_breach may never exceed."),
         "breach_median": Figure(
-            "breach, median", ".4f", "The same for the person in the middle: half of the people have spent less."
+            "breach, median", ".4f", "The breach of the person in the middle: half of the people have spent less."
         ),
         "breach_most": Figure("breach, 95 %", ".4f", "19 of 20 people have spent less than this."),
     }

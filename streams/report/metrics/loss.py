@@ -23,7 +23,7 @@ class Losses(Metric):
             "domain it might have, as a share of the domain, added up.",
         ),
         "sensitive_loss": Figure(
-            "loss per value", ".4f", "The same for a sensitive value: 0 as it is, nearly 1 for “*”."
+            "loss per value", ".4f", "Their information loss of a sensitive value: 0 as it is, nearly 1 for “*”."
         ),
     }
 

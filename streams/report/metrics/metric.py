@@ -46,7 +46,7 @@ class Reading:
         return dict(measure_release(self.published))
 
     def measured(self, *names: str) -> Figures:
-        """What the published records come to under these names of `core/measure/metrics.py`; None without rows."""
+        """The metrics of `core/measure/metrics.py` with these names, from the published records; None without rows."""
         return {name: self._measured[name] for name in names}
 
     def stated(self, *names: str) -> Figures:
@@ -95,6 +95,10 @@ class Metric(ABC):
     @abstractmethod
     def measure(self, reading: Reading) -> Figures:
         """The figures of one release."""
+
+    def conclude(self) -> Figures:
+        """Figures about the whole series, which stand with its last release."""
+        return {}
 
     def tiles(self, last: Figures) -> Sequence[Tile]:  # noqa: ARG002 - most metrics have some
         """Tiles on the last release, given all of its figures."""

@@ -1,6 +1,9 @@
--- Ingest, step 5: the first ARGV[3] rejects of the source ARGV[1] are dead letters now, and its floor moves from ARGV[5] to ARGV[4].
--- ARGV[6] and ARGV[7] are the first and the last of those rejects. If Redis was set back meanwhile they are not there, or the floor is another one: 'moved', nothing is done, and the owner must look at the topic again.
--- ARGV[8], unless it is '': offsets up to this one may be rejected again, until they are passed, release ARGV[9] is applied and no reject is left. Until then the rejects go and the floor stays: 'kept'.
+-- Ingest, step 5: the first ARGV[3] rejects of the source ARGV[1] are dead letters now, and its floor moves from
+-- ARGV[5] to ARGV[4].
+-- ARGV[6] and ARGV[7] are the first and the last of those rejects. If Redis was set back meanwhile they are not there,
+-- or the floor is another one: 'moved', nothing is done, and the owner must look at the topic again.
+-- ARGV[8], unless it is '': offsets up to this one may be rejected again, until they are passed, release ARGV[9] is
+-- applied and no reject is left. Until then the rejects go and the floor stays: 'kept'.
 local ingest, rejects = KEYS[1] .. 'ingest', KEYS[1] .. 'rejects:' .. ARGV[1]
 local token = redis.call('HGET', ingest, 'token:' .. ARGV[1])
 if not token then return 'lost' end

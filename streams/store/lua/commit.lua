@@ -1,5 +1,7 @@
 -- Ingest, step 3: one batch of one partition, all of it or nothing.
--- ARGV: partition, token, offset before, window, offset after, accepted, last release whose homes the worker knows, number of rejects, rejects…, elements of the window's log… (if the first of them is empty, the others replace the log)
+-- ARGV: partition, token, offset before, window, offset after, accepted, last release whose homes the worker knows,
+-- number of rejects, rejects…, elements of the window's log… (if the first of them is empty, the others replace the
+-- log)
 -- Returns {'ok', applied release, barrier or '', passed (0 or 1), rejects waiting} or {refusal, …} without any effect.
 local ingest, partition = KEYS[1] .. 'ingest', ARGV[1]
 local stored = redis.call('HMGET', ingest, 'token:' .. partition, 'offset:' .. partition, 'window:' .. partition)
@@ -13,7 +15,8 @@ local frozen = redis.call('HMGET', KEYS[1] .. 'barrier', 'release', 'given:' .. 
 if frozen[1] == ARGV[4] then
   barrier = frozen[3]
   if not barrier then
-    -- The first batch after the freeze fixes this partition's barrier: it went into the window before its worker could know of the freeze.
+    -- The first batch after the freeze fixes this partition's barrier: it went into the window before its worker could
+    -- know of the freeze.
     barrier = ARGV[5]
     if frozen[2] and tonumber(frozen[2]) > tonumber(barrier) then barrier = frozen[2] end
   end

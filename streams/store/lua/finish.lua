@@ -1,4 +1,5 @@
--- Release, step 9, at its end: the windows of release ARGV[2] and what step 5 staged are deleted. ARGV: token, release, number of partitions
+-- Release, step 9, at its end: the windows of release ARGV[2] and what step 5 staged are deleted. ARGV: token, release,
+-- number of partitions
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:triggers')
 if not token then return 'lost' end
 if token ~= ARGV[1] then return 'fenced' end

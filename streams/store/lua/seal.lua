@@ -1,5 +1,6 @@
 -- Release, step 6: release ARGV[2] becomes the current one, if every chunk of it is staged.
--- ARGV: token, release, sha256 of the manifest before or "", sha256 of its own, packed meta, number of chunks, counts: how many records of each kind there are then
+-- ARGV: token, release, sha256 of the manifest before or "", sha256 of its own, packed meta, number of chunks, counts:
+-- how many records of each kind there are then
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:triggers')
 local meta = redis.call('HMGET', KEYS[1] .. 'meta', 'release', 'manifest')
 if not token or not meta[1] then return 'lost' end

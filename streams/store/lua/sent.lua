@@ -1,4 +1,5 @@
--- Release, step 8: release ARGV[2] is on the releases topic; its sealed records are not needed any more. ARGV: token, release
+-- Release, step 8: release ARGV[2] is on the releases topic; its sealed records are not needed any more. ARGV: token,
+-- release
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:triggers')
 if not token then return 'lost' end
 if token ~= ARGV[1] then return 'fenced' end

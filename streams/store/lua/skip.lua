@@ -1,4 +1,5 @@
--- A trigger that makes no release: stale, or rejected (then ARGV[3] is its reject). ARGV: token, trigger offset, reject or ''
+-- A trigger that makes no release: stale, or rejected (then ARGV[3] is its reject). ARGV: token, trigger offset, reject
+-- or ''
 local stored = redis.call('HMGET', KEYS[1] .. 'ingest', 'token:triggers', 'trigger')
 if not stored[1] then return 'lost' end
 if stored[1] ~= ARGV[1] then return 'fenced' end

@@ -1,4 +1,5 @@
--- Release, step 5: one chunk of what release ARGV[2] will change, beside the current state. ARGV: token, release, chunk number, key, (field, value)…
+-- Release, step 5: one chunk of what release ARGV[2] will change, beside the current state. ARGV: token, release, chunk
+-- number, key, (field, value)…
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:triggers')
 if not token then return 'lost' end
 if token ~= ARGV[1] then return 'fenced' end

@@ -9,7 +9,7 @@ from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import External, parse_external
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
-from shoal.core.state import State
+from shoal.core.state import RECORDS, State
 from tests.support.engines.series import ZIPS
 
 
@@ -136,15 +136,10 @@ class Series:
     def restart(self, order: random.Random) -> None:
         """The state from its records, read back in any order."""
         state = self.state
-        people, groups = list(state.people_records()), list(state.group_records())
-        nodes, cliques, others = (
-            list(state.node_records()),
-            list(state.clique_records()),
-            list(state.external_records()),
-        )
-        for part in (people, groups, nodes, cliques, others):
+        records = {name: list(state.records(name)) for name in RECORDS}
+        for part in records.values():
             order.shuffle(part)
-        self.state = State.load(self.policy, self.key, state.meta, people, groups, nodes, cliques, others)
+        self.state = State.load(self.policy, self.key, state.meta, **records)
         self.intake = Intake(self.policy, self.state.people.roster(), held=self.state.people.holdings())
 
 

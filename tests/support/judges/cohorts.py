@@ -1,7 +1,7 @@
 """A naive judge of permanent values (G3): it sees what was published, the private files, and who really holds what.
 
-It shares no code with the engine. Cohort balance is counted group by group; with `participation: all` the three rules
-of DESIGN section 5 are checked one by one, and the alibis A(h) are kept as that section defines them.
+It shares no code with the engine. Cohort balance is counted group by group. With `participation: all` the rules of
+docs/design.md, "Participation all" are checked one by one, and alibis as "What the auditor computes" defines them.
 """
 
 import json
@@ -87,7 +87,7 @@ class ScarcityJudge:
         return wrong
 
     def _alibis(self, shows: Any, where: Any, held: Any) -> list[str]:
-        """A(h) of DESIGN section 5, for every holder whose value was ever shown."""
+        """A(h) of docs/design.md, "What the auditor computes", for every holder whose value was ever shown."""
         wrong = []
         holders_in: dict[tuple[str, str], int] = defaultdict(int)
         for person, group in where.items():

@@ -217,11 +217,11 @@ class Table(Judged):
             state = await load_state(store, load_policy(self.policy_path), KEY.encode(), meta)
             return {
                 "meta": (meta.sealed, meta.counts),
-                "people": dict(state.people_records()),
-                "groups": dict(state.group_records()),
-                "nodes": dict(state.node_records()),
-                "cliques": dict(state.clique_records()),
-                "externals": dict(state.external_records()),
+                "people": dict(state.records("people")),
+                "groups": dict(state.records("groups")),
+                "nodes": dict(state.records("nodes")),
+                "cliques": dict(state.records("cliques")),
+                "externals": dict(state.records("externals")),
                 "taken": await store.external_offsets(),
             }
         finally:

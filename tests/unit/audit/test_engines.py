@@ -31,7 +31,7 @@ def forgetful(state: State, window: Window, policy: Policy, number: int, next_gr
     """Starts from nothing at every release but the number: a new tree, new groups, an empty ledger."""
     deltas = {person: person_delta(policy, TABLES[number - 1], person) for person in TABLES[number - 1]}
     meta = state.meta if next_group is None else state.meta._replace(next_group=next_group)
-    planned = plan(State.load(policy, b"secret", meta, [], [], []), Window(window.at, {0: deltas}), policy, number)
+    planned = plan(State.load(policy, b"secret", meta), Window(window.at, {0: deltas}), policy, number)
     return replace(planned, change=Change(planned.change.meta, {}, {}, {}))
 
 

@@ -30,7 +30,7 @@ def test_a_spare_who_left_is_in_most_sets_and_in_none_of_the_smallest() -> None:
 
 
 def test_a_new_clique_with_an_earlier_candidate_can_point_at_them() -> None:
-    """Whoever was in the first group and is in the second explains both: the three rules of `all` allow it."""
+    """A person who was in the first group and is in the second explains both: the three rules of `all` allow it."""
     component = count([("h a c x", 1)], [("c d", 1)])
     assert component.risks()["c"] == 1
     assert component.risks(is_fewest=False)["c"] == Fraction(4, 7)
@@ -61,7 +61,7 @@ class Town(ByHand):
             self.tell({"op": "delete", "id": person})
 
     def show(self, number: int, *groups: str, decoy: str | None, hidden: str = "") -> None:
-        """One release; the value of whoever is `hidden`, not of h, is "*"."""
+        """One release; the value of the person `hidden`, not of h, is "*"."""
         shown = {}
         for at, people in enumerate(map(str.split, groups)):
             stars = people.count(hidden)

@@ -99,7 +99,7 @@ def test_the_empty_guard_asks_for_nothing() -> None:
     assert desk.sentences() == set()
 
 
-def test_max_breach_leaves_out_whoever_has_a_guard() -> None:
+def test_max_breach_leaves_out_people_with_a_guard() -> None:
     desk = desk_with(a="lung", b="lung", c="belly", d="belly")
     publish(desk, 1, ALL, 0)
     assert desk.sentences() == set()
@@ -167,7 +167,7 @@ def test_a_carried_group_is_charged_once() -> None:
     assert desk.sentences() == set()
 
 
-def test_open_values_count_only_for_whoever_guards_them() -> None:
+def test_open_values_count_only_for_people_who_guard_them() -> None:
     for guard, expected in ((None, set()), ({"node": "flu", "bound": 0.2}, {OVER})):
         desk = ByHand(policy(open=["flu", "asthma"]))
         for person in PEOPLE:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import shoal
 from shoal.core.policy.policy import Policy
 from shoal.streams.cli import main
 from shoal.streams.errors import InputError
@@ -92,6 +93,23 @@ def test_the_name_of_a_file_tells_its_format_and_a_flag_wins(tmp_path: Path, pol
         assert last.accepted == accepted
     check = ["policy", "check", str(tmp_path / "policy.yaml"), "--sample", str(tmp_path / "people"), "--csv"]
     assert main(check) == 0
+
+
+@pytest.mark.parametrize(("name", "flags"), [("people.csv", []), ("people", ["--csv"])])
+def test_releases_of_a_csv_are_audited_against_the_csv(
+    tmp_path: Path, policy: Policy, name: str, flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, private = tmp_path / name, tmp_path / "private"
+    source.write_text(HEADER + "".join(map(row, range(60))) + f"p99,{CANARY},02139,flu\n" + row(60))
+    out = replay(tmp_path, source, "out", "--audit", str(private), *flags)
+    audit = ["audit", str(tmp_path / "policy.yaml"), str(out), "--audit", str(private), "--events", str(source), *flags]
+    capsys.readouterr()
+    assert main(audit) == 0
+    assert "note" not in capsys.readouterr().out, "replay and the auditor reject the same lines"
+    chosen = "csv" if flags else None
+    assert shoal.audit(policy, out, private=private, events=[source], format=chosen).is_kept
+    source.write_text(source.read_text().replace("p3,23,02139,flu", "p3,24,20433,asthma"))
+    assert main(audit) == 1, "another truth"
 
 
 def test_names_of_columns_are_refused_where_there_are_none(policy: Policy) -> None:

@@ -36,7 +36,11 @@ def saved(path: Path, policy: Policy) -> StateFile:
     meta = Meta(2, "ab" * 32, 8, 0.25, ENGINE, policy.digest)
     file = StateFile(path / "state")
     with file.locked():
-        file.save(b"secret", Position(5, b"d" * 32, 99), State.load(policy, b"secret", meta, PEOPLE, GROUPS, NODES))
+        file.save(
+            b"secret",
+            Position(5, b"d" * 32, 99),
+            State.load(policy, b"secret", meta, people=PEOPLE, groups=GROUPS, nodes=NODES),
+        )
     return file
 
 
@@ -57,9 +61,9 @@ def test_everything_comes_back(tmp_path: Path, policy: Policy) -> None:
     assert found.secret == b"secret"
     assert found.position == Position(5, b"d" * 32, 99)
     assert found.state.meta == Meta(2, "ab" * 32, 8, 0.25, ENGINE, policy.digest)
-    assert sorted(found.state.people_records()) == sorted(PEOPLE)
-    assert sorted(found.state.group_records()) == GROUPS
-    assert sorted(found.state.node_records()) == NODES
+    assert sorted(found.state.records("people")) == sorted(PEOPLE)
+    assert sorted(found.state.records("groups")) == GROUPS
+    assert sorted(found.state.records("nodes")) == NODES
 
 
 def test_a_missing_file_is_no_state(tmp_path: Path, policy: Policy) -> None:

@@ -196,7 +196,7 @@ def test_accounts_looked_up_as_they_are_asked_for_and_all_at_once_give_the_same_
     assert _manifests() == one_by_one
 
 
-def test_whoever_is_not_looked_at_would_have_changed_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accounts_that_are_not_looked_at_would_have_changed_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[int] = []
     may_offend = _Check._may_offend
 

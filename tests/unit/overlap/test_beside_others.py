@@ -86,6 +86,43 @@ def test_a_folder_without_a_release_is_refused(tmp_path: Path) -> None:
         groups_in(tmp_path)
 
 
+CELL = {"table": "t", "release": 1, "cell": "c1", "region": {"age": {"min": 3, "max": 9}}, "people": 4}
+GROUP = {"table": "t", "release": 1, "group": "g1", "cells": {"c1": 4}, "sensitive": {"B": 4}}
+
+
+def write_release(folder: Path, cell: dict[str, Any], group: dict[str, Any], manifest: dict[str, Any]) -> Path:
+    folder.mkdir()
+    (folder / "cells.jsonl").write_text(json.dumps(cell) + "\n")
+    (folder / "groups.jsonl").write_text(json.dumps(group) + "\n")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_a_group_has_the_regions_of_its_cells(tmp_path: Path) -> None:
+    (group,) = groups_in(write_release(tmp_path / "release-0001", CELL, GROUP, {"format": 2}))
+    expected = [{"region": CELL["region"], "sensitive": {"B": 4}}]
+    read = parse_external({"op": "external", "publisher": "hospital", "groups": expected}, hospital_policy())
+    assert isinstance(read, External)
+    assert [group] == list(read.groups)
+
+
+@pytest.mark.parametrize(
+    ("cell", "group", "manifest", "said"),
+    [
+        (CELL, GROUP, {}, "is in format 1, and this version of Shoal reads format 2 only"),
+        ({"canary": 1}, GROUP, {"format": 2}, r"cells\.jsonl, line 1, is not a cell of a release"),
+        (CELL, {**GROUP, "cells": {"canary": 4}}, {"format": 2}, r"groups\.jsonl, line 1, is not a group of a release"),
+        (CELL, {"canary": 1}, {"format": 2}, r"groups\.jsonl, line 1, is not a group of a release"),
+    ],
+)
+def test_a_release_that_cannot_be_read_is_refused_by_its_line(
+    tmp_path: Path, cell: dict[str, Any], group: dict[str, Any], manifest: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said) as error:
+        groups_in(write_release(tmp_path / "release-0001", cell, group, manifest))
+    assert "canary" not in str(error.value)
+
+
 def people(count: int, seed: int) -> list[dict[str, Any]]:
     rng = random.Random(seed)
     return [

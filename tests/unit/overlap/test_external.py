@@ -1,4 +1,4 @@
-"""Other publishers' groups: read strictly, kept once, and found again by whoever lies in them."""
+"""Other publishers' groups: read strictly, kept once, and found again for the rows that lie in them."""
 
 import random
 from typing import Any

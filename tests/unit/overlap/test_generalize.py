@@ -201,7 +201,7 @@ def test_newcomers_start_coarse_and_people_published_before_keep_their_region(vi
     assert {regions[f"old{age}a"] for age in (20, 30, 70, 80)} == {(0, 25), (26, 49), (50, 75), (76, 99)}
 
 
-def test_whoever_started_coarse_stays_so_also_with_another_value_or_after_an_absence(village: Village) -> None:
+def test_a_row_that_started_coarse_stays_coarse_with_another_value_or_after_an_absence(village: Village) -> None:
     village.release({"new20B": (20, "H"), "new20C": None})
     assert village.regions()["new20B"] == COARSE
     village.release({"new20C": (20, "C")})
@@ -248,8 +248,15 @@ def test_beside_permanent_values_everybody_is_published_at_their_leaf(monkeypatc
 
 def test_a_state_read_back_from_its_stored_bytes_has_everybody_in_their_coarse_cell(village: Village) -> None:
     state = village.state
-    stored = [(person_id, pack(person)) for person_id, person in state.people_records()]
+    stored = [(person_id, pack(person)) for person_id, person in state.records("people")]
     people = [(person_id, person_of(raw)) for person_id, raw in stored]
-    loaded = State.load(village.policy, b"secret", state.meta, people, state.group_records(), state.node_records())
+    loaded = State.load(
+        village.policy,
+        b"secret",
+        state.meta,
+        people=people,
+        groups=state.records("groups"),
+        nodes=state.records("nodes"),
+    )
     assert loaded.people.leaf.tolist() == state.people.leaf.tolist()
     assert np.count_nonzero(loaded.people.coarse != NOWHERE) == 8

@@ -13,7 +13,7 @@ def test_the_k_buddy_condition_asks_for_one_buddy_more_than_anybody_knows(partic
     assert clinic.only.mode == mode, "two buddies are left"
 
 
-def test_whoever_is_withheld_with_their_cell_counts_as_absent() -> None:
+def test_a_person_withheld_with_their_cell_counts_as_absent() -> None:
     """Two towns; when people leave the second one its cell is closed, and who is left there can stand in for others."""
     clinic = HivClinic(k=3)
     clinic.release(*(insert(f"p{n}", age=10) for n in range(6)), *(insert(f"q{n}", age=80) for n in range(6)))
@@ -75,7 +75,9 @@ def test_where_a_buddy_took_over_the_value_is_a_star_once_too_few_are_left_who_c
     clinic.release(delete(others[0]))
     assert clinic.only.mode == WHOLE, "three could be the owner, of whom one is away"
     clinic.release(deregister(others[0]))
-    assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", buddy)), "whoever knows of two knows the third"
+    assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", buddy)), (
+        "somebody who knows of two knows the third"
+    )
 
 
 def test_a_container_is_no_smaller_than_the_k_buddy_condition() -> None:

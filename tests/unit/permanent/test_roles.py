@@ -52,7 +52,7 @@ def test_a1_without_absent_buddies_the_decoys_stay_together_under_a_star() -> No
     assert b'"*":1' in record
 
 
-def test_a1_whoever_was_seen_where_nobody_was_absent_never_takes_over() -> None:
+def test_a1_a_person_seen_where_nobody_was_absent_never_takes_over() -> None:
     clinic = HivClinic()
     clinic.release(
         *(insert(f"p{number}", age=10 if number < 4 else 80) for number in range(8)), insert("h", "hiv", age=10)
@@ -76,7 +76,7 @@ def test_a2_a_decoy_who_leaves_is_replaced_by_a_present_buddy_in_the_holders_gro
 def test_a2_without_a_buddy_the_holders_value_is_a_star() -> None:
     clinic = hiv_clinic(people=1)
     clinic.release(delete("p0"), insert("new"))
-    assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", "p0")), "whoever came later is no buddy"
+    assert (clinic.only.mode, clinic.only.owners) == (COVERED, ("h", "p0")), "a person who came later is no buddy"
     assert not any(b'"hiv"' in record for record in clinic.made.release.records)
 
 
@@ -119,7 +119,7 @@ def test_a_buddy_who_dies_while_the_holder_is_away_counts_when_the_holder_dies_t
     assert clinic.cliques == []
 
 
-def test_a_holder_who_is_back_is_joined_by_somebody_who_lives_whoever_died_meanwhile() -> None:
+def test_a_holder_who_is_back_is_joined_by_a_living_buddy_although_others_died() -> None:
     clinic = hiv_clinic()
     clinic.release(delete("h"))
     clinic.release(deregister(next(person for person in ("a0", "a1", "a2") if person != clinic.decoy)))
@@ -132,7 +132,7 @@ def test_a_buddy_who_died_while_the_value_was_shown_does_not_count() -> None:
     clinic.release(deregister("a0"))
     clinic.release(delete("h"))
     clinic.release(deregister("h"))
-    assert clinic.only.mode == DORMANT, "whoever is registered no more was not the one the value was shown for"
+    assert clinic.only.mode == DORMANT, "a person who is registered no more was not the one the value was shown for"
 
 
 @pytest.mark.parametrize(("participation", "is_over"), [(0, True), (1, True), (2, False)])
@@ -155,7 +155,7 @@ def test_once_the_others_stood_under_a_star_only_they_themselves_can_end_a_cliqu
     assert clinic.cliques == []
 
 
-def test_whoever_was_registered_later_is_no_buddy_when_they_die() -> None:
+def test_a_person_registered_later_is_no_buddy_when_they_die() -> None:
     clinic = hiv_clinic()
     clinic.release(delete("h"), register("late"))
     clinic.release(deregister("h"), deregister("late"))

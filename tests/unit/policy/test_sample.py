@@ -12,6 +12,7 @@ from shoal.core.policy.strategy import ConstantRatio
 from shoal.streams.cli import main
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.policy_sample import exposures_affordable, findings, read_sample
+from shoal.streams.files.policy_summary import describe
 
 LABELS = [f"d{number}" for number in range(30)]
 STREETS = [f"street {number}" for number in range(40)]
@@ -19,6 +20,7 @@ STREETS = [f"street {number}" for number in range(40)]
 
 def policy(**changes: Any) -> Policy:
     strategy = changes.get("strategy", {"name": "constant-ratio", "releases": 5})
+    model = {"values": "redrawn", "strategy": strategy} if changes.get("is_redrawn", True) else {}
     document = {
         "table": "people",
         "attributes": {
@@ -34,7 +36,7 @@ def policy(**changes: Any) -> Policy:
             "open": changes.get("open", []),
             **changes.get("sensitive", {}),
         },
-        "privacy": {"values": "redrawn", "k": 5, "l": changes.get("l", 2), "strategy": strategy},
+        "privacy": {"k": 5, "l": changes.get("l", 2), **model},
     }
     return build_policy(document, {}, b"")
 
@@ -246,3 +248,25 @@ def test_the_command_prints_facts_and_warns_on_standard_error(
 def test_a_sample_that_is_not_there_is_said_in_a_sentence(tmp_path: Path, name: str) -> None:
     with pytest.raises(Exception, match="cannot be read: No such file"):
         read_sample(policy(), str(tmp_path / name))
+
+
+def test_in_a_lasting_table_there_is_no_budget_and_one_value_in_four_can_be_hidden(tmp_path: Path) -> None:
+    rules, table = policy(is_redrawn=False, streets=STREETS[:20]), people()
+    even = look(tmp_path, table, rules)
+    assert not any("budget" in sentence or "protected values" in sentence for sentence in even)
+    for person in list(table)[:160]:
+        table[person]["disease"] = LABELS[0]
+    (warning,) = (sentence for sentence in look(tmp_path, table, rules) if "protected values" in sentence)
+    assert warning.startswith(f"warning: {LABELS[0]} makes up 4")
+    assert "more than one in 4, so some of them will be shown as *" in warning
+    opened = policy(is_redrawn=False, streets=STREETS[:20], open=[LABELS[0]])
+    assert not any("protected values" in sentence for sentence in look(tmp_path, table, opened))
+
+
+def test_a_policy_in_words_says_which_model_it_has() -> None:
+    lasting, redrawn = ("\n".join(describe(policy(is_redrawn=redrawn))) for redrawn in (False, True))
+    assert "shown among the same 4 values for ever" in lasting
+    assert "at most 2.00% of the values of a release are nobody's" in lasting
+    assert "strategy" not in lasting
+    assert "strategy    constant-ratio, 5 exposures foreseen" in redrawn
+    assert "signature" not in redrawn

@@ -146,7 +146,7 @@ def test_every_format_reads_what_it_writes_and_has_the_same_effect() -> None:
         intake = Intake(clinic_policy(), {})
         assert intake.take(decode_event(one.write(INSERT), one.media_types[0])) is None
         windows.append(intake.window)
-    assert len(windows) == 2
+    assert len(windows) == len(FORMATS) > 1
     assert windows[0] == windows[1]
 
 

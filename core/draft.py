@@ -1,0 +1,123 @@
+"""What both models of a table share while a release is made: people, the tree, and the bytes at the end."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from shoal.core.cells.mondrian import grow
+from shoal.core.cells.tree import Rows, Tree
+from shoal.core.fold import Folded, Window, fold
+from shoal.core.people import NOWHERE, People
+from shoal.core.policy.policy import Policy
+from shoal.core.publication import Earlier, Publication, PublishedRows
+from shoal.core.release import Release, ShownGroup, sha256, write_manifest
+from shoal.core.state import ENGINE, Change, LazyPeople, Meta, State
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A release, the change it makes to the state, and (partition, offset) of accepted events that were misrouted."""
+
+    release: Release
+    change: Change
+    misrouted: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """What a model decided: the rows of the release, what their groups show, and what is to be written down.
+
+    `changed` are the carried groups whose records are different now. `people` are those whose records changed beside
+    those the window touched; `records` are the other changed records by the name of their kind, and `after` the parts
+    of the state that take the place of the old ones.
+    """
+
+    rows: PublishedRows
+    describe: Callable[[int], ShownGroup]
+    changed: Sequence[int]
+    case_ids: Callable[[Rows], Iterable[str]] | None = None
+    next_group: int
+    max_breach: float
+    cohorts: Mapping[str, list[list[str]]]
+    people: Rows
+    records: Mapping[str, dict[int, Any]]
+    after: Mapping[str, Any] = field(repr=False)
+
+
+class Draft:
+    """A release being made: copies of people, tree and what others published, that become what the change says."""
+
+    def __init__(self, state: State, policy: Policy, number: int) -> None:
+        self.state, self.policy, self.number = state, policy, number
+        self.people: People = state.people.copy()
+        self.tree: Tree = state.tree.copy()
+        self.externals = state.externals.copy()
+        self.published_since = range(0)  # external publications that are new
+        self._split: list[int] = []
+
+    def fold_window(self, window: Window) -> Folded:
+        """Step 1: the net effect per person of everything since the last release, and what others released."""
+        self.published_since = self.externals.add(window.externals)
+        return fold(self.people, window, self.number, self.policy.sensitive.permanent)
+
+    def grow_tree(self, folded: Folded) -> None:
+        """Step 3: route arrivals to their leaves, and split leaves while both sides keep k + headroom rows."""
+        people = self.people
+        arrived = np.array(folded.arrived, dtype=np.int64)
+        people.settle(self.tree, arrived)
+        present = people.sampled()
+        cells = people.leaf[present]
+        smallest = self.policy.k + self.policy.headroom
+        is_large = np.bincount(cells, minlength=self.tree.size) >= 2 * smallest
+        is_reached = np.zeros(self.tree.size, dtype=bool)
+        is_reached[people.leaf[arrived[people.coarse[arrived] == NOWHERE]]] = True  # coarse cells are never split
+        in_reach = present[(is_reached & is_large)[cells]]
+        order = in_reach[np.argsort(people.leaf[in_reach], kind="stable")]
+        leaves, starts = np.unique(people.leaf[order], return_index=True)
+        parts = np.split(order, starts[1:]) if len(leaves) else []
+        self._split = grow(self.tree, people.columns, people.leaf, zip(leaves.tolist(), parts, strict=True), smallest)
+
+    def emit(self, window: Window, folded: Folded, decided: Decided) -> Plan:
+        """Step 8: the bytes of the release, and the records it changes."""
+        people, policy, number, state = self.people, self.policy, self.number, self.state
+        publication = Publication(policy, self.tree, number, decided.describe, decided.case_ids)
+        sampled = len(people.sampled())
+        withheld, unsampled = sampled - decided.rows.people(), len(people.present()) - sampled
+        earlier = Earlier(state.tails, state.tree.size)
+        written = publication.write(decided.rows, earlier, decided.changed, withheld=withheld, unsampled=unsampled)
+        manifest = write_manifest(
+            policy,
+            number,
+            state.meta.manifest,
+            written.records,
+            ENGINE,
+            window.at,
+            written.tally,
+            decided.max_breach,
+            written.loss,
+        )
+        meta = Meta(number, sha256(manifest), decided.next_group, decided.max_breach, ENGINE, policy.digest)
+        after = state.next(
+            people=people, tree=self.tree, externals=self.externals, tails=written.tails, **decided.after
+        )
+        changed = np.union1d(decided.people, np.array(folded.touched, dtype=np.int64))
+        change = Change(
+            meta,
+            LazyPeople(after, changed),
+            nodes={node: self.tree.record(node) for node in self._split},
+            externals={new: self.externals.records()[new] for new in self.published_since},
+            after=after,
+            **decided.records,
+        )
+        members = decided.rows.members(people.ids_later(decided.rows.person), policy.sensitive.hierarchy.leaves)
+        release = Release(number, written.cells, written.groups, manifest, members, decided.cohorts)
+        return Plan(release, change, tuple(sorted(folded.misrouted)))
+
+    def places(self, cells: Rows) -> Rows:
+        """The place of each of these cells in a depth-first walk over them."""
+        found = np.flatnonzero(np.bincount(cells))
+        places = np.empty(self.tree.size, dtype=np.int64)
+        places[found[np.lexsort((found, self.tree.depth_first(found)))]] = np.arange(len(found))
+        return places[cells]

@@ -1,0 +1,184 @@
+"""Lasting tables: the steps of a release where values stay until something changes them.
+
+(docs/design.md, "Values that last".) Every protected value of a person is always shown as the same set of values, its
+signature, each of them equally often. `core/signatures/` has the parts.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.cells.tree import Rows
+from shoal.core.draft import Decided, Draft
+from shoal.core.fold import Folded
+from shoal.core.people import NONE
+from shoal.core.publication import PublishedRows
+from shoal.core.release import NO_VALUE, ShownGroup
+from shoal.core.signatures.blocks import Neighbours
+from shoal.core.signatures.bonds import Site, cohorts_of, rows_of, show_bonds, update_bonds
+from shoal.core.signatures.entries import NO_GROUP, SHOWN
+from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR
+from shoal.core.signatures.regroup import Regrouping, Scene
+from shoal.core.signatures.trail import follow
+
+
+class Lasting:
+    """A release of a lasting table being made: copies of entries, signatures, groups and bonds."""
+
+    def __init__(self, draft: Draft) -> None:
+        state = draft.state
+        self._draft, self._state, self._policy, self._number = draft, state, draft.policy, draft.number
+        self._people, self._tree = draft.people, draft.tree
+        self._entries, self._signatures = state.entries.copy(), state.signatures.copy()
+        self._groups, self._bonds, self._trail = state.groups.copy(), state.bonds.copy(), state.trail
+        self._regrouping = Regrouping(draft.policy, self._entries, self._signatures, self._groups)
+        self._max_breach = state.meta.max_breach
+
+    def break_groups(self, folded: Folded) -> None:
+        """Step 2: spells begin and end, and entries that ended leave their groups."""
+        self._touched = np.array(folded.touched, dtype=np.int64)
+        self._trail = follow(self._trail, self._state.people, self._people, self._touched)
+        self._regrouping.hold(self._people, self._touched)
+
+    def close_cells(self) -> None:
+        """Step 3, continued: a cell under k people is closed; the entries of its people leave their groups."""
+        people = self._people
+        sampled = people.sampled()
+        is_closed = np.bincount(people.leaf[sampled], minlength=self._tree.size) < self._policy.k
+        published = sampled[~is_closed[people.leaf[sampled]]]
+        self._is_published = np.zeros(len(people), dtype=bool)
+        self._is_published[published] = True
+        place = np.zeros(len(people), dtype=np.int64)
+        place[published] = self._draft.places(people.leaf[published])
+        self._scene = Scene(people, self._state.keyed, self._number, self._is_published, place)
+        self._regrouping.part(self._scene)
+
+    def update_cohorts(self) -> None:
+        """Step 4: bonds of permanent values that are too few for a signature."""
+        draft = self._draft
+        self._neighbours = Neighbours.of(
+            self._policy,
+            self._people,
+            draft.externals,
+            draft.published_since,
+            self._trail,
+            self._entries,
+            self._signatures,
+            self._touched,
+        )
+        values = self._regrouping.bound_values
+        if values:
+            draw = self._state.keyed.draw(self._people.tag, self._number, "bond")
+            site = Site(self._people, self._is_published, ~self._neighbours.is_inside, self._scene.place, draw)
+            update_bonds(self._bonds, site, values, self._policy.l)
+            show_bonds(self._bonds, site, self._groups, self._number)
+
+    def overlap(self) -> None:
+        """Step 5: what others have published says which signatures their people may still be shown as."""
+        self._neighbours.judge_signatures(self._groups)
+
+    def form_groups(self) -> None:
+        """Step 6: decide how entries are shown, choose signatures, and balance the groups."""
+        self._regrouping.regroup(self._scene, self._neighbours, self._touched)
+
+    def charge(self) -> None:
+        """Step 7: the largest j/m of anybody without a guard: what was shown of them under one signature."""
+        entries, people = self._entries, self._people
+        is_new = np.ones(len(entries), dtype=bool)
+        known = len(self._state.entries)
+        is_new[:known] = entries.flags[:known] != self._state.entries.flags
+        rows = np.union1d(np.unique(entries.owner[is_new]), self._touched)
+        rows = rows[people.guard[rows] == NONE]
+        _, mine = entries.of(rows)
+        mine = mine[entries.has(SHOWN)[mine] & (entries.signature[mine] >= 0)]
+        keys, counts = np.unique(
+            entries.owner[mine] * (len(self._signatures) + 1) + entries.signature[mine], return_counts=True
+        )
+        sizes = self._signatures.sizes[keys % (len(self._signatures) + 1)]
+        self._max_breach = max(self._max_breach, float((counts / sizes).max(initial=0.0)))
+
+    def decided(self) -> Decided:
+        """What is published, and the records that it changes."""
+        rows = self._rows()
+        changed = self._changed_groups(rows)
+        before, entries = self._state.entries, self._entries
+        has_changed = np.ones(len(entries), dtype=bool)
+        known = len(before)
+        columns = ("signature", "group", "flags")
+        same = [getattr(entries, name)[:known] == getattr(before, name) for name in columns]
+        has_changed[:known] = ~np.logical_and.reduce(same)
+        labels = self._policy.sensitive.hierarchy.leaves
+        self._sizes = np.bincount(rows.group, minlength=self._groups.size)
+        written = np.union1d(changed, np.arange(self._state.groups.size, self._groups.size))
+        return Decided(
+            rows=rows,
+            describe=self._shown,
+            changed=changed.tolist(),
+            next_group=self._groups.size,
+            max_breach=self._max_breach,
+            cohorts=cohorts_of(self._bonds, labels, self._regrouping.bound_values, self._policy.l),
+            people=np.unique(entries.owner[has_changed]),
+            records={
+                "signatures": self._signatures.changed_since(self._state.signatures),
+                "lasting_groups": {group: self._groups.record(group) for group in written.tolist()},
+                "bonds": self._bonds.changed_since(self._state.bonds),
+            },
+            after={
+                "entries": entries,
+                "signatures": self._signatures,
+                "groups": self._groups,
+                "bonds": self._bonds,
+                "trail": self._trail,
+            },
+        )
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def _rows(self) -> PublishedRows:
+        entries = self._entries
+        shown = np.flatnonzero(entries.group != NO_GROUP)
+        person, group, value = rows_of(self._bonds, self._people)
+        blank = len(self._policy.sensitive.hierarchy.leaves)
+        values = np.where(entries.value[shown] == blank, NO_VALUE, entries.value[shown])
+        person = np.r_[entries.owner[shown], person]
+        group = np.r_[entries.group[shown], group]
+        return PublishedRows(person, group, self._people.leaf[person], np.r_[values, value])
+
+    def _changed_groups(self, rows: PublishedRows) -> Rows:
+        """The groups whose people, rounds or places are others than in the last release, marked as changed now."""
+        entries, before, groups = self._entries, self._state.entries, self._groups
+        known = len(before)
+        moved = np.flatnonzero(entries.group[:known] != before.group)
+        old = self._state.groups.size
+        touched = [before.group[moved], entries.group[moved], entries.group[known:]]
+        touched.append(np.flatnonzero(groups.rounds[:old] != self._state.groups.rounds))
+        touched.append(rows.group[self._has_moved()[rows.person]])
+        changed = np.unique(np.concatenate(touched))
+        changed = changed[(changed != NO_GROUP) & (changed > 0)]
+        groups.changed[changed] = self._number
+        return np.asarray(changed)
+
+    def _has_moved(self) -> NDArray[np.bool_]:
+        """By row, whether somebody is in a cell that does not lie in the one they were in."""
+        people, before = self._people, self._state.people
+        has_moved = np.zeros(len(people), dtype=bool)
+        rows = self._touched[self._touched < len(before)]
+        rows = rows[people.since[rows] == self._number]
+        is_inside = np.ones(len(rows), dtype=bool)
+        for position, column in enumerate(people.columns):
+            low, high = self._tree.bounds(position, before.leaf[rows])
+            end = self._tree.bounds(position, np.zeros(1, dtype=np.int64))[1]
+            is_inside &= (column[rows] >= low) & ((column[rows] < high) | (high == end))
+        has_moved[rows[~is_inside]] = True
+        return has_moved
+
+    def _shown(self, group: int) -> ShownGroup:
+        record, nodes = self._groups.record(group), self._policy.sensitive.hierarchy.leaf_node
+        rows = int(self._sizes[group])
+        if record.kind == STAR:
+            return ShownGroup(record.formed, record.changed, ((0, rows),), 0)
+        if record.kind in (PLAIN_GROUP, CLIQUE_GROUP):
+            count = rows if record.kind == PLAIN_GROUP else 1
+            return ShownGroup(record.formed, record.changed, ((nodes[record.value], count),), 0)
+        values = self._signatures.sets[record.kind]
+        shown = tuple((nodes[value], record.rounds) for value in values)
+        return ShownGroup(record.formed, record.changed, shown, record.rounds * len(values) - rows)

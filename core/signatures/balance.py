@@ -1,0 +1,182 @@
+"""Balancing: groups in which each value of the signature is shown equally often (S4), at the least cost.
+
+A group keeps its *even part*: as many of each value as it has of its rarest one. The members above that, entries that
+come back, and newcomers are *loose*. Loose entries of one signature are dealt into rounds, of each value the first in
+the tree's order, then the second, and so on. A round that lacks a value is filled up with a counterfeit. It joins the
+group that most of it came from, or the nearest one with room, or a new one.
+
+Counterfeits are limited, in a group and in a release. Where there are too many, the rounds that need most of them are
+given up: their entries are "*" in this release.
+
+Nothing here looks at which of the m values an entry has, only at whether two entries have the same one (S5). Renaming
+the values of a signature in all its entries gives the same groups.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.cells.tree import Rows
+from shoal.core.randomness import Tags
+from shoal.core.signatures.nearest import NONE, Sites, join_nearest, means, ranks
+from shoal.core.signatures.tuning import COUNTERFEITS_IN_GROUP, ROWS_AT_FIRST, ROWS_AT_MOST
+
+NO_GROUP = -1
+
+
+class Members(NamedTuple):
+    """The entries of the signatures that are balanced, as columns; `group` is NO_GROUP for one that has none."""
+
+    signature: Rows
+    slot: Rows
+    group: Rows
+    place: Rows
+    draw: Tags
+    family: Rows  # newcomers that were given their signatures together; 0 for others
+
+
+class Balanced(NamedTuple):
+    """By entry its group, or NO_GROUP for "*"; by group its rounds. Groups from `first_new` on are new."""
+
+    group: Rows
+    groups: Rows
+    rounds: Rows
+    new_signatures: Rows  # of the new groups, in order
+
+
+class _Rounds(NamedTuple):
+    """Rounds of loose entries, as columns."""
+
+    signature: Rows
+    lacking: Rows
+    home: Rows
+    place: NDArray[np.float64]
+
+
+def even_parts(members: Members, sizes: Rows) -> NDArray[np.bool_]:
+    """Which members belong to the even part of their group."""
+    grouped = np.flatnonzero(members.group != NO_GROUP)
+    is_even = np.zeros(len(members.group), dtype=bool)
+    if not len(grouped):
+        return is_even
+    groups, line = np.unique(members.group[grouped], return_inverse=True)
+    width = int(sizes.max())
+    counts = np.bincount(line * width + members.slot[grouped], minlength=len(groups) * width).reshape(-1, width)
+    signature = np.zeros(len(groups), dtype=np.int64)
+    signature[line] = members.signature[grouped]
+    is_slot = np.arange(width)[None, :] < sizes[signature][:, None]
+    least = np.where(is_slot, counts, np.iinfo(np.int64).max).min(axis=1)
+    is_even[grouped] = ranks(line * width + members.slot[grouped], members.draw[grouped]) < least[line]
+    return is_even
+
+
+def balance(
+    members: Members, sizes: Rows, frozen: Rows, *, most_counterfeits: int, next_group: int, keep: Rows
+) -> Balanced:
+    """Balance these signatures; all members of a group are among `members`.
+
+    `sizes` is m by signature. Members of the groups in `frozen` stay where they are, and so do rounds there, `keep`.
+    `most_counterfeits` is what the release can bear for all of them together.
+    """
+    group = members.group.copy()
+    is_frozen = np.isin(group, frozen) & (group != NO_GROUP)
+    is_even = even_parts(members, sizes) & ~is_frozen
+    loose = np.flatnonzero(~is_even & ~is_frozen)
+    even_groups, even_rounds = _even_rounds(members, is_even, sizes)
+    round_of, rounds = _deal(members, loose, sizes)
+    homes = _find_homes(rounds, members, even_groups, even_rounds, sizes, next_group)
+    is_kept = _prune(rounds, homes.group, even_groups, even_rounds, sizes, most_counterfeits)
+    group[loose] = np.where(is_kept[round_of], homes.group[round_of], NO_GROUP)
+    numbers = np.r_[even_groups, homes.group[is_kept]]
+    times = np.r_[even_rounds, np.ones(np.count_nonzero(is_kept), dtype=np.int64)]
+    groups, where = np.unique(numbers, return_inverse=True)
+    totals = np.bincount(where, weights=times, minlength=len(groups)).astype(np.int64)
+    return Balanced(group, np.r_[groups, frozen], np.r_[totals, keep], homes.new_signatures)
+
+
+def _even_rounds(members: Members, is_even: NDArray[np.bool_], sizes: Rows) -> tuple[Rows, Rows]:
+    """The groups that have an even part, and how many rounds it has."""
+    groups, first, counts = np.unique(members.group[is_even], return_index=True, return_counts=True)
+    return groups, counts // sizes[members.signature[is_even][first]]
+
+
+def _deal(members: Members, loose: Rows, sizes: Rows) -> tuple[Rows, _Rounds]:
+    """The round of each loose entry, and the rounds."""
+    signature, slot = members.signature[loose], members.slot[loose]
+    width, families = int(sizes.max(initial=1)), int(members.family[loose].max(initial=0)) + 1
+    kind = signature * families + members.family[loose]
+    turn = ranks(kind * width + slot, members.draw[loose], members.place[loose])
+    most = int(turn.max(initial=0)) + 1
+    keys, round_of = np.unique(kind * most + turn, return_inverse=True)
+    signatures = keys // most // families
+    filled = np.bincount(round_of, minlength=len(keys))
+    place = np.bincount(round_of, weights=members.place[loose].astype(np.float64), minlength=len(keys))
+    home = np.full(len(keys), np.iinfo(np.int64).max, dtype=np.int64)
+    grouped = np.flatnonzero(members.group[loose] != NO_GROUP)
+    np.minimum.at(home, round_of[grouped], members.group[loose[grouped]])
+    home[home == np.iinfo(np.int64).max] = NO_GROUP
+    return round_of, _Rounds(signatures, sizes[signatures] - filled, home, place / np.maximum(1, filled))
+
+
+class _Homes(NamedTuple):
+    group: Rows  # by round
+    new_signatures: Rows
+
+
+def _find_homes(
+    rounds: _Rounds, members: Members, even_groups: Rows, even_rounds: Rows, sizes: Rows, next_group: int
+) -> _Homes:
+    """The group of each round: where it came from, else the nearest with room, else a new one."""
+    group = rounds.home.copy()
+    homeless = np.flatnonzero(group == NO_GROUP)
+    if len(homeless) and len(even_groups):
+        sites = _sites(members, even_groups, even_rounds, sizes)
+        joined = join_nearest(rounds.signature[homeless], rounds.place[homeless], sites)
+        group[homeless[joined != NONE]] = even_groups[joined[joined != NONE]]
+    homeless = np.flatnonzero(group == NO_GROUP)
+    homeless = homeless[np.lexsort((rounds.place[homeless], rounds.signature[homeless]))]
+    signature = rounds.signature[homeless]
+    at_once = np.maximum(1, ROWS_AT_FIRST // sizes[signature])
+    turn = np.arange(len(homeless)) - np.searchsorted(signature, signature)
+    is_first = turn % at_once == 0
+    group[homeless] = next_group + np.cumsum(is_first) - 1
+    return _Homes(group, signature[is_first])
+
+
+def _sites(members: Members, even_groups: Rows, even_rounds: Rows, sizes: Rows) -> Sites:
+    """The groups with an even part, as sites that rounds may join."""
+    grouped = np.flatnonzero(np.isin(members.group, even_groups))
+    line = np.searchsorted(even_groups, members.group[grouped])
+    signature = np.zeros(len(even_groups), dtype=np.int64)
+    signature[line] = members.signature[grouped]
+    room = np.maximum(0, ROWS_AT_MOST // sizes[signature] - even_rounds)
+    return Sites(signature, means(line, members.place[grouped], len(even_groups)), room)
+
+
+def _prune(
+    rounds: _Rounds, home: Rows, even_groups: Rows, even_rounds: Rows, sizes: Rows, most_counterfeits: int
+) -> NDArray[np.bool_]:
+    """Which rounds are kept, so that neither a group nor the release has too many counterfeits."""
+    is_kept = np.ones(len(home), dtype=bool)
+    lacking = np.flatnonzero(rounds.lacking)
+    groups, where = np.unique(home, return_inverse=True)
+    known = dict(zip(even_groups.tolist(), even_rounds.tolist(), strict=True))
+    total = np.bincount(where, minlength=len(groups)) + np.array([known.get(g, 0) for g in groups.tolist()], dtype=int)
+    fakes = np.bincount(where, weights=rounds.lacking, minlength=len(groups)).astype(np.int64)
+    size = np.zeros(len(groups), dtype=np.int64)
+    size[where] = sizes[rounds.signature]
+    worst = lacking[np.lexsort((lacking, -rounds.lacking[lacking]))]
+    is_over = fakes * COUNTERFEITS_IN_GROUP > total * size
+    for at in worst[is_over[where[worst]]].tolist():
+        line = int(where[at])
+        if fakes[line] * COUNTERFEITS_IN_GROUP > total[line] * size[line]:
+            is_kept[at] = False
+            fakes[line] -= rounds.lacking[at]
+            total[line] -= 1
+    worst = worst[is_kept[worst]]
+    over = int(rounds.lacking[worst].sum()) - most_counterfeits
+    if over > 0:
+        given_up = int(np.searchsorted(np.cumsum(rounds.lacking[worst]), over)) + 1
+        is_kept[worst[:given_up]] = False
+    return is_kept

@@ -1,0 +1,152 @@
+"""Permanent values of a lasting table that are too few for a signature: cliques that never change.
+
+(docs/design.md, "Values that last", permanent values.) A *bond* is a clique: a holder of a permanent value and enough
+others that never held it, l people in all, chosen once among those near the holder. Its group shows the value once, in
+releases in which all its people are published; otherwise the value has no row, not even "*". Nobody is in two bonds of
+one value. A decoy who becomes a holder gets no bond of their own, and a bond that lost somebody for good is never shown
+again: both would tell who the holder was.
+
+Owners are ids, not rows: a restart reads people back in any order.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.cells.tree import Rows
+from shoal.core.events.window import DEREGISTERED_STATUS
+from shoal.core.people import People
+from shoal.core.randomness import Tags
+from shoal.core.signatures.entries import NO_GROUP
+from shoal.core.signatures.group import CLIQUE_GROUP, Groups
+
+
+class Bond(NamedTuple):
+    """A clique as it is stored: the value, the owners with the holder first, and the group it is shown in, if any."""
+
+    value: int
+    owners: tuple[str, ...]
+    group: int = NO_GROUP
+    is_lost: bool = False
+
+
+class Bonds:
+    """Every bond of a table, numbered in order of creation. `copy()` is what planning works on."""
+
+    def __init__(self) -> None:
+        self.bonds: dict[int, Bond] = {}
+
+    def copy(self) -> "Bonds":
+        twin = Bonds()
+        twin.bonds = dict(self.bonds)
+        return twin
+
+    def put(self, records: Iterable[tuple[int, Bond]]) -> None:
+        """Write bonds as they were stored."""
+        for number, bond in records:
+            self.bonds[number] = bond._replace(owners=tuple(bond.owners))
+
+    def changed_since(self, before: "Bonds") -> dict[int, Bond]:
+        """The bonds that have to be written to turn `before` into this."""
+        return {number: bond for number, bond in self.bonds.items() if before.bonds.get(number) != bond}
+
+    def shown(self) -> Iterator[Bond]:
+        """The bonds that are published now."""
+        return (bond for _, bond in sorted(self.bonds.items()) if bond.group != NO_GROUP)
+
+
+class Site(NamedTuple):
+    """Where bonds are made: people, who of them is published, who may be in a bond, where they are, and a draw each."""
+
+    people: People
+    is_published: NDArray[np.bool_]
+    is_free: NDArray[np.bool_]
+    place: Rows
+    draw: Tags
+
+
+def update_bonds(bonds: Bonds, site: Site, values: Iterable[int], size: float) -> None:
+    """Find out which bonds are lost, and make one for each holder of these values who is published and in none."""
+    people = site.people
+    for number, bond in bonds.bonds.items():
+        if not bond.is_lost and any(people.status[row] == DEREGISTERED_STATUS for row in _rows(bond, people)):
+            bonds.bonds[number] = bond._replace(is_lost=True)
+    for value in sorted(values):
+        _bind_holders(bonds, site, value, ceil(size))
+
+
+def show_bonds(bonds: Bonds, site: Site, groups: Groups, number: int) -> None:
+    """Give every bond all of whose people are published a group, a new one unless it had one in the last release."""
+    for key, bond in sorted(bonds.bonds.items()):
+        rows = _rows(bond, site.people)
+        is_shown = not bond.is_lost and bool(np.all(site.is_published[rows] & site.is_free[rows]))
+        if is_shown and bond.group == NO_GROUP:
+            group = groups.form(np.array([CLIQUE_GROUP]), np.array([bond.value]), number)
+            bonds.bonds[key] = bond._replace(group=int(group[0]))
+        elif not is_shown and bond.group != NO_GROUP:
+            bonds.bonds[key] = bond._replace(group=NO_GROUP)
+
+
+def rows_of(bonds: Bonds, people: People) -> tuple[Rows, Rows, Rows]:
+    """The rows of the bonds that are shown: person, group, and the value for the holder, -1 for the others."""
+    lines = [
+        (row, bond.group, bond.value if turn == 0 else -1)
+        for bond in bonds.shown()
+        for turn, row in enumerate(_rows(bond, people))
+    ]
+    table = np.array(lines, dtype=np.int64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def cohorts_of(bonds: Bonds, labels: Sequence[str], values: Iterable[int], size: float) -> dict[str, list[list[str]]]:
+    """For each of these values its cohorts: the holders of the bonds that are shown, then the others, one list each."""
+    found: dict[str, list[list[str]]] = {labels[value]: [[] for _ in range(ceil(size))] for value in sorted(values)}
+    for bond in bonds.shown():
+        for cohort, owner in zip(found[labels[bond.value]], bond.owners, strict=True):
+            cohort.append(owner)
+    return found
+
+
+def _rows(bond: Bond, people: People) -> list[int]:
+    return [row for row in people.rows_of(bond.owners) if row is not None]
+
+
+def _bind_holders(bonds: Bonds, site: Site, value: int, size: int) -> None:
+    people = site.people
+    holds = np.array([value in values for values in people.sets.items], dtype=bool)
+    is_holder = holds[people.held]
+    is_bound = np.zeros(len(people), dtype=bool)
+    for bond in bonds.bonds.values():
+        if bond.value == value:
+            is_bound[_rows(bond, people)] = True
+    may_join = site.is_published & site.is_free & ~is_bound
+    holders = np.flatnonzero(may_join & is_holder)
+    if not len(holders):
+        return
+    others = np.flatnonzero(may_join & ~is_holder)
+    others = others[np.lexsort((site.draw[others], site.place[others]))]
+    near, is_taken = site.place[others], np.zeros(len(others), dtype=bool)
+    for row in holders[np.argsort(site.draw[holders], kind="stable")].tolist():
+        chosen = _nearest(near, is_taken, int(site.place[row]), size - 1)
+        if chosen is None:
+            return
+        is_taken[chosen] = True
+        owners = tuple(people.ids(np.array([row, *others[chosen].tolist()])))
+        bonds.bonds[len(bonds.bonds) + 1] = Bond(value, owners)
+
+
+def _nearest(near: Rows, is_taken: NDArray[np.bool_], place: int, count: int) -> list[int] | None:
+    """The positions of the nearest that are not taken, by going outwards; None if there are too few."""
+    found: list[int] = []
+    after = int(np.searchsorted(near, place))
+    before = after - 1
+    while len(found) < count and (before >= 0 or after < len(near)):
+        is_after = before < 0 or (after < len(near) and near[after] - place <= place - near[before])
+        at = after if is_after else before
+        if not is_taken[at]:
+            found.append(at)
+        after, before = (after + 1, before) if is_after else (after, before - 1)
+    return found if len(found) == count else None

@@ -1,0 +1,231 @@
+"""Entries: one row for each value that a person holds or was ever shown with, as parallel columns.
+
+Layout. Entries are appended and never removed, because a signature is for ever (S1). The entries of one person form a
+chain, newest first: `head` is by the person's row, `before` by entry. What is stored of an entry is an `EntryRecord` in
+its person's record; entries that nothing remains of (not held, never shown) are left out there.
+
+No result may depend on the order of entries: a restart reads them back in any order.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.cells.tree import Rows
+from shoal.core.signatures.signature import Signatures
+
+HELD: Final = 1  # the person has a record and this value is in it: a spell goes on
+SHOWN: Final = 2  # it was shown, under its signature or plainly, in some release
+STARRED: Final = 4  # it was surplus before it was ever shown, and stays "*" for its spell
+BARRED: Final = 8  # what others published tells its signature apart: "*" for ever
+
+NO_SIGNATURE: Final = -1
+PLAIN: Final = -2  # once shown plainly: plain or "*" for ever
+NO_GROUP: Final = -1
+END: Final = -1
+
+Flags = NDArray[np.uint8]
+Stored = tuple[int, int, int, int]  # an EntryRecord as msgpack gives it
+
+
+class EntryRecord(NamedTuple):
+    """An entry as it is stored: the value's leaf code, its signature, its group, and the flags above."""
+
+    value: int
+    signature: int
+    group: int
+    flags: int
+
+
+class Entries:
+    """The columns. `copy()` is what planning works on."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._columns: dict[str, NDArray[Any]] = {
+            name: np.zeros(0, dtype=dtype)
+            for name, dtype in (
+                ("owner", np.int64),
+                ("value", np.int64),
+                ("signature", np.int32),
+                ("slot", np.int16),
+                ("group", np.int64),
+                ("flags", np.uint8),
+                ("before", np.int64),
+            )
+        }
+        self._head = np.zeros(0, dtype=np.int64)
+
+    def copy(self) -> "Entries":
+        twin = object.__new__(Entries)
+        twin.size, twin._head = self.size, self._head.copy()
+        twin._columns = {name: column.copy() for name, column in self._columns.items()}
+        return twin
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def owner(self) -> Rows:
+        """Each entry's person, by row."""
+        return self._columns["owner"][: self.size]
+
+    @property
+    def value(self) -> Rows:
+        """The leaf code of each entry's value."""
+        return self._columns["value"][: self.size]
+
+    @property
+    def signature(self) -> NDArray[np.int32]:
+        """Each entry's signature by number, NO_SIGNATURE, or PLAIN."""
+        return self._columns["signature"][: self.size]
+
+    @property
+    def slot(self) -> NDArray[np.int16]:
+        """The place of each entry's value in its signature."""
+        return self._columns["slot"][: self.size]
+
+    @property
+    def group(self) -> Rows:
+        """The group each entry is published in, or NO_GROUP."""
+        return self._columns["group"][: self.size]
+
+    @property
+    def flags(self) -> Flags:
+        return self._columns["flags"][: self.size]
+
+    def has(self, flag: int) -> NDArray[np.bool_]:
+        """Whether each entry has a flag."""
+        return np.asarray((self.flags & flag) != 0)
+
+    def of(self, rows: Rows) -> tuple[Rows, Rows]:
+        """All entries of these people: positions in `rows`, and the entries."""
+        self._know(int(rows.max(initial=-1)) + 1)
+        positions, found = [], []
+        at, who = self._head[rows], np.arange(len(rows))
+        while who.size:
+            is_there = at != END
+            at, who = at[is_there], who[is_there]
+            positions.append(who)
+            found.append(at)
+            at = self._columns["before"][at]
+        return np.concatenate([*positions, who]), np.concatenate([*found, who])
+
+    def of_person(self, row: int) -> list[int]:
+        """All entries of one person."""
+        found, at = [], int(self._head[row]) if row < len(self._head) else END
+        while at != END:
+            found.append(at)
+            at = int(self._columns["before"][at])
+        return found
+
+    def counts(self, people: int) -> Rows:
+        """How many entries each person has."""
+        return np.bincount(self.owner, minlength=people)
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def append(self, owners: Rows, values: Rows) -> Rows:
+        """Add entries that are held and have no signature yet; returns them. No person has two with one value."""
+        first, last = self.size, self.size + len(owners)
+        self._reserve(last)
+        self._know(int(owners.max(initial=-1)) + 1)
+        fixed: dict[str, Any] = {"owner": owners, "value": values, "signature": NO_SIGNATURE, "slot": 0}
+        fixed |= {"group": NO_GROUP, "flags": HELD, "before": END}
+        for name, numbers in fixed.items():
+            self._columns[name][first:last] = numbers
+        new = np.arange(first, last)
+        order = np.argsort(owners, kind="stable")
+        sorted_owners = owners[order]
+        is_first = np.r_[True, sorted_owners[1:] != sorted_owners[:-1]][: len(order)]
+        before = np.r_[END, new[order][:-1]][: len(order)]
+        before[is_first] = self._head[sorted_owners[is_first]]
+        self._columns["before"][new[order]] = before
+        is_last = np.r_[is_first[1:], True][: len(order)]
+        self._head[sorted_owners[is_last]] = new[order][is_last]
+        self.size = last
+        return new
+
+    def hold(self, touched: Rows, wanted_owner: Rows, wanted_value: Rows, leaves: int) -> Rows:
+        """Make exactly these (person, value) pairs the held ones of the people touched; returns entries that ended."""
+        _, known = self.of(touched)
+        keys = self.owner[known] * leaves + self.value[known]
+        wanted = wanted_owner * leaves + wanted_value
+        is_wanted = np.isin(keys, wanted)
+        was_held = self.has(HELD)[known]
+        ended = known[was_held & ~is_wanted]
+        self.flags[ended] &= ~np.uint8(HELD | STARRED)
+        self.flags[known[~was_held & is_wanted]] |= HELD
+        is_new = ~np.isin(wanted, keys)
+        self.append(wanted_owner[is_new], wanted_value[is_new])
+        return ended
+
+    def give(self, entries: Rows, signatures: Rows | int, known: Signatures) -> None:
+        """Give entries their signatures, for ever."""
+        self.signature[entries] = signatures
+        self.slot[entries] = known.slots(self.signature[entries].astype(np.int64), self.value[entries])
+
+    def put(self, row: int, records: Iterable[Stored], known: Signatures) -> None:
+        """Write one person's entries as they were stored; those of them that are not in `records` are forgotten."""
+        self._know(row + 1)
+        mine = {int(self.value[entry]): entry for entry in self.of_person(row)}
+        for record in map(EntryRecord._make, records):
+            entry = mine.pop(record.value, None)
+            if entry is None:
+                entry = int(self.append(np.array([row]), np.array([record.value]))[0])
+            self.group[entry], self.flags[entry] = record.group, record.flags
+            self.signature[entry] = record.signature
+            if record.signature >= 0:
+                self.slot[entry] = known.sets[record.signature].index(record.value)
+        for entry in mine.values():
+            self.signature[entry], self.group[entry], self.flags[entry] = NO_SIGNATURE, NO_GROUP, 0
+
+    def put_all(self, rows: Sequence[int], records: Sequence[Sequence[Stored]], known: Signatures) -> None:
+        """Write the entries of people who have none yet, as they were stored."""
+        flat = [(row, *record) for row, mine in zip(rows, records, strict=True) for record in mine]
+        if not flat:
+            return
+        table = np.array(flat, dtype=np.int64)
+        new = self.append(table[:, 0], table[:, 1])
+        self.signature[new], self.group[new], self.flags[new] = table[:, 2], table[:, 3], table[:, 4]
+        signed = new[table[:, 2] >= 0]
+        self.slot[signed] = known.slots(self.signature[signed].astype(np.int64), self.value[signed])
+
+    def records(self, rows: Rows) -> list[tuple[EntryRecord, ...]]:
+        """The entries of these people as they are stored, in the order of their values."""
+        positions, found = self.of(rows)
+        is_kept = (self.flags[found] != 0) | (self.signature[found] != NO_SIGNATURE)
+        positions, found = positions[is_kept], found[is_kept]
+        order = np.lexsort((self.value[found], positions))
+        found = found[order]
+        columns = (self.value[found], self.signature[found], self.group[found], self.flags[found])
+        lines = [EntryRecord(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
+        bounds = np.searchsorted(positions[order], np.arange(len(rows) + 1)).tolist()
+        return [tuple(lines[begin:end]) for begin, end in pairwise(bounds)]
+
+    def _know(self, people: int) -> None:
+        if people > len(self._head):
+            more = max(people, len(self._head) + len(self._head) // 4) - len(self._head)
+            self._head = np.concatenate([self._head, np.full(more, END, dtype=np.int64)])
+
+    def _reserve(self, size: int) -> None:
+        capacity = len(self._columns["owner"])
+        if size > capacity:
+            more = max(size, capacity + capacity // 4) - capacity
+            for name, column in self._columns.items():
+                self._columns[name] = np.concatenate([column, np.zeros(more, dtype=column.dtype)])
+
+    def check_invariants(self, known: Signatures) -> None:
+        """Chains and columns agree, a value stands at its slot, and only what is held is published."""
+        seen = [entry for row in range(len(self._head)) for entry in self.of_person(row)]
+        assert sorted(seen) == list(range(self.size))
+        for entry in range(self.size):
+            signature = int(self.signature[entry])
+            if signature >= 0:
+                assert known.sets[signature][self.slot[entry]] == self.value[entry]
+        assert bool(np.all(self.has(HELD)[self.group != NO_GROUP]))
+        pairs = self.owner * (int(self.value.max(initial=0)) + 1) + self.value
+        assert len(np.unique(pairs)) == self.size

@@ -1,0 +1,129 @@
+"""How many rounds of which signature newcomers are given: a packing that comes out even.
+
+A *round* of a signature is one entry of each of its values. Given how many newcomers have each value, rounds are chosen
+so that nearly all newcomers are in one: first of signatures in use, then of new ones whose values are about as
+frequent, then of new ones by McNaughton's wrap-around rule. That rule lays the values one after the other around m
+machines of length T; the values that run at the same time are a signature. It is exact: whenever no value is more than
+one in m of the newcomers, every newcomer is in a round, but for the fewer than m that do not divide, and there are at
+most as many new signatures as values.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.core.cells.tree import Rows
+from shoal.core.signatures.signature import Signatures
+from shoal.core.signatures.tuning import LEAST_PEELED
+
+
+class Surplus(NamedTuple):
+    """How often each value can be shown, and how many others are starred with those that are too frequent."""
+
+    rounds: int
+    shown: Rows  # by value, at most
+    decoys: int
+
+
+def find_surplus(counts: Rows, m: int, l: float, spare: int) -> Surplus:
+    """The most rounds that these newcomers make, `spare` counterfeits included.
+
+    A value that is more frequent than that cannot all be shown. Its surplus would be all of the stars, so others are
+    starred with it: among those starred, no value is more than 1/l.
+    """
+    total = int(counts.sum())
+    low, high = 0, total
+    while low < high:
+        rounds = (low + high + 1) // 2
+        kept = total - int(np.maximum(counts - rounds, 0).sum()) - _decoys(counts, rounds, l)
+        if kept + min(spare, kept // 3) >= m * rounds:
+            low = rounds
+        else:
+            high = rounds - 1
+    return Surplus(low, np.minimum(counts, low), _decoys(counts, low, l) if low else 0)
+
+
+def _decoys(counts: Rows, rounds: int, l: float) -> int:
+    over = np.maximum(counts - rounds, 0)
+    return max(0, int(np.ceil(l * int(over.max(initial=0)))) - int(over.sum()))
+
+
+def pack_known(counts: Rows, known: Signatures, usable: Rows, m: int) -> Rows:
+    """Rounds of signatures in use, by their number; `counts` is reduced by what they take.
+
+    The most frequent value that is left is served first, by the signature whose other values are most frequent, half
+    of what there is at a time. What is left must still make rounds, so no value may become more than one in m of it.
+    """
+    rounds = np.zeros(len(known), dtype=np.int64)
+    holding: dict[int, list[int]] = {}
+    for number in usable.tolist():
+        for value in known.sets[number]:
+            holding.setdefault(value, []).append(number)
+    total, waiting = int(counts.sum()), counts.copy()
+    waiting[[value for value in np.flatnonzero(counts).tolist() if value not in holding]] = 0
+    while waiting.any():
+        value = int(waiting.argmax())
+        best, most = -1, 0
+        for number in holding[value]:
+            least = int(counts[known.members[number, : len(known.sets[number])]].min())
+            if least > most:
+                best, most = number, least
+        if best < 0:
+            waiting[value] = 0
+            continue
+        members = list(known.sets[best])
+        taken = (most + 1) // 2
+        counts[members] -= taken
+        total -= taken * len(members)
+        if int(counts.max()) * m > total + m - 1:
+            counts[members] += taken
+            break
+        rounds[best] += taken
+        waiting[members] = np.minimum(waiting[members], counts[members])
+    return rounds
+
+
+def peel(counts: Rows, m: int, known: Signatures) -> Rows:
+    """New signatures of values that are about as frequent, by number: m at a time, from the most frequent on.
+
+    Few signatures with many entries each stay even for longer than many with few.
+    """
+    frequent = np.flatnonzero(counts >= LEAST_PEELED)
+    order = frequent[np.lexsort((frequent, -counts[frequent]))]
+    whole = order[: len(order) // m * m].reshape(-1, m)
+    return np.array([known.number(tuple(sorted(values))) for values in whole.tolist()], dtype=np.int64)
+
+
+def wrap_around(counts: Rows, m: int, rounds: int, order: Sequence[int]) -> dict[tuple[int, ...], int]:
+    """New signatures of m values with their rounds, by McNaughton's rule.
+
+    No count exceeds `rounds`. `order` is the order of the values; the values in it that are m apart are likely to
+    meet in a signature, so those that occur near each other should stand so. Where the values do not fill the machines,
+    the last signatures have places without newcomers.
+    """
+    if not rounds:
+        return {}
+    laid = [value for start in range(m) for value in order[start::m]]
+    lengths = counts[laid]
+    ends = np.cumsum(lengths)
+    breaks = np.unique(np.r_[0, ends % rounds])
+    breaks = breaks[breaks < rounds]
+    times = np.diff(np.r_[breaks, rounds])
+    found: dict[tuple[int, ...], int] = {}
+    at = np.searchsorted(ends, breaks[:, None] + rounds * np.arange(m)[None, :], side="right")
+    for places, length in zip(at.tolist(), times.tolist(), strict=True):
+        values = {laid[place] for place in places if place < len(laid)}
+        filled = _filled(values, m, laid)
+        if filled is not None:
+            found[filled] = found.get(filled, 0) + length
+    return found
+
+
+def _filled(values: set[int], m: int, laid: Sequence[int]) -> tuple[int, ...] | None:
+    """A signature of exactly m values: where the machines ran empty, any others; None if there are too few values."""
+    for value in laid:
+        if len(values) >= m:
+            break
+        values.add(value)
+    return tuple(sorted(values)) if len(values) == m else None

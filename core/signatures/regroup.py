@@ -1,0 +1,412 @@
+"""The steps of a release of a lasting table (docs/design.md, "Values that last"), between the tree and the bytes.
+
+1. *hold*: bring the entries up to date with the people, and offer the places of those that ended;
+2. *part*: the entries of people who cannot be published now leave their groups;
+3. *judge*: decide for every entry without a place how it may be shown;
+4. *choose*: give newcomers their signatures;
+5. *balance*: put entries into groups in which every value of the signature is shown equally often;
+6. *settle*: put plain entries and "*" into groups of their own;
+7. *bind*: show the cliques of permanent values.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.cells.tree import Rows
+from shoal.core.people import NONE, People
+from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed, Tags
+from shoal.core.runs import each_between
+from shoal.core.signatures.balance import Balanced, Members, balance
+from shoal.core.signatures.blocks import Neighbours
+from shoal.core.signatures.choice import UNDECIDED, Gaps, Newcomers, choose_signatures
+from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
+from shoal.core.signatures.group import PLAIN_GROUP, STAR, Groups
+from shoal.core.signatures.nearest import NONE as NO_SITE
+from shoal.core.signatures.nearest import Sites, join_nearest, means, ranks
+from shoal.core.signatures.signature import Signatures
+from shoal.core.signatures.tuning import COUNTERFEITS_IN_GROUP, PLAIN_ROWS
+from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Held, Judge
+
+UNJUDGED = -9
+
+
+class Scene(NamedTuple):
+    """What a release is made from: people where they are now."""
+
+    people: People
+    keyed: Keyed
+    number: int
+    is_published: NDArray[np.bool_]  # by row
+    place: Rows  # by row, in the tree's depth-first order
+
+
+class Regrouping:
+    """A release of a lasting table being made; entries, signatures and groups are changed in place."""
+
+    def __init__(self, policy: Policy, entries: Entries, signatures: Signatures, groups: Groups) -> None:
+        self._policy = policy
+        self.entries, self.signatures, self.groups = entries, signatures, groups
+        self._judge = Judge(policy, signatures.sets)
+        self._blank = len(policy.sensitive.hierarchy.leaves)  # the value of a row that stands for none
+        self.bound_values = policy.sensitive.permanent - self._judge.permanent
+        self._group_before = entries.group.copy()
+        self._taken: dict[int, frozenset[int]] = {}  # by row, what a new signature must not hold
+
+    # -- 1, 2 ---------------------------------------------------------------------------------------------------
+
+    def hold(self, people: People, touched: Rows) -> None:
+        """Step 1: spells begin and end; the places of those that ended are offered, in batches."""
+        entries = self.entries
+        owner, value = self._wanted(people, touched)
+        ended = entries.hold(touched, owner, value, self._blank + 1)
+        placed = ended[entries.group[ended] != NO_GROUP]
+        signed = placed[self.groups.kind[entries.group[placed]] >= 0]
+        if len(signed):
+            slots = entries.slot[signed].astype(np.int64)
+            self.signatures.offer(entries.signature[signed].astype(np.int64), slots, self._policy.l)
+        entries.group[ended] = NO_GROUP
+
+    def _wanted(self, people: People, touched: Rows) -> tuple[Rows, Rows]:
+        """(person, value) of every entry that these people should hold; the blank one for somebody without another."""
+        rows = touched[people.is_sampled()[touched]]
+        sets = [tuple(value for value in values if value not in self.bound_values) for values in people.sets.items]
+        sets = [values or (self._blank,) for values in sets]
+        sizes = np.array([len(values) for values in sets], dtype=np.int64)
+        flat = np.array([value for values in sets for value in values], dtype=np.int64)
+        codes = people.set[rows]
+        begins = (np.cumsum(sizes) - sizes)[codes]
+        return np.repeat(rows, sizes[codes]), flat[each_between(begins, sizes[codes])]
+
+    def part(self, scene: Scene) -> None:
+        """Step 2: entries of people who are withheld leave their groups, for as long as that lasts."""
+        entries = self.entries
+        grouped = np.flatnonzero(entries.group != NO_GROUP)
+        entries.group[grouped[~scene.is_published[entries.owner[grouped]]]] = NO_GROUP
+
+    def regroup(self, scene: Scene, neighbours: Neighbours, touched: Rows) -> None:
+        """Steps 3 to 6."""
+        self._scene, self._neighbours = scene, neighbours
+        self._is_touched = np.zeros(len(scene.people), dtype=bool)
+        self._is_touched[touched] = True
+        self._is_touched[neighbours.affected] = True
+        shown = self.judge()
+        self.choose(shown)
+        self.balance(shown)
+        self.settle(shown)
+
+    # -- 3 ------------------------------------------------------------------------------------------------------
+
+    def judge(self) -> Rows:
+        """Step 3: by entry how it is to be shown, UNJUDGED for those that stay as they are."""
+        entries, people = self.entries, self._scene.people
+        shown = np.full(len(entries), UNJUDGED, dtype=np.int64)
+        held = np.flatnonzero(entries.has(HELD))
+        held = held[self._scene.is_published[entries.owner[held]]]
+        group, flags = entries.group[held], entries.flags[held]
+        is_starred = np.zeros(len(held), dtype=bool)
+        is_starred[group != NO_GROUP] = self.groups.is_star(group[group != NO_GROUP])
+        is_waiting = (
+            (group == NO_GROUP) | (is_starred & ((flags & STARRED) == 0)) | self._is_touched[entries.owner[held]]
+        )
+        asked = held[is_waiting]
+        shown[asked[entries.value[asked] == self._blank]] = SHOW_STAR
+        asked = asked[entries.value[asked] != self._blank]
+        is_special = (people.guard != NONE) | self._neighbours.is_inside
+        is_special[entries.owner[entries.has(BARRED)]] = True
+        signed = np.flatnonzero(entries.signature != NO_SIGNATURE)
+        has_history = np.zeros(len(people), dtype=bool)
+        has_history[entries.owner[signed]] = True
+        is_simple = ~is_special[entries.owner[asked]]
+        again = asked[is_simple & (entries.signature[asked] >= 0) & entries.has(SHOWN)[asked]]
+        shown[again] = entries.signature[again]
+        fresh = asked[is_simple & ~has_history[entries.owner[asked]]]
+        self._judge_fresh(fresh, shown)
+        left = asked[shown[asked] == UNJUDGED]
+        self._judge_one_by_one(np.unique(entries.owner[left]), shown)
+        return shown
+
+    def _judge_fresh(self, fresh: Rows, shown: Rows) -> None:
+        """People without guard, history or others' groups: all their entries at once."""
+        entries, policy = self.entries, self._policy
+        is_open = np.zeros(self._blank + 1, dtype=bool)
+        is_open[list(policy.sensitive.open)] = True
+        shown[fresh] = SHOW_STAR
+        plain = is_open[entries.value[fresh]]
+        shown[fresh[plain]] = SHOW_PLAIN
+        unseen = fresh[~plain & ((entries.flags[fresh] & STARRED) == 0)]
+        at_once = int(policy.signature // policy.l)
+        kinds = [len(kind) for kind in (self._judge.transient, self._judge.permanent) if kind]
+        most = min([at_once * (size // policy.signature) for size in kinds], default=0)
+        is_first = ranks(entries.owner[unseen], self._draws(unseen, "unseen")) < most
+        shown[unseen[is_first]] = SHOW_NEW
+
+    def _judge_one_by_one(self, rows: Rows, shown: Rows) -> None:
+        entries, people = self.entries, self._scene.people
+        where, mine = entries.of(rows)
+        mine = mine[np.argsort(where, kind="stable")]
+        bounds = np.searchsorted(np.sort(where), np.arange(len(rows) + 1)).tolist()
+        columns = (mine, entries.value[mine], entries.signature[mine], entries.flags[mine], self._draws(mine, "unseen"))
+        lines = [Held(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
+        guards = people.guard[rows].tolist()
+        for at, row in enumerate(rows.tolist()):
+            held = [line for line in lines[bounds[at] : bounds[at + 1]] if line.value != self._blank]
+            guard = people.guards.items[guards[at]]
+            verdict = self._judge.decide(held, guard, self._neighbours.beside(row))
+            for entry, how in verdict.shown.items():
+                shown[entry] = how
+            self._taken[row] = verdict.taken | self._judge.guarded_leaves(guard)
+
+    # -- 4 ------------------------------------------------------------------------------------------------------
+
+    def choose(self, shown: Rows) -> None:
+        """Step 4: newcomers are given signatures; those that cannot have one are "*" for their spell."""
+        entries = self.entries
+        self._family = np.zeros(len(entries), dtype=np.int64)
+        known = np.flatnonzero(shown >= 0)
+        forced = known[entries.signature[known] == NO_SIGNATURE]
+        entries.give(forced, shown[forced], self.signatures)
+        new = np.flatnonzero(shown == SHOW_NEW)
+        for kind in (self._judge.transient, self._judge.permanent):
+            values = np.array(sorted(kind), dtype=np.int64)
+            mine = new[np.isin(entries.value[new], values)]
+            if len(mine):
+                self._choose(mine, values, shown)
+        left = new[entries.signature[new] == NO_SIGNATURE]
+        shown[left] = SHOW_STAR
+        entries.flags[left] |= STARRED
+
+    def _choose(self, new: Rows, values: Rows, shown: Rows) -> None:
+        entries = self.entries
+        newcomers = self._newcomers(new)
+        is_mine = np.isin(self.signatures.members[: len(self.signatures)], [-1, *values.tolist()]).all(axis=1)
+        usable = np.flatnonzero(is_mine & self._is_usable())
+        gaps = self._gaps(usable, shown)
+        m, l = self._policy.signature, self._policy.l
+        spare = self._most_counterfeits(self._rows_published()) - self._counterfeits()
+        choice = choose_signatures(newcomers, self.signatures, usable, values, m=m, l=l, spare=max(0, spare), gaps=gaps)
+        got = choice.signature != UNDECIDED
+        entries.give(new[got], choice.signature[got], self.signatures)
+        shown[new[got]] = choice.signature[got]
+        self._family[new[got]] = choice.family[got]
+        taken = np.flatnonzero(gaps.is_taken)
+        slots = self.signatures.slots(gaps.signature[taken], gaps.value[taken])
+        np.subtract.at(self.signatures.offered, (gaps.signature[taken], slots), 1)
+
+    def _newcomers(self, new: Rows) -> Newcomers:
+        """These entries; those of somebody with several of them, or with a verdict of their own, are picky."""
+        entries = self.entries
+        owners = entries.owner[new]
+        several: dict[int, list[int]] = {}
+        for at in np.flatnonzero(np.bincount(owners)[owners] > 1).tolist():
+            several.setdefault(int(owners[at]), []).append(at)
+        values: list[int] = entries.value[new].tolist()
+        shunned: dict[int, frozenset[int]] = {}
+        siblings: dict[int, list[int]] = {}
+        for at, row in enumerate(owners.tolist()):
+            if row in self._taken or row in several:
+                siblings[at] = [other for other in several.get(row, ()) if other != at]
+                taken = self._taken.get(row, frozenset())
+                shunned[at] = (taken | {values[other] for other in siblings[at]}) - {values[at]}
+        place = self._scene.place[owners]
+        return Newcomers(entries.value[new], place, self._draws(new, "choose"), shunned, siblings)
+
+    def _is_usable(self) -> NDArray[np.bool_]:
+        """Which signatures newcomers may be given."""
+        return np.ones(len(self.signatures), dtype=bool)
+
+    def _gaps(self, usable: Rows, shown: Rows) -> Gaps:
+        """Places that are offered and would make a round more complete, the most complete rounds first."""
+        entries, signatures = self.entries, self.signatures
+        is_usable = np.zeros(len(signatures), dtype=bool)
+        is_usable[usable] = True
+        offered = np.where(is_usable[:, None], signatures.offered[: len(signatures)], 0)
+        is_asked = np.asarray(offered.any(axis=1))
+        is_there = (shown >= 0) | ((shown == UNJUDGED) & (entries.group != NO_GROUP))
+        mine = np.flatnonzero(is_there & (entries.signature >= 0))
+        mine = mine[is_asked[entries.signature[mine]]]
+        width = offered.shape[1]
+        keys = entries.signature[mine].astype(np.int64) * width + entries.slot[mine]
+        counts = np.bincount(keys, minlength=len(offered) * width).reshape(len(offered), width)
+        is_slot = signatures.members[: len(signatures)] >= 0
+        lacking = np.where(is_slot, counts.max(axis=1, initial=0)[:, None] - counts, 0)
+        # what a signature does not lack any more is not offered later, when somebody else may have left
+        signatures.offered[: len(signatures)][is_asked] = np.minimum(lacking, offered)[is_asked]
+        number, slot = np.nonzero(np.minimum(lacking, offered))
+        times = np.minimum(lacking, offered)[number, slot]
+        turn = each_between(counts[number, slot], times)  # the round that each place is in
+        number, slot = np.repeat(number, times), np.repeat(slot, times)
+        missing = np.count_nonzero((counts[number] <= turn[:, None]) & is_slot[number], axis=1)
+        value = signatures.members[number, slot]
+        return Gaps(value, number, missing, np.zeros(len(value), dtype=bool))
+
+    # -- 5 ------------------------------------------------------------------------------------------------------
+
+    def balance(self, shown: Rows) -> None:
+        """Step 5: every signature that somebody joined or left is balanced anew."""
+        entries = self.entries
+        group = self._places_now(shown)
+        joining = np.flatnonzero((shown >= 0) & (group == NO_GROUP))
+        touched = np.zeros(len(self.signatures), dtype=bool)
+        touched[shown[joining]] = True
+        left = np.flatnonzero(self._group_before != group[: len(self._group_before)])
+        kinds = self.groups.kind[self._group_before[left[self._group_before[left] != NO_GROUP]]]
+        touched[kinds[kinds >= 0]] = True
+        signed = np.flatnonzero((group != NO_GROUP) | (shown >= 0))
+        signed = signed[(entries.signature[signed] >= 0)]
+        is_member = (shown[signed] >= 0) | (self.groups.kind[np.maximum(0, group[signed])] >= 0)
+        signed = signed[is_member]
+        rows = self._rows_published()
+        budget = self._most_counterfeits(rows)
+        spare = budget - self._fakes_of(np.flatnonzero(~touched), signed, group)
+        if spare < 0:  # groups that nobody touched have too many by now
+            touched[:] = True
+            spare = budget
+        mine = signed[touched[entries.signature[signed]]]
+        self._regroup(mine, group, shown, max(0, spare))
+        self._star_unplaced(shown)
+
+    def _places_now(self, shown: Rows) -> Rows:
+        """The group of each entry, but NO_GROUP for one that must not stay where it is."""
+        group = self.entries.group.copy()
+        judged = np.flatnonzero((shown != UNJUDGED) & (group != NO_GROUP))
+        kind = self.groups.kind[group[judged]]
+        stays = np.where(shown[judged] == SHOW_PLAIN, kind == PLAIN_GROUP, kind == shown[judged])
+        stays = np.where(shown[judged] == SHOW_STAR, kind == STAR, stays)
+        group[judged[~stays]] = NO_GROUP
+        return group
+
+    def _regroup(self, mine: Rows, group: Rows, shown: Rows, most: int) -> None:
+        entries, scene = self.entries, self._scene
+        shown[mine] = entries.signature[mine]
+        most = self._dissolve_frozen(mine, group, shown, most)
+        mine = mine[shown[mine] >= 0]
+        draw = self._draws(mine, "even", is_for_ever=True)
+        place = scene.place[entries.owner[mine]]
+        signature, slot = entries.signature[mine].astype(np.int64), entries.slot[mine].astype(np.int64)
+        members = Members(signature, slot, group[mine], place, draw, self._family[mine])
+        live = np.unique(members.group[members.group != NO_GROUP])
+        frozen = live[self.groups.is_frozen[live] != 0]
+        sizes, first = self.signatures.sizes, self.groups.size
+        keep = self.groups.rounds[frozen]
+        made = balance(members, sizes, frozen, most_counterfeits=most, next_group=first, keep=keep)
+        numbers = self._number_new(mine, made, first)
+        is_placed = made.group != NO_GROUP
+        entries.group[mine[is_placed]] = numbers[made.group[is_placed]]
+        gone = mine[~is_placed & (self.groups.kind[np.maximum(0, entries.group[mine])] >= 0)]
+        entries.group[gone] = NO_GROUP
+        self.groups.rounds[numbers[made.groups]] = made.rounds
+        entries.flags[mine[is_placed]] |= SHOWN
+
+    def _dissolve_frozen(self, mine: Rows, group: Rows, shown: Rows, most: int) -> int:
+        """Give up frozen groups that have too many counterfeits by now; returns how many are left for the others.
+
+        Their entries must not be grouped with others any more, so they are "*" for ever.
+        """
+        entries, groups = self.entries, self.groups
+        grouped = mine[group[mine] != NO_GROUP]
+        grouped = grouped[groups.is_frozen[group[grouped]] != 0]
+        frozen, line = np.unique(group[grouped], return_inverse=True)
+        places = groups.rounds[frozen] * self.signatures.sizes[groups.kind[frozen]]
+        fakes = places - np.bincount(line, minlength=len(frozen))
+        is_kept = fakes * COUNTERFEITS_IN_GROUP <= places
+        order = np.lexsort((frozen, fakes))
+        is_kept[order] &= np.cumsum(np.where(is_kept, fakes, 0)[order]) <= most
+        lost = grouped[~is_kept[line]]
+        entries.flags[lost] |= BARRED
+        group[lost], shown[lost], entries.group[lost] = NO_GROUP, SHOW_STAR, NO_GROUP
+        return most - int(fakes[is_kept].sum())
+
+    def _number_new(self, mine: Rows, made: Balanced, first: int) -> Rows:
+        """The numbers of all groups, new ones in an order that says nothing about who is in them."""
+        count = len(made.new_signatures)
+        numbers = np.arange(first + count)
+        is_new = made.group >= first
+        lowest = np.full(count, np.iinfo(np.uint64).max, dtype=np.uint64)
+        np.minimum.at(lowest, made.group[is_new] - first, self._draws(mine[is_new], "number"))
+        is_used = np.bincount(made.group[is_new] - first, minlength=count) > 0
+        order = np.lexsort((np.arange(count), lowest, ~is_used))
+        order = order[: np.count_nonzero(is_used)]
+        formed = self.groups.form(made.new_signatures[order], np.zeros(len(order), dtype=np.int64), self._scene.number)
+        numbers[first + order] = formed
+        return numbers
+
+    def _star_unplaced(self, shown: Rows) -> None:
+        """Entries that found no place are "*": those shown before come back later, the others not in this spell."""
+        entries = self.entries
+        asked = np.flatnonzero(shown >= 0)
+        kind = np.where(entries.group[asked] == NO_GROUP, STAR, self.groups.kind[np.maximum(0, entries.group[asked])])
+        lost = asked[kind < 0]
+        shown[lost] = SHOW_STAR
+        never = lost[~entries.has(SHOWN)[lost]]
+        entries.signature[never] = NO_SIGNATURE
+        entries.flags[never] |= STARRED
+
+    # -- 6 ------------------------------------------------------------------------------------------------------
+
+    def settle(self, shown: Rows) -> None:
+        """Step 6: plain entries by value, and "*", in groups that keep their people while they can."""
+        entries = self.entries
+        for how, kind in ((SHOW_PLAIN, PLAIN_GROUP), (SHOW_STAR, STAR)):
+            asked = np.flatnonzero(shown == how)
+            is_there = self.groups.kind[np.maximum(0, entries.group[asked])] == kind
+            is_there &= entries.group[asked] != NO_GROUP
+            asked = asked[~is_there]
+            entries.group[asked] = NO_GROUP
+            self._join_runs(asked, kind)
+            if how == SHOW_PLAIN:
+                entries.signature[asked] = PLAIN
+                entries.flags[asked] |= SHOWN
+
+    def _join_runs(self, asked: Rows, kind: int) -> None:
+        entries, scene = self.entries, self._scene
+        value = entries.value[asked] if kind == PLAIN_GROUP else np.zeros(len(asked), dtype=np.int64)
+        place = scene.place[entries.owner[asked]]
+        members = np.flatnonzero(entries.group != NO_GROUP)
+        members = members[self.groups.kind[entries.group[members]] == kind]
+        groups, line = np.unique(entries.group[members], return_inverse=True)
+        where = means(line, scene.place[entries.owner[members]], len(groups))
+        room = PLAIN_ROWS - np.bincount(line, minlength=len(groups))
+        joined = join_nearest(value, place.astype(np.float64), Sites(self.groups.value[groups], where, room))
+        entries.group[asked[joined != NO_SITE]] = groups[joined[joined != NO_SITE]]
+        left = np.flatnonzero(joined == NO_SITE)
+        left = left[np.lexsort((self._draws(asked[left], "runs"), place[left], value[left]))]
+        turn = np.arange(len(left)) - np.searchsorted(value[left], value[left])
+        is_first = turn % PLAIN_ROWS == 0
+        kinds = np.full(np.count_nonzero(is_first), kind, dtype=np.int64)
+        formed = self.groups.form(kinds, value[left][is_first], scene.number)
+        entries.group[asked[left]] = formed[np.cumsum(is_first) - 1]
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def _draws(self, entries: Rows, purpose: str, *, is_for_ever: bool = False) -> Tags:
+        """A pseudo-random number for each entry: of its person and value, in this release or for ever."""
+        tags = self._scene.people.tag[self.entries.owner[entries]]
+        mixed = tags + (self.entries.value[entries].astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        return self._scene.keyed.draw(mixed, 0 if is_for_ever else self._scene.number, purpose)
+
+    def _most_counterfeits(self, rows: int) -> int:
+        share = self._policy.counterfeits
+        return int(rows * share / (1 - share))
+
+    def _rows_published(self) -> int:
+        """How many entries will be published: every held one of somebody who is."""
+        held = self.entries.has(HELD)
+        return int(np.count_nonzero(held & self._scene.is_published[self.entries.owner]))
+
+    def _counterfeits(self) -> int:
+        entries = self.entries
+        signed = np.flatnonzero((entries.group != NO_GROUP) & (entries.signature >= 0))
+        return self._fakes_of(np.arange(len(self.signatures)), signed, entries.group)
+
+    def _fakes_of(self, signatures: Rows, signed: Rows, group: Rows) -> int:
+        """Counterfeits in the groups of these signatures, as their rounds stand now."""
+        is_mine = np.zeros(len(self.signatures) + 1, dtype=bool)
+        is_mine[signatures] = True
+        here = signed[is_mine[self.entries.signature[signed]] & (group[signed] != NO_GROUP)]
+        here = here[self.groups.kind[group[here]] >= 0]
+        groups = np.unique(group[here])
+        sizes = self.signatures.sizes[self.groups.kind[groups]]
+        return int((self.groups.rounds[groups] * sizes).sum()) - len(here)

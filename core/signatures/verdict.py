@@ -1,0 +1,203 @@
+"""What may be shown of a person: for each held entry under a signature, plainly, or as "*" (docs/design.md, S2 and S3).
+
+The rules are about one person at a time and never look at which value an entry has, where that would tell it:
+
+- what was shown under a signature goes on being shown, unless a guard named later forbids it;
+- a value that lies in one of the person's signatures takes that signature (S2);
+- while there is one protected value that the person might get and that could only be "*", nothing of theirs is shown
+  that was not shown before (S3, all or nothing). Of several entries not yet shown, one release shows only as many as
+  would be safe wherever they lay, drawn unseen;
+- a guard is a sum over signatures: j·|S ∩ A|/m stays within its bound, wherever one more value lay.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor
+from typing import Final, NamedTuple
+
+from shoal.core.events.guard import EMPTY, Guard
+from shoal.core.policy.policy import Policy
+from shoal.core.signatures.entries import BARRED, HELD, NO_SIGNATURE, PLAIN, SHOWN, STARRED
+
+SHOW_PLAIN: Final = -2
+SHOW_STAR: Final = -3
+SHOW_NEW: Final = -1  # under a signature that is still to be chosen; a number from 0 up is a signature
+
+UNLIMITED: Final = 1 << 30
+
+
+class Held(NamedTuple):
+    """An entry as the rules see it."""
+
+    entry: int
+    value: int
+    signature: int
+    flags: int
+    draw: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """By entry, how it is shown; and what a new signature of this person must not hold."""
+
+    shown: dict[int, int]
+    taken: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What other publishers' groups around a person ask for (see `blocks.py`).
+
+    `blocks` are the signatures a new entry may take, by value; None for a person who is in nobody else's groups.
+    """
+
+    blocks: dict[int, int] | None = None
+    has_every_block: bool = True
+
+
+FREE: Final = Beside()
+
+
+@dataclass
+class Judge:
+    """The rules under one policy. `sets` are the signatures by number; it grows as they do."""
+
+    policy: Policy
+    sets: Sequence[tuple[int, ...]]
+    transient: frozenset[int] = field(init=False)
+    permanent: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        sensitive = self.policy.sensitive
+        protected = frozenset(range(len(sensitive.hierarchy.leaves))) - sensitive.open
+        self.transient = protected - sensitive.permanent
+        has_signatures = len(sensitive.permanent) >= self.policy.signature
+        self.permanent = sensitive.permanent if has_signatures else frozenset()
+
+    def most_under(self, signature: int) -> int:
+        """How many different values of one person may be shown under a signature: m/l, rounded down."""
+        return floor(Fraction(len(self.sets[signature])) / Fraction(self.policy.l))
+
+    def decide(self, mine: Sequence[Held], guard: Guard | None, beside: Beside = FREE) -> Verdict:
+        """How each held entry of one person is shown; `mine` are all entries they ever had, permanent cliques aside."""
+        shown: dict[int, set[int]] = {}
+        plain = {held.value for held in mine if held.signature == PLAIN and held.flags & SHOWN}
+        for held in mine:
+            if held.signature >= 0:
+                shown.setdefault(held.signature, set()).update([held.value] if held.flags & SHOWN else ())
+        now = [held for held in mine if held.flags & HELD]
+        is_empty = guard is not None and guard.node == EMPTY
+        guarded = self._guarded(guard)
+        if guarded is None:
+            return Verdict({held.entry: SHOW_STAR for held in now})
+        forbidden = self._too_much(shown, guarded, guard)
+        forbidden |= {held.signature for held in mine if held.flags & BARRED}
+        decided: dict[int, int] = {}
+        unseen: list[Held] = []
+        for held in now:
+            home = self._signature_of(held, shown)
+            if home in forbidden:
+                decided[held.entry] = SHOW_STAR
+            elif held.flags & SHOWN and held.signature >= 0:
+                decided[held.entry] = held.signature
+            elif held.flags & STARRED and held.signature != PLAIN:
+                decided[held.entry] = SHOW_STAR
+            elif home < 0 and (self._is_open(held.value) or (is_empty and held.value in self.transient)):
+                decided[held.entry] = SHOW_PLAIN
+            elif held.signature == PLAIN:
+                decided[held.entry] = SHOW_STAR
+            else:
+                unseen.append(held)
+        most = self._safe_number(shown, plain, is_empty, guarded, guard, beside) if unseen else 0
+        for turn, held in enumerate(sorted(unseen, key=lambda one: one.draw)):
+            decided[held.entry] = self._signature_of(held, shown) if turn < most else SHOW_STAR
+            if turn < most and decided[held.entry] == SHOW_NEW and beside.blocks is not None:
+                decided[held.entry] = beside.blocks[held.value]
+        taken = {value for signature in shown for value in self.sets[signature]} | plain
+        return Verdict(decided, frozenset(taken | {held.value for held in now}))
+
+    def _is_open(self, value: int) -> bool:
+        return value in self.policy.sensitive.open
+
+    def _signature_of(self, held: Held, shown: dict[int, set[int]]) -> int:
+        """The signature that holds this value already, or SHOW_NEW."""
+        if held.signature >= 0:
+            return held.signature
+        if held.signature == PLAIN:
+            return SHOW_NEW
+        return next((signature for signature in shown if held.value in self.sets[signature]), SHOW_NEW)
+
+    # -- guards -------------------------------------------------------------------------------------------------
+
+    def _guarded(self, guard: Guard | None) -> frozenset[int] | None:
+        """The protected leaves of a guard; None if it makes everything "*"."""
+        if guard is None or guard.node == EMPTY:
+            return frozenset()
+        hierarchy, sensitive = self.policy.sensitive.hierarchy, self.policy.sensitive
+        leaves = frozenset(range(hierarchy.first[guard.node], hierarchy.last[guard.node]))
+        if leaves & sensitive.open or self._bound(guard) < Fraction(1, self.policy.signature):
+            return None
+        return leaves - sensitive.permanent
+
+    def guarded_leaves(self, guard: Guard | None) -> frozenset[int]:
+        """The leaves of a guard, of which a new signature holds none but the entry's own."""
+        if guard is None or guard.node == EMPTY:
+            return frozenset()
+        hierarchy = self.policy.sensitive.hierarchy
+        return frozenset(range(hierarchy.first[guard.node], hierarchy.last[guard.node]))
+
+    def _bound(self, guard: Guard | None) -> Fraction:
+        own = guard.bound if guard is not None else None
+        return Fraction(1) / Fraction(self.policy.l) if own is None else Fraction(own)
+
+    def _spent(self, shown: dict[int, set[int]], guarded: frozenset[int]) -> Fraction:
+        return sum((self._share(signature, guarded) * len(values) for signature, values in shown.items()), Fraction(0))
+
+    def _share(self, signature: int, guarded: frozenset[int]) -> Fraction:
+        values = self.sets[signature]
+        return Fraction(len(guarded.intersection(values)), len(values))
+
+    def _too_much(self, shown: dict[int, set[int]], guarded: frozenset[int], guard: Guard | None) -> set[int]:
+        """Signatures that meet a guard which was overdrawn before it was named."""
+        if not guarded or self._spent(shown, guarded) <= self._bound(guard):
+            return set()
+        return {signature for signature in shown if guarded.intersection(self.sets[signature])}
+
+    # -- all or nothing -----------------------------------------------------------------------------------------
+
+    def _safe_number(
+        self,
+        shown: dict[int, set[int]],
+        plain: set[int],
+        is_empty: bool,
+        guarded: frozenset[int],
+        guard: Guard | None,
+        beside: Beside,
+    ) -> int:
+        """How many entries not yet shown may be shown now, wherever they lie."""
+        if not beside.has_every_block:
+            return 0
+        if not is_empty and plain - self.policy.sensitive.open:
+            return 0  # such a value could only be "*"
+        most = min([self.most_under(signature) - len(values) for signature, values in shown.items()], default=UNLIMITED)
+        m, taken = self.policy.signature, {value for signature in shown for value in self.sets[signature]} | plain
+        at_once = floor(Fraction(m) / Fraction(self.policy.l))
+        for kind in (self.transient, self.permanent) if beside.blocks is None else ():
+            outside = len(kind - taken)
+            if outside:
+                most = min(most, at_once * (outside // m))
+        if guarded:
+            free = self.transient - taken
+            held = shown if beside.blocks is None else {*shown, *beside.blocks.values()}
+            worst = max([self._share(signature, guarded) for signature in held], default=Fraction(0))
+            if free & guarded and beside.blocks is None:
+                worst = max(worst, Fraction(max(1, m - len(free - guarded)), m))
+            left = self._bound(guard) - self._spent(shown, guarded)
+            most = min(most, floor(left / worst)) if worst else most
+        return max(0, most)
+
+
+def is_new(held: Held) -> bool:
+    """Whether an entry has neither a signature nor was ever shown."""
+    return held.signature == NO_SIGNATURE and not held.flags & SHOWN
