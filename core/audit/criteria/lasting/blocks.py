@@ -9,7 +9,7 @@ came; its group then takes no newcomers and keeps its counts. Open values and pe
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -28,6 +28,8 @@ NO_BLOCK: Final = "a value is shown for the first time although some value has n
 STAYED: Final = "a value is still shown that another publication has left with too few like it"
 NEWCOMER: Final = "a group that a later publication has split took newcomers or changed its counts"
 
+NEVER = 0  # the number of the values that none of the groups shows
+
 Place = frozenset[Neighbourhood]
 
 
@@ -36,14 +38,15 @@ class Blocks:
 
     def __init__(self, policy: Policy, history: History) -> None:
         self._history, self._terms, self._alpha = history, history.terms, policy.overlap
+        self._leaves = len(policy.sensitive.hierarchy.leaves)
         self.near = Neighbourhoods(policy)
         self._first: dict[tuple[str, int], Place] = {}  # by entry: where its person was when it was first shown
         self._place: dict[str, Place] = {}
         self._held: dict[str, int] = {}  # by person: protected values when their place last changed
         self._cut: dict[Neighbourhood, set[Signature]] = defaultdict(set)
         self._frozen: dict[str, tuple[int, frozenset[Entry]]] = {}  # groups that a later publication split
-        self._vectors: dict[tuple[Neighbourhood, int], tuple[Fraction, ...]] = {}
-        self._least: dict[Neighbourhood, int] = {}
+        self._smallest: dict[Neighbourhood, int] = {}  # the fewest transient values that are shown alike
+        self._alike: dict[Neighbourhood, Sequence[int]] = {}  # by leaf: a number for all that are shown alike
 
     @property
     def is_asked(self) -> bool:
@@ -52,7 +55,7 @@ class Blocks:
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
         if len(self.near.others) < len(secrets.others):
-            self._vectors, self._least = {}, {}
+            self._alike, self._smallest = {}, {}
         self.near.look(secrets.others, secrets.table)
         self._check_frozen(release, secrets, findings)
         for person, seen in self._history.now.items():
@@ -76,11 +79,12 @@ class Blocks:
     def _wrong_first(self, signature: Signature, place: Place) -> str | None:
         leaves = self._terms.leaves(signature)
         for near in place:
-            if len({self._vector(near, leaf) for leaf in leaves}) > 1:
+            alike = self.alike(near)
+            if len({alike[leaf] for leaf in leaves}) > 1:
                 return NOT_A_BLOCK
             if len(signature) < max(self._terms.m, self._alpha):
                 return TOO_SMALL
-            if self._smallest_class(near) < max(self._terms.m, self._alpha):
+            if self._smallest[near] < max(self._terms.m, self._alpha):
                 return NO_BLOCK
             if any(leaves & self._terms.leaves(other) and signature != other for other in self._cut[near]):
                 return CUT_TWICE
@@ -92,9 +96,10 @@ class Blocks:
         assert one.signature is not None
         leaves = self._terms.leaves(one.signature)
         for near in fresh:
-            sizes = Counter(self._vector(near, leaf) for leaf in leaves)
-            if not any(map(any, sizes)):
-                continue  # none of these groups shows any of them
+            alike = self.alike(near)
+            sizes = Counter(alike[leaf] for leaf in leaves)
+            if sizes.keys() == {NEVER}:
+                continue
             known = self._history.after(one.person)
             spells = min(len(known.spells[one.signature]), self._terms.most_values(one.signature))
             needed = max(Fraction(self._alpha), spells * self._terms.l) * max(1, self._held[one.person])
@@ -112,21 +117,16 @@ class Blocks:
                 is_as_it_was = is_as_it_was and entries.issuperset(secrets.entries.get(name, ()))
                 findings.say(Promise.G5, NEWCOMER, release.number, name, int(not is_as_it_was))
 
-    def _vector(self, near: Neighbourhood, leaf: int) -> tuple[Fraction, ...]:
-        """How often each group of a neighbourhood shows a value."""
-        found = self._vectors.get((near, leaf))
+    def alike(self, near: Neighbourhood) -> Sequence[int]:
+        """By leaf a number, the same for all that each group of a neighbourhood shows equally often."""
+        found = self._alike.get(near)
         if found is None:
-            weights = (self.near.others[at].weights for at in sorted(near))
-            found = self._vectors[near, leaf] = tuple(weight.get(leaf, Fraction(0)) for weight in weights)
+            shown: list[list[tuple[int, Fraction]]] = [[] for _ in range(self._leaves)]
+            for at in sorted(near):
+                for leaf, weight in self.near.others[at].weights.items():
+                    shown[leaf].append((at, weight))
+            numbers: dict[tuple[tuple[int, Fraction], ...], int] = {(): NEVER}
+            found = self._alike[near] = [numbers.setdefault(tuple(one), len(numbers)) for one in shown]
+            sizes = Counter(found[leaf] for leaf in self._terms.transient)
+            self._smallest[near] = min(sizes.values(), default=0)
         return found
-
-    def _smallest_class(self, near: Neighbourhood) -> int:
-        """The fewest values, of those that a person might have, that these groups show equally often."""
-        if near not in self._least:
-            self._least[near] = smallest_class(self._vector(near, leaf) for leaf in self._terms.transient)
-        return self._least[near]
-
-
-def smallest_class(vectors: Iterable[tuple[Fraction, ...]]) -> int:
-    """The size of the smallest class of equal vectors; 0 if there are none."""
-    return min(Counter(vectors).values(), default=0)
