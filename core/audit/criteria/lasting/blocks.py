@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
-from shoal.core.audit.criteria.lasting.history import History, Sighting
+from shoal.core.audit.criteria.lasting.history import History
 from shoal.core.audit.criteria.lasting.neighbourhoods import Neighbourhood, Neighbourhoods
 from shoal.core.audit.criteria.lasting.terms import Signature
 from shoal.core.audit.finding import Findings, Promise
@@ -40,10 +40,12 @@ class Blocks:
         self._history, self._terms, self._alpha = history, history.terms, policy.overlap
         self._leaves = len(policy.sensitive.hierarchy.leaves)
         self.near = Neighbourhoods(policy)
-        self._first: dict[tuple[str, int], Place] = {}  # by entry: where its person was when it was first shown
+        self._seen: set[tuple[str, int]] = set()  # entries that were ever shown under a signature
         self._place: dict[str, Place] = {}
-        self._held: dict[str, int] = {}  # by person: protected values when their place last changed
+        self._barred: set[tuple[str, Signature]] = set()  # what may not be shown any more
+        self._split: dict[str, set[Signature]] = defaultdict(set)  # by person: what stays and was told apart
         self._cut: dict[Neighbourhood, set[Signature]] = defaultdict(set)
+        self._last: dict[str, tuple[int, frozenset[Entry]]] = {}  # of the last release: counts and rows of each group
         self._frozen: dict[str, tuple[int, frozenset[Entry]]] = {}  # groups that a later publication split
         self._smallest: dict[Neighbourhood, int] = {}  # the fewest transient values that are shown alike
         self._alike: dict[Neighbourhood, Sequence[int]] = {}  # by leaf: a number for all that are shown alike
@@ -57,24 +59,30 @@ class Blocks:
         if len(self.near.others) < len(secrets.others):
             self._alike, self._smallest = {}, {}
         self.near.look(secrets.others, secrets.table)
-        self._check_frozen(release, secrets, findings)
+        if self.is_asked:
+            self._judge(secrets)
         for person, seen in self._history.now.items():
-            place = self.near.of(person)
-            if place != self._place.get(person, frozenset()):
-                self._place[person] = place
-                self._held[person] = len(secrets.table[person].values - self._terms.open)
             for one in seen:
                 if one.signature is None or one.leaf in self._terms.permanent:
                     continue
-                if (person, one.leaf) not in self._first:
-                    self._first[person, one.leaf] = place
-                    sentence = self._wrong_first(one.signature, place)
-                elif self._first[person, one.leaf] != place:
-                    sentence = self._wrong_later(release, secrets, one, place - self._first[person, one.leaf])
-                else:
-                    continue
+                sentence = None
+                if (person, one.leaf) not in self._seen:
+                    self._seen.add((person, one.leaf))
+                    sentence = self._wrong_first(one.signature, self.near.of(person))
+                elif (person, one.signature) in self._barred:
+                    sentence = STAYED
+                elif one.signature in self._split[person] and one.group in self._last:
+                    self._frozen.setdefault(one.group, self._last[one.group])
                 if sentence is not None:
                     findings.say(Promise.G5, sentence, release.number, one.group)
+        now = {
+            name: (max(group.shown.values()), frozenset(secrets.entries.get(name, ())))
+            for name, group in release.groups.items()
+        }
+        for name, (count, entries) in self._frozen.items():
+            is_wrong = name in now and (now[name][0] != count or not entries.issuperset(now[name][1]))
+            findings.say(Promise.G5, NEWCOMER, release.number, name, int(is_wrong))
+        self._last = now
 
     def _wrong_first(self, signature: Signature, place: Place) -> str | None:
         leaves = self._terms.leaves(signature)
@@ -91,31 +99,31 @@ class Blocks:
             self._cut[near].add(signature)
         return None
 
-    def _wrong_later(self, release: Published, secrets: Secrets, one: Sighting, fresh: Place) -> str | None:
-        """Of an entry that was shown before its person came to be beside these groups."""
-        assert one.signature is not None
-        leaves = self._terms.leaves(one.signature)
-        for near in fresh:
-            alike = self.alike(near)
-            sizes = Counter(alike[leaf] for leaf in leaves)
-            if sizes.keys() == {NEVER}:
-                continue
-            known = self._history.after(one.person)
-            spells = min(len(known.spells[one.signature]), self._terms.most_values(one.signature))
-            needed = max(Fraction(self._alpha), spells * self._terms.l) * max(1, self._held[one.person])
-            if min(sizes.values()) < needed:
-                return STAYED
-            if len(sizes) > 1 and one.group not in self._frozen:
-                group = release.groups[one.group]
-                self._frozen[one.group] = max(group.shown.values()), frozenset(secrets.entries[one.group])
-        return None
+    def _judge(self, secrets: Secrets) -> None:
+        """Decides for everyone who came to be beside others' groups which of their signatures may stay."""
+        for person, known in self._history.people.items():
+            place = self.near.of(person)
+            fresh = place - self._place.get(person, frozenset())
+            self._place[person] = place
+            for signature, spells in known.spells.items() if fresh else ():
+                j = min(len(spells), self._terms.most_values(signature))
+                needed = max(Fraction(self._alpha), j * self._terms.l) * self._count_values(person, secrets)
+                for near in fresh:
+                    alike = self.alike(near)
+                    sizes = Counter(alike[leaf] for leaf in self._terms.leaves(signature))
+                    if sizes.keys() == {NEVER}:
+                        continue
+                    if min(sizes.values()) < needed:
+                        self._barred.add((person, signature))
+                    elif len(sizes) > 1:
+                        self._split[person].add(signature)
 
-    def _check_frozen(self, release: Published, secrets: Secrets, findings: Findings) -> None:
-        for name, (count, entries) in self._frozen.items():
-            if name in release.groups:
-                is_as_it_was = max(release.groups[name].shown.values()) == count
-                is_as_it_was = is_as_it_was and entries.issuperset(secrets.entries.get(name, ()))
-                findings.say(Promise.G5, NEWCOMER, release.number, name, int(not is_as_it_was))
+    def _count_values(self, person: str, secrets: Secrets) -> int:
+        """How many values somebody has that may be shown under signatures; at least 1."""
+        if person not in secrets.table:
+            return 1
+        values = secrets.table[person].values - self._terms.open
+        return max(1, len(values - self._terms.permanent if self._terms.has_cliques else values))
 
     def alike(self, near: Neighbourhood) -> Sequence[int]:
         """By leaf a number, the same for all that each group of a neighbourhood shows equally often."""
