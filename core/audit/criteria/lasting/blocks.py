@@ -61,7 +61,12 @@ class Blocks:
         self.near.look(secrets.others, secrets.table)
         if self.is_asked:
             self._judge(secrets)
+        now = {
+            name: (max(group.shown.values()), frozenset(secrets.entries.get(name, ())))
+            for name, group in release.groups.items()
+        }
         for person, seen in self._history.now.items():
+            self._place.setdefault(person, self.near.of(person))
             for one in seen:
                 if one.signature is None or one.leaf in self._terms.permanent:
                     continue
@@ -71,14 +76,12 @@ class Blocks:
                     sentence = self._wrong_first(one.signature, self.near.of(person))
                 elif (person, one.signature) in self._barred:
                     sentence = STAYED
-                elif one.signature in self._split[person] and one.group in self._last:
-                    self._frozen.setdefault(one.group, self._last[one.group])
+                elif one.signature in self._split[person] and one.group not in self._frozen:
+                    before = self._last.get(one.group)
+                    was_there = before is not None and Entry(person, one.leaf) in before[1]
+                    self._frozen[one.group] = before if before and was_there else now[one.group]
                 if sentence is not None:
                     findings.say(Promise.G5, sentence, release.number, one.group)
-        now = {
-            name: (max(group.shown.values()), frozenset(secrets.entries.get(name, ())))
-            for name, group in release.groups.items()
-        }
         for name, (count, entries) in self._frozen.items():
             is_wrong = name in now and (now[name][0] != count or not entries.issuperset(now[name][1]))
             findings.say(Promise.G5, NEWCOMER, release.number, name, int(is_wrong))
