@@ -396,6 +396,29 @@ def test_what_was_shown_before_another_publication_stays_if_enough_are_left_like
     assert desk.show(s=stars(*full())) == {STAYED}
 
 
+def test_two_values_first_shown_beside_others_are_judged_then_and_not_again() -> None:
+    desk = Ward().admit(p0=["asthma", "copd"], p2="ulcer", p3="gastritis")
+    external(desk, **dict.fromkeys(BLOCK, 3))
+    shown = signature([("p0", "asthma"), ("p0", "copd"), ("p2", "ulcer"), ("p3", "gastritis")])
+    for _ in range(3):
+        assert desk.show(g1=shown, max_breach=HALF) == set()
+
+
+def test_a_publication_that_joins_others_is_judged_with_the_spells_shown_by_then() -> None:
+    """Two spells of one value among four: sets of two are enough for one spell, and not for two."""
+    for is_back in (False, True):
+        desk = ward_of_four()
+        desk.show(g1=signature(full()))
+        if is_back:
+            desk.leave("p0")
+            desk.show(g1=signature(full()[1:]))
+            desk.admit(p0="asthma")
+        stated = HALF if is_back else QUARTER
+        desk.show(g1=signature(full()), max_breach=stated)
+        external(desk, asthma=1, copd=1)
+        assert desk.show(g1=signature(full()), max_breach=stated) == ({STAYED} if is_back else set())
+
+
 def test_a_group_that_was_split_takes_no_newcomers() -> None:
     desk = ward_of_four()
     desk.show(g1=signature(full()))
