@@ -1,8 +1,8 @@
 """A small and naive publisher of a lasting table, to audit: slow, wasteful and right; and wrong ones made of it.
 
-Transient values are cut once and for all into blocks of m or more, and the signature of a value is its block. So signatures are
-sticky, and equal or disjoint, without any choosing. Everything that cannot be balanced is "*". Every rule has a method
-of its own, which a wrong publisher replaces (docs/design.md, "Values that last").
+Transient values are cut once and for all into blocks of m or more, and the signature of a value is its block. So
+signatures are sticky, and equal or disjoint, without any choosing. Everything that cannot be balanced is "*". Every
+rule has a method of its own, which a wrong publisher replaces (docs/design.md, "Values that last").
 """
 
 from collections import defaultdict
