@@ -14,6 +14,7 @@ from shoal.streams.cli.terminal import Bar, bar, quiet_clients
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from shoal.streams.demo.attack import Findings
     from shoal.streams.demo.demo import Story
 
 WIDTH = 110
@@ -173,16 +174,31 @@ def _show_attack(console: "Console", story: "Story") -> None:
         _bad(f"{naive.surest:.2f}", naive.values_above_bound),
         _bad(f"{shoal.surest:.2f}", shoal.values_above_bound),
     )
-    table.add_row(
-        "[dim]not promised: people with one value left, if values never changed[/dim]",
-        f"[dim]{naive.pinned:,}[/dim]",
-        f"[dim]{shoal.pinned:,}[/dim]",
-    )
+    table.add_row("people claimed to have a value, because values mostly stay", *map(_claimed, (naive, shoal)))
+    table.add_row(*_right(story))
     console.print(table)
     console.print(
         f"\nThe other publisher anonymizes each release well by itself: a class never has fewer than {k} people, and "
         f"no value belongs to more than {bound:.0%} of a class. But an attacker can compare its releases."
     )
+
+
+def _claimed(findings: "Findings") -> str:
+    return f"{findings.claims.over:,} of {findings.claims.people:,}"
+
+
+def _right(story: "Story") -> tuple[str, str, str]:
+    """How many of the claims are right: promised in a lasting table, and in a redrawn one not."""
+    from shoal.core.audit.reading.truth import exact
+
+    naive, shoal = story.naive.claims, story.shoal.claims
+    texts = [f"{claims.over_right:,} of {claims.over:,}" for claims in (naive, shoal)]
+    bound = 1 / exact(story.policy.l)
+    left = _bad(texts[0], not naive.is_within(bound))
+    if story.policy.values == "redrawn":
+        return "[dim]not promised for redrawn values: such claims that are right[/dim]", left, f"[dim]{texts[1]}[/dim]"
+    title = f"such claims that are right, at most {float(bound):.2f} of them but for chance"
+    return title, left, _bad(texts[1], not shoal.is_within(bound))
 
 
 def _bad(text: str, count: int) -> str:

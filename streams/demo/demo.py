@@ -240,4 +240,5 @@ def _attack(folder: Path, policy: Policy, releases: list[ReleaseFiles]) -> tuple
         private = folder / "private" / f"{release_name(release.number)}.members.jsonl"
         members = map(json.loads, private.read_text(encoding="utf-8").splitlines())
         views.append(view_of(policy, release, ((one["id"], one["group"], one["cell"]) for one in members)))
-    return learn(policy, series, views), learn(policy, series, [publish_naively(policy, table) for table in series])
+    naive = [publish_naively(policy, table) for table in series]
+    return learn(policy, series, views), learn(policy, series, naive, is_naive=True)

@@ -6,7 +6,7 @@ promised about it; in a lasting one no more than 1/l of the claims may be right,
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -55,52 +55,83 @@ class Played(NamedTuple):
         }
 
 
-class Attacker:
-    """Plays the attacks on one table."""
+class TableAttack:
+    """Plays the persistence attack on releases of Shoal's, of either model, given who is in which row."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self._terms = policy, Terms(policy)
         self._is_lasting = policy.values == "lasting"
-        leaves = len(policy.sensitive.hierarchy.leaves)
-        self._here = PersistenceAttack(leaves, is_by_person=not self._is_lasting)
-        self._naive = PersistenceAttack(leaves, is_by_person=True)
-        self._changes, self._small = Changes(policy.l), SmallTable(policy.l)
+        self._persistence = PersistenceAttack(len(policy.sensitive.hierarchy.leaves), is_by_person=not self._is_lasting)
+        self._changes = Changes(policy.l)
+
+    def see(
+        self, groups: Iterable[tuple[str, Mapping[int, int], Sequence[str]]], held: Mapping[str, frozenset[int]]
+    ) -> dict[Kind, list[ShownGroup]]:
+        """Takes the next release: of each group its name, its counts by node, and the person of each row.
+
+        `held` is the truth about everyone present. Returns the groups by kind; a redrawn table has one kind.
+        """
+        found: dict[Kind, list[ShownGroup]] = {kind: [] for kind in Kind}
+        for name, shown, people in groups:
+            kind = self._terms.kind_of(shown) if self._is_lasting else Kind.SIGNATURE
+            tokens = tokens_by_node(self._policy.sensitive.hierarchy, shown)
+            found[kind].append(ShownGroup(name, people, tokens, is_plain=kind is Kind.PLAIN))
+        self._persistence.see((group for listed in found.values() for group in listed), held)
+        if self._is_lasting:
+            self._changes.see(found[Kind.SIGNATURE])
+        return found
+
+    def claims(self) -> tuple[Claims, ...]:
+        return self._persistence.claims(1 / self._policy.l, self._policy.sensitive.open)
+
+    def insight(self) -> Insight | None:
+        """What the best placed insider learns from single changes; None in a redrawn table."""
+        return self._changes.result() if self._is_lasting else None
+
+
+class NaiveAttack:
+    """Plays it on groups that show everything about their people."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._persistence = PersistenceAttack(len(policy.sensitive.hierarchy.leaves), is_by_person=True)
+
+    def see(self, groups: Iterable[Sequence[str]], held: Mapping[str, frozenset[int]]) -> None:
+        self._persistence.see(
+            (ShownGroup(None, people, Counter((leaf,) for p in people for leaf in held[p])) for people in groups), held
+        )
+
+    def claims(self) -> tuple[Claims, ...]:
+        return self._persistence.claims(1 / self._policy.l, self._policy.sensitive.open)
+
+
+class Attacker:
+    """Plays all attacks on one table, beside naive releases of it."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._here, self._naive, self._small = TableAttack(policy), NaiveAttack(policy), SmallTable(policy.l)
 
     def see(self, release: Published, secrets: Secrets, naive: Sequence[Sequence[str]]) -> None:
         """Takes the next release; `naive` are groups of the same people that show everything."""
         held = {person: record.values for person, record in secrets.table.items()}
-        hierarchy = self._policy.sensitive.hierarchy
-        groups: dict[Kind, list[ShownGroup]] = {kind: [] for kind in Kind}
-        for name, people in secrets.people.items():
-            group = release.groups[name]
-            kind = self._terms.kind(group) if self._is_lasting else Kind.SIGNATURE
-            shown = tokens_by_node(hierarchy, group.shown)
-            groups[kind].append(ShownGroup(name, people, shown, is_plain=kind is Kind.PLAIN))
-        self._here.see((group for listed in groups.values() for group in listed), held)
-        self._naive.see(
-            (
-                ShownGroup(None, people, Counter((leaf,) for person in people for leaf in held[person]))
-                for people in naive
-            ),
-            held,
-        )
-        if self._is_lasting:
-            self._changes.see(groups[Kind.SIGNATURE])
-            shown_entries = (
+        listed = ((name, release.groups[name].shown, people) for name, people in secrets.people.items())
+        groups = self._here.see(listed, held)
+        self._naive.see(naive, held)
+        if self._policy.values == "lasting":
+            entries = (
                 (group.shown, secrets.entries[str(group.key)])
                 for kind in (Kind.SIGNATURE, Kind.PLAIN)
                 for group in groups[kind]
             )
             cliques = ((next(iter(group.shown)), group.rows) for group in groups[Kind.CLIQUE])
-            self._small.see(shown_entries, cliques, held)
+            self._small.see(entries, cliques, held)
 
     def report(self) -> Played:
         """Plays the attack to its end. Costs what `PersistenceAttack` says, twice."""
-        bound, unprotected = 1 / exact(self._policy.l), self._policy.sensitive.open
-        here, naive = (attack.claims(float(bound), unprotected) for attack in (self._here, self._naive))
-        if not self._is_lasting:
-            return Played(False, bound, here, naive)
-        return Played(True, bound, here, naive, self._changes.result(), self._small.count())
+        is_lasting, bound = self._policy.values == "lasting", 1 / exact(self._policy.l)
+        worlds = self._small.count() if is_lasting else None
+        return Played(is_lasting, bound, self._here.claims(), self._naive.claims(), self._here.insight(), worlds)
 
 
 def write_played(played: Played) -> Iterator[str]:

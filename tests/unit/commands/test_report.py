@@ -147,6 +147,24 @@ def test_the_page_needs_nothing_else_and_can_be_read_without_seeing(desk: Desk) 
     assert f"{desk.figures()[-1]['rows']:,}" in page.cells
 
 
+def test_the_claims_of_the_persistence_attack_are_those_that_the_audit_finds(desk: Desk) -> None:
+    assert desk.report("--events", desk.events, "--audit", desk.path / "private") == 0
+    *earlier, last = desk.figures()
+    assert all("claims" not in figures for figures in earlier), "it looks at all releases together"
+    audit = ["audit", str(desk.policy), str(desk.path / "out"), "--events", str(desk.events)]
+    desk.capture.readouterr()
+    assert main([*audit, "--audit", str(desk.path / "private"), "--json"]) == 0
+    audited = json.loads(desk.capture.readouterr().out)["private"]["attacks"]["claims"]["here"]
+    assert last["claims_by_stay"] == {
+        f"{found['stay']:g}": {name: found[name] for name in ("people", "over", "over_right", "sure", "sure_right")}
+        for found in audited
+    }
+    assert last["claims"] == last["claims_by_stay"]["0.8"]["over"] > 0
+    assert "claims that are right" in desk.page()
+    assert desk.report() == 0
+    assert "claims" not in desk.figures()[-1], "without the truth nobody can say"
+
+
 def test_nobody_is_named_in_it(desk: Desk) -> None:
     assert desk.report("--events", desk.events, "--audit", desk.path / "private", "--queries", 20) == 0
     assert desk.events.read_text().count('"id": "patient-') > 300
