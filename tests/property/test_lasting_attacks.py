@@ -18,7 +18,7 @@ from tests.support.histories.staying import live
 from tests.support.judges.series import Table
 
 HALF = Fraction(1, 2)
-VALUES = [f"v{number}" for number in range(24)]
+VALUES = [f"v{number}" for number in range(120)]
 PERMANENT = VALUES[:2]
 
 
@@ -82,12 +82,12 @@ def test_in_every_world_of_a_small_table_nobody_is_over_their_share(kind: str, t
 
 
 def claims_of(folder: Path, policy: Policy) -> Claims:
-    """The attack that believes in a probability of 0.95, on 400 people of whom one in twenty changes each time."""
+    """The attack that believes in a probability of 0.95, on 600 people of whom one in fifty changes each time."""
     random = Random(7)
-    ages = [random.randrange(100) for _ in range(400)]
+    ages = [random.randrange(100) for _ in range(600)]
     tables: list[Table] = [
         {person: ({"age": ages[int(person[1:])]}, frozenset((VALUES[value],))) for person, value in table.items()}
-        for table in live(400, 10, 24, stay=0.95, seed=11, leave=0.05)
+        for table in live(600, 10, 120, stay=0.98, seed=11, leave=0.02)
     ]
     return next(claims for claims in play(folder, policy, tables).here if claims.stay == 0.95)
 
