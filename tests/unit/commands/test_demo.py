@@ -51,7 +51,8 @@ def test_a_newcomer_sees_releases_and_what_an_attacker_learns_and_finds_the_file
     ):
         assert words in out
     row = next(line for line in out.splitlines() if line.startswith("people linked to a value"))
-    assert row.split()[-3:][0] == "0", "Shoal's column"
+    assert row.split()[-6::3] == ["0", "0"], "Shoal's columns, of either model"
+    assert "claims that are right; lasting: at most 50%" in out
     for name in ("releases", "clinic/policy.yaml", "replay/rejects.jsonl", "private", "worker.log"):
         assert (tmp_path / "shoal-demo" / name).exists()
     log = (tmp_path / "shoal-demo" / "worker.log").read_text()
