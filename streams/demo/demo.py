@@ -35,6 +35,7 @@ from shoal.streams.files.produce import Sent, Watcher, produce
 from shoal.streams.files.release_folder import ReleaseFiles, read_releases, release_name
 from shoal.streams.files.replay import Job, replay
 from shoal.streams.files.unwatched import Unwatched
+from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.release_reader import open_releases
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.settings import Settings
@@ -206,7 +207,7 @@ async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "C
     topic = Topics(policy.table).dead_letter
     count = (await partition_counts(settings.kafka_servers)).get(topic, 0)
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.kafka_servers, isolation_level="read_committed", auto_offset_reset="earliest"
+        **client_options(settings.kafka_servers), isolation_level="read_committed", auto_offset_reset="earliest"
     )
     await consumer.start()
     try:

@@ -7,7 +7,7 @@ includes every event that stands before it in the file.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,11 +18,14 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from shoal.core.events.event import Reject, parse_release
 from shoal.core.policy.policy import Policy
-from shoal.streams.errors import ServiceError
+from shoal.streams.errors import ServiceError, StreamsError
 from shoal.streams.files.formats.format import Line
 from shoal.streams.intake.formats import JSON, MSGPACK, InputFormat
+from shoal.streams.kafka.access import client_options
+from shoal.streams.kafka.entry import enter
 from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
-from shoal.streams.kafka.topics import Topics, ensure_topics, retry_until, unreachable
+from shoal.streams.kafka.rights import Right, is_refusal, producer_rights, refused, requester_rights
+from shoal.streams.kafka.topics import Topics, connect_within
 from shoal.streams.settings import Settings
 
 IN_FLIGHT = 20_000
@@ -106,28 +109,27 @@ class Sender:
 
 
 @asynccontextmanager
-async def open_sender(settings: Settings, policy: Policy, wire: InputFormat = MSGPACK) -> AsyncIterator[Sender]:
-    """Connects to Kafka, making the table's topics if they are missing. Raises `ServiceError` if it cannot."""
+async def open_sender(
+    settings: Settings, policy: Policy, rights: Sequence[Right], wire: InputFormat = MSGPACK
+) -> AsyncIterator[Sender]:
+    """Connects to Kafka, making the table's topics if they are missing. Raises `ServiceError` if it cannot, and
+    `InputError` if one of these rights is missing, or one that a later event needs.
+    """
     servers = settings.kafka_servers
-    await ensure_topics(
-        servers,
-        policy.table,
-        settings.partitions,
-        settings.replication,
-        within_s=settings.connect_s,
-        embedded=settings.embedded,
-    )
+    await enter(settings, policy.table, rights)
     producer = AIOKafkaProducer(
-        bootstrap_servers=servers, enable_idempotence=True, linger_ms=5, max_batch_size=256 * 1024
+        **client_options(servers), enable_idempotence=True, linger_ms=5, max_batch_size=256 * 1024
     )
     try:
-        await retry_until(producer.start, settings.connect_s)
-    except KafkaError as error:
+        await connect_within(producer.start, settings.connect_s, servers)
+    except StreamsError:
         await producer.stop()
-        raise unreachable(servers) from error
+        raise
     try:
         yield Sender(producer, Topics(policy.table), wire)
     except KafkaError as error:
+        if is_refusal(error):
+            raise refused(servers, [f"Write on the topics of table {policy.table} that it sends to"]) from error
         raise ServiceError(GONE) from error
     finally:  # also if it is interrupted while it starts
         with suppress(TimeoutError):  # with a broker that is gone it would wait to send the rest
@@ -153,7 +155,7 @@ async def produce(
     """Sends every line. With `wait_s` it waits for each release before it sends the next line, as `replay` does."""
     sent = Sent()
     async with AsyncExitStack() as stack:
-        sender = await stack.enter_async_context(open_sender(settings, policy, wire))
+        sender = await stack.enter_async_context(open_sender(settings, policy, producer_rights(policy.table), wire))
         reader = None
         if wait_s is not None:
             reader = await stack.enter_async_context(
@@ -186,7 +188,7 @@ async def request_release(
 ) -> CommittedRelease | None:
     """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
     at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    async with open_sender(settings, policy) as sender:
+    async with open_sender(settings, policy, requester_rights(policy.table)) as sender:
         offset = await sender.request_release(at)
     if wait_s is None:
         return None

@@ -2,6 +2,7 @@
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 
+from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.topics import METADATA_MAX_AGE_MS
 
@@ -14,7 +15,7 @@ async def open_group_consumer(
     """A started consumer of committed records. Raises KafkaError."""
     session_ms = int(1000 * session_s)
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=servers,
+        **client_options(servers),
         group_id=group,
         enable_auto_commit=False,
         auto_offset_reset="none",

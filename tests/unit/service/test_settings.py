@@ -42,11 +42,11 @@ def test_names_that_others_read_are_not_refused() -> None:
 
 
 def test_secrets_appear_neither_in_the_settings_nor_in_an_error() -> None:
-    settings = load_settings({"SHOAL_KEY": "canary-one", "SHOAL_STATE_KEY": "canary-two"}, NOWHERE)
+    settings = load_settings({"SHOAL_KEY": "canary-one, and long", "SHOAL_STATE_KEY": "canary-two, and long"}, NOWHERE)
     assert "canary" not in repr(settings) + str(settings) + settings.model_dump_json()
-    assert settings.key_bytes == b"canary-one"
+    assert settings.key_bytes == b"canary-one, and long"
     with pytest.raises(SettingsError) as caught:
-        load_settings({"SHOAL_KEY": "canary-one", "SHOAL_REDIS": "canary://user:canary@host"}, NOWHERE)
+        load_settings({"SHOAL_KEY": "canary-one, and long", "SHOAL_REDIS": "canary://user:canary@host"}, NOWHERE)
     assert "canary" not in str(caught.value)
 
 
