@@ -30,6 +30,7 @@ from shoal.streams.demo.embedded import Embedded
 from shoal.streams.demo.naive import publish_naively
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.files.event_lines import open_events
+from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.produce import Sent, Watcher, produce
 from shoal.streams.files.release_folder import ReleaseFiles, read_releases, release_name
@@ -105,7 +106,7 @@ def take_folder(folder: Path) -> None:
         for name in ("clinic", "releases", "replay", "private"):
             shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SIGN).write_text("This folder was made by `shoal demo`, which will use it again.\n", encoding="utf-8")
+    write_fresh(folder / SIGN, b"This folder was made by `shoal demo`, which will use it again.\n")
 
 
 @contextmanager
@@ -120,7 +121,8 @@ def _worker(folder: Path, settings: Settings, secret: str) -> Iterator[subproces
         "SHOAL_EMBEDDED": "true",
         "SHOAL_WEB_PORT": "0",
     }
-    with (folder / "worker.log").open("wb") as log:
+    (folder / "worker.log").unlink(missing_ok=True)  # it may be a link
+    with (folder / "worker.log").open("xb") as log:
         worker = subprocess.Popen(
             [sys.executable, "-m", "shoal.streams.cli", "worker"],
             stdin=subprocess.DEVNULL,

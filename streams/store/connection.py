@@ -58,10 +58,10 @@ class _Found:
     async def read_response(self, *args: Any, **options: Any) -> Any:
         try:
             return await super().read_response(*args, **options)  # type: ignore[misc] # as above
-        except (AskError, ReadOnlyError) as error:
+        except (AskError, ReadOnlyError):
             # It was the primary, or had the slot. The command was not carried out; the next one looks for the server.
             await self.disconnect()  # type: ignore[attr-defined] # as above
-            raise RedisConnectionError("the server is another one now") from error
+            raise RedisConnectionError("the server is another one now") from None
 
 
 class _FoundTcpConnection(_Found, _TcpConnection):

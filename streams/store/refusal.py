@@ -78,8 +78,9 @@ def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
     if "DB index" in str(error):
         return InputError(f"Redis at {where} does not have that database: change the number at the end of SHOAL_REDIS")
     if is_passing(error):
-        closed = ", or write rediss:// if it speaks TLS" if "closed" in str(error).lower() else ""
-        return ServiceError(f"Redis cannot be reached at {where}: start it, or set SHOAL_REDIS{closed}")
+        is_cut = any(word in str(error) for word in ("closed", "reset"))
+        other = ", or write rediss in it if the server speaks TLS" if is_cut else ""
+        return ServiceError(f"Redis cannot be reached at {where}: start it, or set SHOAL_REDIS{other}")
     return ServiceError(f"Redis at {where} does not do what it is asked ({type(error).__name__})")
 
 
