@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
+from shoal.streams.environment import read_dotenv, read_secret
 from shoal.streams.errors import InputError
 
 PREFIX = "SHOAL_"
@@ -171,7 +172,7 @@ def load_settings(
     `required` names fields that the command needs. Raises SettingsError, which lists every problem.
     """
     problems: list[str] = []
-    found = _read_dotenv(Path(".env") if dotenv is None else dotenv, problems)
+    found = read_dotenv(Path(".env") if dotenv is None else dotenv, problems)
     found.update(os.environ if environ is None else environ)
     values: dict[str, str | None] = {}
     for name in sorted(name for name in found if name.startswith(PREFIX) and name not in FOREIGN):
@@ -185,7 +186,7 @@ def load_settings(
         elif found.get(PREFIX + SECRET_FILES[field].upper()):
             problems.append(f"{name} and {PREFIX}{SECRET_FILES[field].upper()} are both set; keep one of the two")
         else:
-            values[SECRET_FILES[field]] = _read_secret(name, Path(found[name]), problems)
+            values[SECRET_FILES[field]] = read_secret(name, Path(found[name]), problems)
     unread = {field for field, value in values.items() if value is None}
     values.update({field: value for field, value in overrides.items() if value is not None})
     problems.extend(f"{PREFIX}{field.upper()} is not set" for field in required if field not in values)
@@ -208,20 +209,6 @@ SECRET_FILES = {
     for name, field in Settings.model_fields.items()
     if "SecretStr" in str(field.annotation) or name in _WITH_PASSWORD
 }
-
-
-def _read_secret(name: str, path: Path, problems: list[str]) -> str | None:
-    """The content of a file, without the line's end that editors add; None if that is a problem."""
-    try:
-        secret = path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
-    except (OSError, UnicodeDecodeError) as error:
-        why = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it is not text"
-        problems.append(f"{name}: {path} cannot be read: {why}")
-        return None
-    if not secret:
-        problems.append(f"{name}: {path} is empty")
-        return None
-    return secret
 
 
 def _kafka_contradictions(settings: Settings) -> list[str]:
@@ -275,28 +262,3 @@ def _nearest(field: str) -> str:
     if names:
         return f"did you mean {PREFIX}{names[0].upper()}?"
     return "there are " + ", ".join(PREFIX + name.upper() for name in Settings.model_fields)
-
-
-def _read_dotenv(path: Path, problems: list[str]) -> dict[str, str]:
-    """Lines `NAME=value`, with optional `export` and quotes; blank lines and lines that begin with # do not count."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError):
-        problems.append(f"{path} cannot be read as text")
-        return {}
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        line = line.strip()
-        if not line or line.startswith("#"):
-            continue
-        name, equals, value = line.removeprefix("export ").partition("=")
-        name, value = name.strip(), value.strip()
-        if not equals or not name.replace("_", "a").isalnum():
-            problems.append(f"{path}:{number}: a line must be NAME=value")
-            continue
-        if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
-            value = value[1:-1]
-        found[name] = value
-    return found

@@ -18,7 +18,7 @@ async def enter(
     missing, or if a topic cannot be worked with. The embedded broker knows neither rights nor settings.
     """
     servers, within_s = settings.kafka_servers, settings.connect_s
-    if not settings.embedded:
+    if rights and not settings.embedded:
         await require(settings, table, rights)  # before topics are made: a refused topic is not a missing one
     partitions = await ensure_topics(
         servers, table, settings.partitions, settings.replication, within_s=within_s, embedded=settings.embedded

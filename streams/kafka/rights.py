@@ -65,16 +65,6 @@ def worker_rights(table: str, *, has_clock: bool = True) -> list[Right]:
     ]
 
 
-def producer_rights(table: str) -> list[Right]:
-    """What `shoal produce` needs for events about people."""
-    return [Right("Write", TOPIC, Topics(table).events)]
-
-
-def requester_rights(table: str) -> list[Right]:
-    """What `shoal release` needs."""
-    return [Right("Write", TOPIC, Topics(table).triggers)]
-
-
 def consumer_rights(table: str) -> list[Right]:
     """What `shoal releases` needs."""
     return [Right("Read", TOPIC, Topics(table).releases)]

@@ -139,8 +139,10 @@ def test_with_one_right_less_the_sentence_names_it(secure_kafka: SecureKafka, se
         assert isinstance(refusal, InputError)
         assert str(right) in str(refusal)
         assert "user worker" in str(refusal)
+    file = secured.folder / "events.jsonl"
+    file.write_text(json.dumps(insert(1)) + '\n{"op": "release"}\n')
     commands = {
-        "producer": ("shoal produce", "produce", str(secured.policy_path), "-"),
+        "producer": ("shoal produce", "produce", str(secured.policy_path), str(file)),
         "requester": ("shoal release", "release"),
         "consumer": ("shoal releases", "releases"),
     }
@@ -150,6 +152,10 @@ def test_with_one_right_less_the_sentence_names_it(secure_kafka: SecureKafka, se
         (right,) = _documented(role, secured.name)
         assert done.returncode == 2
         assert str(right) in done.stderr
+    secure_kafka.grant("producer", _documented("shoal produce", secured.name))
+    done = secured.run("produce", str(secured.policy_path), str(file), **secure_kafka.settings_for("producer"))
+    assert done.returncode == 2
+    assert str(Right("Write", "topic", Topics(secured.name).triggers)) in done.stderr, "a release line needs it, too"
 
 
 def test_a_topic_that_may_not_be_created_is_asked_for(secure_kafka: SecureKafka, table: str) -> None:
