@@ -9,13 +9,13 @@ from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AskError, ReadOnlyError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError, ResponseError
 
 from shoal.streams.errors import InputError
 from shoal.streams.store.address import CLUSTER, SENTINEL, Access, Address, read_address, without_secret
 from shoal.streams.store.finder import Finder, PrimaryFinder, SlotFinder
-from shoal.streams.store.refusal import explain, is_passing
+from shoal.streams.store.refusal import explain, is_elsewhere, is_passing
 
 _ANSWER_S = 20.0
 
@@ -58,7 +58,9 @@ class _Found:
     async def read_response(self, *args: Any, **options: Any) -> Any:
         try:
             return await super().read_response(*args, **options)  # type: ignore[misc] # as above
-        except (AskError, ReadOnlyError):
+        except ResponseError as error:
+            if not is_elsewhere(error):
+                raise
             # It was the primary, or had the slot. The command was not carried out; the next one looks for the server.
             await self.disconnect()  # type: ignore[attr-defined] # as above
             raise RedisConnectionError("the server is another one now") from None

@@ -45,6 +45,11 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, _PASSING) or _word(error) is not None
 
 
+def is_elsewhere(error: ResponseError) -> bool:
+    """Whether a server says that another one has to be asked: it is a replica, or has not the slot."""
+    return isinstance(error, AskError | ReadOnlyError) or _word(error) == "READONLY"
+
+
 def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
     """What to tell the operator: InputError if waiting cannot help, ServiceError if it may. `where` has no secret."""
     error = _root(error)

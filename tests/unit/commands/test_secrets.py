@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,18 @@ def test_replay_writes_nothing_private_through_a_link(tmp_path: Path, capsys: py
     assert _replay(tmp_path / "out", "--audit", private, "--state", state) == 2
     assert "is a link" in capsys.readouterr().err
     assert victim.read_text() == "untouched"
+
+
+def test_what_others_published_is_written_through_no_link_and_into_a_pipe(tmp_path: Path) -> None:
+    assert _replay(tmp_path / "theirs") == 0
+    victim, link, pipe = tmp_path / "victim", tmp_path / "link", tmp_path / "pipe"
+    victim.write_text("untouched")
+    link.symlink_to(victim)
+    command = ["produce", str(POLICY), "--external", str(tmp_path / "theirs"), "--publisher", "theirs", "--to"]
+    assert main([*command, str(link)]) == 0
+    assert victim.read_text() == "untouched"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        assert main([*command, str(pipe)]) == 0
+        assert reader.communicate(timeout=20)[0] == link.read_bytes()
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
