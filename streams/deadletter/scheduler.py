@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 from shoal.streams.deadletter.box import DeadLetterBox
 from shoal.streams.errors import FencedError, ServiceError
 from shoal.streams.kafka.record import Record
-from shoal.streams.kafka.rights import is_refusal
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.log import get_log
 from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.store import Store

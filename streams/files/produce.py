@@ -23,8 +23,9 @@ from shoal.streams.files.formats.format import Line
 from shoal.streams.intake.formats import JSON, MSGPACK, InputFormat
 from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.entry import enter, require
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
-from shoal.streams.kafka.rights import TOPIC, Right, is_refusal, refused
+from shoal.streams.kafka.rights import TOPIC, Right, refused
 from shoal.streams.kafka.topics import Topics, connect_within
 from shoal.streams.settings import Settings
 
@@ -121,9 +122,11 @@ class Sender:
 
 
 @asynccontextmanager
-async def open_sender(settings: Settings, policy: Policy, wire: InputFormat = MSGPACK) -> AsyncIterator[Sender]:
+async def open_sender(
+    settings: Settings, policy: Policy, topic: str, wire: InputFormat = MSGPACK
+) -> AsyncIterator[Sender]:
     """Connects to Kafka, making the table's topics if they are missing. Raises `ServiceError` if it cannot, and
-    `InputError` if Kafka does not let it.
+    `InputError` if Kafka does not let it; `topic` is the one that it will most likely send to.
     """
     servers = settings.kafka_servers
     await enter(settings, policy.table, ())
@@ -132,8 +135,10 @@ async def open_sender(settings: Settings, policy: Policy, wire: InputFormat = MS
     )
     try:
         await connect_within(producer.start, settings.connect_s, servers)
-    except StreamsError:
+    except (StreamsError, KafkaError) as error:
         await producer.stop()
+        if is_refusal(error):  # who may write to no topic at all is not even given a producer's number
+            raise refused(servers, [Right("Write", TOPIC, topic)]) from error
         raise
     try:
         yield Sender(producer, settings, Topics(policy.table), wire)
@@ -165,7 +170,7 @@ async def produce(
     """Sends every line. With `wait_s` it waits for each release before it sends the next line, as `replay` does."""
     sent = Sent()
     async with AsyncExitStack() as stack:
-        sender = await stack.enter_async_context(open_sender(settings, policy, wire))
+        sender = await stack.enter_async_context(open_sender(settings, policy, Topics(policy.table).events, wire))
         reader = None
         if wait_s is not None:
             reader = await stack.enter_async_context(
@@ -198,7 +203,7 @@ async def request_release(
 ) -> CommittedRelease | None:
     """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
     at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    async with open_sender(settings, policy) as sender:
+    async with open_sender(settings, policy, Topics(policy.table).triggers) as sender:
         offset = await sender.request_release(at)
     if wait_s is None:
         return None

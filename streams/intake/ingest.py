@@ -35,7 +35,7 @@ from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.record import Record
-from shoal.streams.kafka.rights import is_refusal
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.metrics import Metrics

@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from aiokafka.conn import create_conn
 from aiokafka.errors import (
     AuthenticationFailedError,
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
     IllegalSaslStateError,
     KafkaConnectionError,
     KafkaError,
     SaslAuthenticationFailed,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
     UnsupportedSaslMechanismError,
 )
 from aiokafka.protocol.metadata import MetadataRequest
@@ -23,6 +27,17 @@ from shoal.streams.kafka.access import client_options
 from shoal.streams.settings import Brokers, Settings
 
 _TRY_MS = 5_000
+_RIGHTS = (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether a right was missing."""
+    return isinstance(error, _RIGHTS)
 
 
 def unreachable(servers: Sequence[str]) -> ServiceError:

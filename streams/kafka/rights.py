@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import CoordinationType
 from aiokafka.errors import (
-    ClusterAuthorizationFailedError,
     CoordinatorNotAvailableError,
     GroupAuthorizationFailedError,
     KafkaError,
-    TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
 )
 
@@ -28,12 +26,6 @@ from shoal.streams.settings import Brokers
 TOPIC, GROUP, TRANSACTION = "topic", "group", "transactional id"
 # Kafka's numbers of the operations.
 _NUMBERS = {"Read": 3, "Write": 4, "Create": 5, "Describe": 8, "DescribeConfigs": 10}
-_REFUSALS = (
-    ClusterAuthorizationFailedError,
-    GroupAuthorizationFailedError,
-    TopicAuthorizationFailedError,
-    TransactionalIdAuthorizationFailed,
-)
 _ALL = "*"
 _LOOKS, _PAUSE_S = 25, 0.2
 
@@ -88,11 +80,6 @@ def who(servers: Sequence[str]) -> str:
     """The client's name, as far as it is known here."""
     name = servers.settings.kafka_sasl_username if isinstance(servers, Brokers) else None
     return "this client" if name is None else f"user {name}"
-
-
-def is_refusal(error: BaseException) -> bool:
-    """Whether a right was missing."""
-    return isinstance(error, _REFUSALS)
 
 
 async def _has(admin: AIOKafkaAdminClient, cluster: Cluster, right: Right) -> bool:

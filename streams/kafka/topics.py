@@ -18,7 +18,7 @@ from aiokafka.errors import (
 from shoal.streams.errors import InputError, ServiceError
 from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.cluster import NO_ERROR, UNKNOWN_TOPIC, describe
-from shoal.streams.kafka.refusal import unreachable, why_refused
+from shoal.streams.kafka.refusal import is_refusal, unreachable, why_refused
 
 # Everything is kept: a rebuild replays the events, and an attacker who has copied an old release has it for ever.
 _KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -147,7 +147,7 @@ async def admin_client(servers: list[str], within_s: float) -> AsyncIterator[AIO
 
 async def connect_within(start: Callable[[], Awaitable[Any]], within_s: float, servers: list[str]) -> None:
     """Call a client's `start` until it works. Raises ServiceError if Kafka cannot be reached in time, InputError as
-    soon as it is clear that Kafka does not let this client in.
+    soon as it is clear that Kafka does not let this client in, and KafkaError if it lacks a right.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
@@ -155,6 +155,8 @@ async def connect_within(start: Callable[[], Awaitable[Any]], within_s: float, s
         try:
             await start()
         except KafkaError as error:
+            if is_refusal(error):
+                raise
             is_late = loop.time() >= deadline
             why = await why_refused(servers, guesses=is_late)
             if is_late or isinstance(why, InputError):

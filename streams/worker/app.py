@@ -24,9 +24,9 @@ from shoal.streams.errors import GuaranteeError, LostError, ServiceError, Stream
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.kafka.entry import enter, require
-from shoal.streams.kafka.refusal import unreachable
+from shoal.streams.kafka.refusal import is_refusal, unreachable
 from shoal.streams.kafka.release_reader import last_committed
-from shoal.streams.kafka.rights import is_refusal, refused, worker_rights
+from shoal.streams.kafka.rights import refused, worker_rights
 from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.address import access_of

@@ -26,7 +26,7 @@ from shoal.streams.errors import FencedError, GuaranteeError, LostError, Service
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.partition_reader import open_reader, read_ends, read_to_end
-from shoal.streams.kafka.rights import is_refusal
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings

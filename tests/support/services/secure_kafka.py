@@ -127,7 +127,7 @@ class SecureKafka(Kafka):
             future.result(10)
         # They are in the broker's log now, and hold as soon as it has read them back.
         deadline = time.monotonic() + 10
-        while len(admin.describe_acls(everything).result(10)) != len(bindings):
+        while _named(admin.describe_acls(everything).result(10)) != _named(bindings):
             assert time.monotonic() < deadline, "the rights did not take effect"
             time.sleep(0.02)
 
@@ -143,6 +143,10 @@ def native_secure_kafka() -> Iterator[Found]:
     finally:
         service.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _named(bindings: Iterable[AclBinding]) -> set[tuple[str, str, str]]:
+    return {(str(one.restype), one.name, str(one.operation)) for one in bindings}
 
 
 def _binding(right: Right, user: str) -> AclBinding:
