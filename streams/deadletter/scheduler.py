@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError
 from shoal.streams.deadletter.box import DeadLetterBox
 from shoal.streams.errors import FencedError, ServiceError
 from shoal.streams.kafka.record import Record
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.log import get_log
 from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.store import Store
@@ -101,7 +102,7 @@ class DeadLetters:
         except FencedError:
             self._log.info("deadletter.fenced", partition=number)  # the commit of a batch will notice as well
         except (KafkaError, RedisError, ServiceError) as error:
-            if isinstance(error, RedisError) and not is_passing(error):
+            if (isinstance(error, RedisError) and not is_passing(error)) or is_refusal(error):
                 raise
             self._log.warning("deadletter.retry", partition=number, error=type(error).__name__)
             await asyncio.sleep(_PAUSE_S)

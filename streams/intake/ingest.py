@@ -35,6 +35,7 @@ from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.record import Record
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.metrics import Metrics
@@ -151,6 +152,8 @@ class Ingest(Service, ConsumerRebalanceListener):
                     "created anew or lost records, and its records must be kept for ever"
                 ) from None
             except KafkaError as error:
+                if is_refusal(error):
+                    raise
                 attempt += 1
                 self._log.warning("kafka.retry", step="ingest", error=type(error).__name__, attempt=attempt)
                 await self._disconnect()

@@ -10,6 +10,7 @@ from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
 from shoal.streams.errors import FencedError
 from shoal.streams.faults import crash_point
+from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.topics import LONGEST_DEAD_LETTER
 
 _BATCH = 256 * 1024
@@ -34,7 +35,7 @@ class Transaction:
     def __init__(self, servers: list[str], transactional_id: str, timeout_s: float = 60.0) -> None:
         self._timeout_s = timeout_s
         self._producer = AIOKafkaProducer(
-            bootstrap_servers=servers,
+            **client_options(servers),
             transactional_id=transactional_id,
             transaction_timeout_ms=int(1000 * timeout_s),
             max_batch_size=_BATCH,

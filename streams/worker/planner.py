@@ -26,6 +26,7 @@ from shoal.streams.errors import FencedError, GuaranteeError, LostError, Service
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.partition_reader import open_reader, read_ends, read_to_end
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
@@ -122,7 +123,7 @@ class Planner(Service):
             except DisturbedError:
                 self._log.warning("planner.disturbed")
             except (KafkaError, RedisError, ServiceError, OSError) as error:
-                if isinstance(error, RedisError) and not is_passing(error):
+                if (isinstance(error, RedisError) and not is_passing(error)) or is_refusal(error):
                     self._fail(error)
                     return
                 attempt = 1 if time.monotonic() - began > 60 else attempt + 1
