@@ -99,3 +99,7 @@ RECONNECTS: Final = Counter(
     ["service", "part"],
     registry=REGISTRY,
 )
+# From the start and not from the first failure, or Prometheus would not see that one as an increase.
+for _service in SERVICES:
+    for _part in PARTS:
+        RECONNECTS.labels(_service, _part)
