@@ -95,6 +95,11 @@ class Ingest(Service, ConsumerRebalanceListener):
         return sum(place.lag for place in self.places().values())
 
     @property
+    def partitions(self) -> int:
+        """How many partitions the table has."""
+        return self._count
+
+    @property
     def assigned(self) -> int:
         """How many partitions Kafka gave this worker."""
         return len(self._assigned or ())

@@ -69,6 +69,7 @@ def _of_ingest(ingest: Ingest) -> Iterator[Metric]:
     for one in Course:
         course.add_metric([one.value], now is one)
     yield course
+    yield _gauge("shoal_partitions", "Events partitions of the table.", ingest.partitions)
     yield _gauge("shoal_partitions_assigned", "Events partitions that Kafka gave this worker.", ingest.assigned)
     yield _gauge("shoal_partitions_loaded", "Events partitions that this worker has loaded.", len(ingest.owned))
     lag = GaugeMetricFamily(
