@@ -31,14 +31,14 @@ OTHER: Final = "other"
 
 
 class State(StrEnum):
-    """What the planner is doing. One worker of a table plans, the others stand by."""
+    """What the planner is doing."""
 
-    STANDBY = "standby"
+    ELSEWHERE = "elsewhere"  # another worker plans
     STARTING = "starting"
-    READY = "ready"
+    WAITING = "waiting"  # for a trigger
     RELEASING = "releasing"
-    RETRYING = "retrying"
-    FAILED = "failed"
+    RETRYING = "retrying"  # a service failed it
+    STUCK = "stuck"  # the next release cannot be made
 
 
 def word(value: str, words: Collection[str]) -> str:

@@ -101,7 +101,7 @@ def _of_planner(standing: Standing) -> Iterator[Metric]:
         state.add_metric([one.value], standing.state is one)
     yield state
     yield _gauge("shoal_planner_state_seconds", "Seconds in this state, or step of a release.", standing.seconds)
-    if standing.state is State.STANDBY:
+    if standing.state is State.ELSEWHERE:
         return  # another worker knows better
     yield _gauge("shoal_release_number", "The last release.", standing.release)
     yield _gauge("shoal_people", "People in the state, absent ones included.", standing.people)

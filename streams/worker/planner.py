@@ -97,7 +97,7 @@ class Planner(Service):
             self._incoming.put_nowait(None)
         elif self._owns.is_set():
             self._owns.clear()
-            self.standing.say(Doing.STANDBY)
+            self.standing.say(Doing.ELSEWHERE)
             self._log.info("planner.released")
             if self._tenure is not None:
                 self._tenure.cancel()
@@ -174,7 +174,7 @@ class Planner(Service):
             await external_letters(self._servers, self._store, self._topics)
             await self._advance(await self._store.next_trigger())
             await self._maker.report()
-            self.standing.say(Doing.READY)
+            self.standing.say(Doing.WAITING)
             self._log.info("planner.ready", release=self._maker.release, trigger=self._next_trigger)
             tasks = [
                 asyncio.create_task(self._serve(tenure)),

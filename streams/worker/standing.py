@@ -33,7 +33,7 @@ class Standing:
     """Where the planner of one worker stands."""
 
     def __init__(self) -> None:
-        self.state = State.STANDBY
+        self.state = State.ELSEWHERE
         self.why: str | None = None
         self.step: str | None = None
         self._since = self._entered = time.monotonic()
@@ -74,7 +74,7 @@ class Standing:
         """No release is under way any more; a step that was not done is not counted."""
         self.step = None
         if self.state is State.RELEASING:  # and not given up meanwhile
-            self.say(State.READY)
+            self.say(State.WAITING)
 
     # -- the last release ---------------------------------------------------------------------------------------------
 

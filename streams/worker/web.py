@@ -2,7 +2,7 @@
 `/metrics`, everything that Prometheus may want to know.
 
 `/ready` counts ingest and, in the worker that plans, the planner. A rebalance is ordinary work, and a worker in the
-middle of one is ready; one that never ends is not. `state` says which of the two it is, and `why` what is wrong.
+middle of one is ready; one that never ends is not. `state` says which of the two it is, and `reason` what is wrong.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
 
     is_ready: bool
     state: str
-    why: str | None = None
+    reason: str | None = None
 
 
 def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner, table: str) -> None:
@@ -64,7 +64,7 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[s
     return {
         "ready": verdict.is_ready,
         "state": verdict.state,
-        "why": verdict.why,
+        "reason": verdict.reason,
         "redis": has_redis,
         "kafka": course in (Course.RUNNING, Course.REBALANCING),
         "role": "planner" if planner.is_owner else "ingest",
@@ -89,8 +89,8 @@ def judge(course: Course, standing: Standing, *, has_redis: bool, has_table: boo
         return Verdict(False, "stuck", "ingest has not moved for far longer than a rebalance or a batch takes")
     if course is Course.STARTING:
         return Verdict(False, "starting")
-    if standing.state is State.FAILED:
-        return Verdict(False, "stuck", f"the planner cannot make the next release ({standing.why})")
+    if standing.state is State.STUCK:
+        return Verdict(False, "stuck", f"the planner cannot make the next release: {standing.why}")
     if standing.seconds > (_STEP_S if standing.state is State.RELEASING else _BEGIN_S):
         if standing.state is State.RELEASING:
             return Verdict(False, "stuck", f"the release has been in its step `{standing.step}` for far too long")

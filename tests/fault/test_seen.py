@@ -39,7 +39,7 @@ def test_a_worker_without_redis_is_alive_and_not_ready_and_says_why(fragile: Sce
     native_services.redis.kill()
     await_that(lambda: ready(port)[0] == 503, PATIENCE_S)
     found = ready(port)[1]
-    assert (found["state"], found["redis"], found["why"]) == ("stuck", False, "Redis does not answer")
+    assert (found["state"], found["redis"], found["reason"]) == ("stuck", False, "Redis does not answer")
     assert ask(port, "health")[0] == 200
     await_that(
         lambda: value(ask(port, "metrics")[1], "shoal_reconnects_total", service="redis", part="ingest") > before,

@@ -70,7 +70,7 @@ def test_prometheus_sees_what_happened_and_nothing_about_a_person(make: Make) ->
         assert value(page, f"shoal_release_{field}") == manifest[field], field
     assert value(page, "shoal_people") == 90
     assert abs(value(page, "shoal_release_timestamp_seconds") - time.time()) < 60
-    assert value(page, "shoal_planner_state", state="ready") == 1
+    assert value(page, "shoal_planner_state", state="waiting") == 1
     assert value(page, "shoal_ingest_course", course="running") == 1
     assert value(page, "shoal_worker_info", engine=ENGINE, format=str(FORMAT)) == 1
     assert value(page, "shoal_redis_seconds_count", script="commit") > 0
@@ -111,6 +111,6 @@ def test_a_rebalance_is_no_reason_not_to_be_ready(make: Make) -> None:
     assert {state for _, state in answers} <= {"ready", "rebalancing"}
     await_that(lambda: ask(ports[1], "ready")[0] == 200, 20)
     states = [json.loads(ask(port, "ready")[1])["planner"] for port in ports]
-    assert sorted(states) == ["ready", "standby"]
-    standby = scrape(ports[states.index("standby")])
-    assert "shoal_release_number" not in standby, "only the worker that plans knows the last release"
+    assert sorted(states) == ["elsewhere", "waiting"]
+    other_page = scrape(ports[states.index("elsewhere")])
+    assert "shoal_release_number" not in other_page, "only the worker that plans knows the last release"

@@ -54,7 +54,7 @@ async def exposed() -> dict[str, set[str]]:
     store = Store(settings.redis, policy.table, make_cipher(None))  # which nobody connects
     planner = Planner(settings, policy, store, 1, lambda _: None)
     ingest = Ingest(settings, policy, store, 1, lambda _: None)
-    planner.standing.say(State.READY)
+    planner.standing.say(State.WAITING)
     manifest = json.dumps({"release": 1} | dict.fromkeys(FIGURES, 1)).encode()
     planner.standing.published(manifest, 0.0, 1, policy)
     planner.standing.due_at = 1.0

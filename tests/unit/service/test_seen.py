@@ -69,7 +69,7 @@ def test_a_kafka_that_answers_no_fetch_is_silent() -> None:
 
 def ready(course: Course, standing: Standing, *, has_redis: bool = True, has_table: bool = True) -> tuple[bool, str]:
     verdict = judge(course, standing, has_redis=has_redis, has_table=has_table)
-    assert (verdict.why is None) == (verdict.state != "stuck"), "what is stuck is explained, and nothing else"
+    assert (verdict.reason is None) == (verdict.state != "stuck"), "what is stuck is explained, and nothing else"
     return verdict.is_ready, verdict.state
 
 
@@ -87,7 +87,7 @@ def test_ready_tells_a_rebalance_from_being_stuck(clock: Clock) -> None:
 def test_ready_includes_the_planner(clock: Clock) -> None:
     standing = Standing()
     clock.now += 10_000
-    assert ready(Course.RUNNING, standing) == (True, "ready"), "a worker may stand by for ever"
+    assert ready(Course.RUNNING, standing) == (True, "ready"), "another worker may plan for ever"
     standing.say(State.STARTING)
     assert ready(Course.RUNNING, standing) == (True, "ready")
     clock.now += 121
@@ -98,16 +98,16 @@ def test_ready_includes_the_planner(clock: Clock) -> None:
     standing.say(State.RETRYING, "KafkaError")  # the same again does not start the clock anew
     clock.now += 61
     assert ready(Course.RUNNING, standing) == (False, "stuck")
-    standing.say(State.READY)
+    standing.say(State.WAITING)
     clock.now += 10_000
     assert ready(Course.RUNNING, standing) == (True, "ready")
-    standing.say(State.FAILED, "OverflowError")
+    standing.say(State.STUCK, "OverflowError")
     assert ready(Course.RUNNING, standing) == (False, "stuck")
 
 
 def test_a_release_is_stuck_in_a_step_and_not_because_it_has_many(clock: Clock) -> None:
     standing = Standing()
-    standing.say(State.READY)
+    standing.say(State.WAITING)
     for step in ("wait", "read", "plan"):
         standing.enter(step)
         clock.now += 600
@@ -115,7 +115,7 @@ def test_a_release_is_stuck_in_a_step_and_not_because_it_has_many(clock: Clock) 
     clock.now += 400
     assert ready(Course.RUNNING, standing) == (False, "stuck")
     standing.leave()
-    assert (standing.state, standing.step) == (State.READY, None)
+    assert (standing.state, standing.step) == (State.WAITING, None)
 
 
 def test_a_step_is_counted_when_it_is_done_and_not_when_it_is_given_up(clock: Clock) -> None:
@@ -139,12 +139,12 @@ def test_a_step_is_counted_when_it_is_done_and_not_when_it_is_given_up(clock: Cl
     assert after == {"seal": (1, 2), "publish": (0, 0), "sent": (1, 5)}
 
 
-def test_giving_planning_up_in_the_middle_of_a_release_leaves_the_planner_standing_by() -> None:
+def test_giving_planning_up_in_the_middle_of_a_release_leaves_it_to_another() -> None:
     standing = Standing()
     standing.enter("plan")
-    standing.say(State.STANDBY)
+    standing.say(State.ELSEWHERE)
     standing.leave()
-    assert standing.state is State.STANDBY
+    assert standing.state is State.ELSEWHERE
 
 
 def test_the_next_release_is_due_when_the_first_of_the_clocks_says_so() -> None:
