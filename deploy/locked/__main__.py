@@ -6,8 +6,9 @@ the exception: on Linux on ARM it has no wheel, and is built from its source, wh
 compiler (NO_CYTHON=1). Shoal's hot path does not go through Faust, so its compiled parts are not missed.
 
 Which packages a file needs is read from the metadata of what is installed here, for every Python and platform in turn;
-their hashes are what pip reports for that Python and platform. It asks the index that pip is set up with, takes some
-minutes, and stops if anything has no wheel somewhere.
+their hashes are what pip reports for that Python and platform. It asks the index that pip is set up with, and stops if
+anything has no wheel somewhere. A package whose version has not moved keeps the hashes that it has; without the files,
+all are asked for anew, which takes some minutes.
 """
 
 import json
@@ -70,6 +71,17 @@ def read_names(name: str) -> set[str]:
     """The packages of one of the files and of those that it adds to."""
     text = (FOLDER / f"{name}.txt").read_text()
     return set(read_pins(text)).union(*(read_names(below) for below in FILES[name][1]))
+
+
+def read_hashes(pins: Mapping[str, str]) -> dict[str, set[str]]:
+    """The hashes in the files that are there, of packages at the pinned version."""
+    found: dict[str, set[str]] = {}
+    for path in FOLDER.glob("*.txt"):
+        for entry in re.findall(r"^[a-z0-9-]+==.*\n(?: +--hash=.*\n)+", path.read_text(), re.MULTILINE):
+            ((package, version),) = read_pins(entry).items()
+            if pins.get(package) == version:
+                found[package] = set(re.findall(r"sha256:([0-9a-f]{64})", entry))
+    return found
 
 
 def closure(wanted: Iterable[str], environment: Mapping[str, str]) -> set[str]:
@@ -144,7 +156,8 @@ def _marker(package: str) -> str:
 def main() -> None:
     pins = read_pins(CONSTRAINTS.read_text())
     needs: dict[str, set[str]] = {name: set() for name in FILES}
-    known: dict[str, set[str]] = {}
+    kept = read_hashes(pins)
+    known: dict[str, set[str]] = {package: set(hashes) for package, hashes in kept.items()}
     for python, platform, environment in environments():
         here: set[str] = set()
         for name, (wanted, _) in FILES.items():
@@ -153,11 +166,14 @@ def main() -> None:
             here |= needed
         if platform == "linux aarch64":
             here.discard(FROM_SOURCE)
-        for package, found in wheel_hashes(here, pins, python, platform).items():
-            known.setdefault(package, set()).add(found)
-        print(f"Python {python} on {platform}: {len(here)} packages have a wheel", flush=True)
-    source = _hashes([f"{FROM_SOURCE}=={pins[FROM_SOURCE]}"], ["--no-binary", FROM_SOURCE])
-    known[FROM_SOURCE] |= set(source.values())
+        asked = here - kept.keys()
+        if asked:
+            for package, found in wheel_hashes(asked, pins, python, platform).items():
+                known.setdefault(package, set()).add(found)
+        print(f"Python {python} on {platform}: {len(here)} packages, {len(asked)} of them asked for", flush=True)
+    if FROM_SOURCE not in kept:
+        source = _hashes([f"{FROM_SOURCE}=={pins[FROM_SOURCE]}"], ["--no-binary", FROM_SOURCE])
+        known[FROM_SOURCE] |= set(source.values())
     written: dict[str, set[str]] = {}
     for name, (_, below) in FILES.items():
         written[name] = needs[name].union(*(written[one] for one in below))
