@@ -13,6 +13,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from shoal.core.state import Meta
 from shoal.streams.errors import FencedError, InputError, LostError
+from shoal.streams.prometheus import REDIS_SECONDS
 from shoal.streams.store.address import Access
 from shoal.streams.store.connection import await_answer, await_redis, open_redis, without_secret
 from shoal.streams.store.encryption import Cipher
@@ -76,6 +77,10 @@ class Store:
         sha = self._sha.get(script)
         if sha is None:
             sha = self._sha[script] = await self._load(script)
+        with REDIS_SECONDS.labels(script).time():
+            return await self._call(script, sha, *args)
+
+    async def _call(self, script: str, sha: str, *args: str | bytes | int) -> Any:
         try:
             return await self.redis.execute_command("EVALSHA", sha, 1, self.prefix, *args)
         except NoScriptError:  # Redis was restarted

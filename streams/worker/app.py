@@ -152,7 +152,7 @@ async def _services(settings: Settings, policy: Policy, store: Store, partitions
     ingest = Ingest(settings, policy, store, partitions, end)
     planner = Planner(settings, policy, store, partitions, end)
     app = make_app(settings, policy, planner)
-    add_views(app, store, ingest, planner)
+    add_views(app, store, ingest, planner, policy.table)
     # Faust starts the app's dependencies in this order, and stops them in reverse.
     app.add_dependency(ingest)
     app.add_dependency(planner)
