@@ -307,6 +307,28 @@ def test_a_holder_with_no_other_value_has_a_row_for_none_and_nobody_else_has() -
     assert found == {"contract: a row stands for no value, and is neither of a clique nor all that its person has"}
 
 
+def marks_of(desk: Ward) -> dict[str, tuple[int, int]]:
+    private = desk.auditor.report(b"key").private
+    assert private is not None
+    assert private.lasting is not None
+    return {mark.what: (mark.claims, mark.right) for mark in private.lasting.cliques.marks}
+
+
+def test_marks_of_a_holder_are_counted_once_for_a_clique() -> None:
+    """First the holder's other row is the only "*"; then the decoy's is, who has the fewest rows as well."""
+    desk = ward_of_four().admit(h="hiv", d=["flu"])
+    shown, flu = clique(("h", "hiv"), ("d", None)), Shown(rows(("d", "flu")), {"flu": 1})
+    for _ in range(2):
+        desk.show(g1=signature(full()), hiv=shown, s=stars(("h", None)), flu=flu, cohorts={"hiv": COHORTS})
+    assert marks_of(desk) == {'alone has a "*"': (1, 1), "alone has the fewest rows": (0, 0)}
+    desk = ward_of_four().admit(h=["hiv", "flu", "cold"], d=["gout"])
+    flu, cold = (Shown(rows(("h", value)), {value: 1}) for value in ("flu", "cold"))
+    gout = stars(("d", "gout"))
+    desk.show(g1=signature(full()), hiv=shown, s=gout, flu=flu, cold=cold, cohorts={"hiv": COHORTS})
+    assert marks_of(desk) == {'alone has a "*"': (1, 0), "alone has the fewest rows": (1, 0)}
+    assert desk.found() == set()
+
+
 OVER = "G4: what is shown of what a person guards is over their bound"
 
 
