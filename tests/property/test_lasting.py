@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.core.signatures.verdict import FREE, UNLIMITED
+from shoal.core.events.intake import Intake
+from shoal.core.overlap.external import External, parse_external
+from shoal.core.plan import Window, plan
+from shoal.core.signatures.verdict import FREE, UNLIMITED, Beside, Judge
+from shoal.core.state import RECORDS, State
 from tests.support.engines.audited import Bench, sentences
 from tests.support.histories.mixed import draw_events, draw_policy, draw_restless, transient_labels
 
@@ -50,6 +54,38 @@ def test_every_promise_is_kept_in_many_random_histories(tmp_path: Path, first: i
         assert audit_history(tmp_path, seed) == set(), seed
 
 
+@pytest.mark.parametrize("seed", range(300, 312))
+def test_a_restart_in_any_order_gives_the_same_bytes(seed: int) -> None:
+    draw = random.Random(seed)
+    policy = draw_policy(draw)
+    state, intake = State.empty(policy, b"secret"), Intake(policy, {}, held={})
+    externals: list[Any] = []
+    for event in draw_events(draw, policy, draw.choice(LARGE), 4):
+        if event["op"] == "external":
+            read = parse_external(event, policy)
+            assert isinstance(read, External)
+            externals = list(read.groups)
+        elif event["op"] == "release":
+            cut, number = intake.cut(), state.meta.release + 1
+            made = plan(state, Window(None, {0: cut}, externals), policy, number)
+            shuffled = {name: draw.sample(found, len(found)) for name, found in _records(state).items()}
+            twin = State.load(policy, b"secret", state.meta, **shuffled)
+            window = dict(draw.sample(list(cut.items()), len(cut)))
+            assert plan(twin, Window(None, {0: window}, externals), policy, number).release.manifest == (
+                made.release.manifest
+            )
+            state.apply(made.change)
+            twin.apply(plan(twin, Window(None, {0: window}, externals), policy, number).change)
+            assert _records(twin) == _records(state)
+            externals = []
+        else:
+            assert intake.take(event) is None
+
+
+def _records(state: State) -> dict[str, list[Any]]:
+    return {name: sorted(state.records(name)) for name in RECORDS}
+
+
 def _forget_signatures(patch: pytest.MonkeyPatch) -> None:
     """S1: a value that comes back is a newcomer."""
     from shoal.core.signatures.entries import NO_SIGNATURE, Entries
@@ -87,13 +123,15 @@ def _show_true_counts(patch: pytest.MonkeyPatch) -> None:
 
 def _show_any_number(patch: pytest.MonkeyPatch) -> None:
     """S3: nothing stops a third value under one signature."""
-    patch.setattr("shoal.core.signatures.verdict.Judge._safe_number", lambda self, *_: UNLIMITED)
+
+    def allow(self: Judge, shown: Any, plain: Any, is_empty: bool, beside: Beside) -> int:
+        return UNLIMITED if beside.has_every_block else 0
+
+    patch.setattr(Judge, "_safe_number", allow)
 
 
 def _protect_open_values(patch: pytest.MonkeyPatch) -> None:
     """Open values: they are put into signatures with others."""
-    from shoal.core.signatures.verdict import Judge
-
     check = Judge.__post_init__
 
     def widen(self: Judge) -> None:
@@ -138,8 +176,6 @@ def _bind_anybody_again(patch: pytest.MonkeyPatch) -> None:
 
 def _mix_kinds(patch: pytest.MonkeyPatch) -> None:
     """Permanent values: a signature holds them beside others."""
-    from shoal.core.signatures.verdict import Judge
-
     check = Judge.__post_init__
 
     def mix(self: Judge) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from shoal.core.audit.attack.following import Followed, Following
 from shoal.core.audit.attack.insider import Changes, Insight
 from shoal.core.audit.attack.persistence import Claims, PersistenceAttack
 from shoal.core.audit.attack.shown import ShownGroup, tokens_by_node
@@ -22,12 +23,14 @@ from shoal.core.policy.policy import Policy
 
 CLAIMS = "more claims of the persistence attack are right than 1/l of them, and not by chance"
 WORLDS = "possible worlds, counted one by one, tell more than is promised"
+_WIDTH = 52
 
 
 class Played(NamedTuple):
     """What came of it, on these releases and on naive ones. Insiders and worlds are for lasting tables.
 
-    `insider` is what single changes tell; `worlds` is None where the table is too large to count.
+    `insider` is what single changes of groups tell, `followed` what changes of values do; `worlds` is None where the
+    table is too large to count.
     """
 
     is_promised: bool
@@ -35,6 +38,7 @@ class Played(NamedTuple):
     here: tuple[Claims, ...]
     naive: tuple[Claims, ...]
     insider: Insight | None = None
+    followed: Followed | None = None
     worlds: Enumerated | None = None
 
     def broken(self) -> tuple[str, ...]:
@@ -51,6 +55,7 @@ class Played(NamedTuple):
             "here": [claims.as_json(self.bound) for claims in self.here],
             "naive": [claims.as_json(self.bound) for claims in self.naive],
             "insider": None if self.insider is None else self.insider.as_json(),
+            "followed": None if self.followed is None else self.followed.as_json(),
             "worlds": None if self.worlds is None else self.worlds.as_json(),
         }
 
@@ -111,6 +116,7 @@ class Attacker:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._here, self._naive, self._small = TableAttack(policy), NaiveAttack(policy), SmallTable(policy.l)
+        self._following = Following()
 
     def see(self, release: Published, secrets: Secrets, naive: Sequence[Sequence[str]]) -> None:
         """Takes the next release; `naive` are groups of the same people that show everything."""
@@ -119,28 +125,31 @@ class Attacker:
         groups = self._here.see(listed, held)
         self._naive.see(naive, held)
         if self._policy.values == "lasting":
-            entries = (
-                (group.shown, secrets.entries[str(group.key)])
+            signatures, plain = (
+                [(group.shown, secrets.entries[str(group.key)]) for group in groups[kind]]
                 for kind in (Kind.SIGNATURE, Kind.PLAIN)
-                for group in groups[kind]
             )
             cliques = ((next(iter(group.shown)), group.rows) for group in groups[Kind.CLIQUE])
-            self._small.see(entries, cliques, held)
+            self._small.see(signatures + plain, cliques, held)
+            self._following.see(signatures, held)
 
     def report(self) -> Played:
         """Plays the attack to its end. Costs what `PersistenceAttack` says, twice."""
         is_lasting, bound = self._policy.values == "lasting", 1 / exact(self._policy.l)
-        worlds = self._small.count() if is_lasting else None
-        return Played(is_lasting, bound, self._here.claims(), self._naive.claims(), self._here.insight(), worlds)
+        played = Played(is_lasting, bound, self._here.claims(), self._naive.claims())
+        if not is_lasting:
+            return played
+        followed, worlds = self._following.result(self._policy.l), self._small.count()
+        return played._replace(insider=self._here.insight(), followed=followed, worlds=worlds)
 
 
 def write_played(played: Played) -> Iterator[str]:
     """The report's lines about these attacks."""
     bound = f"{float(played.bound):.4f}".rstrip("0").rstrip(".")
     yield "What somebody claims who believes that values stay with a probability, and how often that is right:"
-    yield f"  {'stay':>6}  {'these releases':<42}{'naive releases':<42}"
+    yield f"  {'stay':>6}  {'these releases':<{_WIDTH}}  {'naive releases'}"
     for here, naive in zip(played.here, played.naive, strict=True):
-        yield f"  {here.stay:>6g}  {_claims(here, bound):<42}{_claims(naive, bound):<42}".rstrip()
+        yield f"  {here.stay:>6g}  {_claims(here, bound):<{_WIDTH}}  {_claims(naive, bound)}"
     if not played.is_promised:
         yield "  Nothing is promised about this: the model of a redrawn table is that values do not last."
         return
@@ -150,6 +159,12 @@ def write_played(played: Played) -> Iterator[str]:
             f"  Not promised: an insider, who knows their own values, may be sure of somebody else's with "
             f"{float(played.insider.largest):.2f}; over {bound} for {played.insider.over:,} of "
             f"{played.insider.people:,} people."
+        )
+    if played.followed is not None:
+        yield (
+            f"  Not promised: somebody who knows which value often follows which claims, with more than {bound}, to "
+            f"know a value of {played.followed.over:,} of {played.followed.people:,} people who had two; "
+            f"{played.followed.right:,} of these claims are right."
         )
     if played.worlds is not None:
         worlds = played.worlds
