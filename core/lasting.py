@@ -81,20 +81,21 @@ class Lasting:
         self._regrouping.regroup(self._scene, self._neighbours, self._touched)
 
     def charge(self) -> None:
-        """Step 7: the largest j/m of anybody without a guard: what was shown of them under one signature."""
+        """Step 7: the largest j/m of anybody without a guard: how many spells were shown under one signature."""
         entries, people = self._entries, self._people
         is_new = np.ones(len(entries), dtype=bool)
         known = len(self._state.entries)
-        is_new[:known] = entries.flags[:known] != self._state.entries.flags
+        is_new[:known] = entries.spells[:known] != self._state.entries.spells
         rows = np.union1d(np.unique(entries.owner[is_new]), self._touched)
         rows = rows[people.guard[rows] == NONE]
         _, mine = entries.of(rows)
         mine = mine[entries.has(SHOWN)[mine] & (entries.signature[mine] >= 0)]
-        keys, counts = np.unique(
-            entries.owner[mine] * (len(self._signatures) + 1) + entries.signature[mine], return_counts=True
-        )
-        sizes = self._signatures.sizes[keys % (len(self._signatures) + 1)]
-        self._max_breach = max(self._max_breach, float((counts / sizes).max(initial=0.0)))
+        base = len(self._signatures) + 1
+        keys, line = np.unique(entries.owner[mine] * base + entries.signature[mine], return_inverse=True)
+        sizes = self._signatures.sizes[keys % base]
+        spells = np.bincount(line, weights=entries.spells[mine], minlength=len(keys))
+        shares = np.minimum(spells, sizes // self._policy.l) / sizes
+        self._max_breach = max(self._max_breach, float(shares.max(initial=0.0)))
 
     def decided(self) -> Decided:
         """What is published, and the records that it changes."""
@@ -103,7 +104,7 @@ class Lasting:
         before, entries = self._state.entries, self._entries
         has_changed = np.ones(len(entries), dtype=bool)
         known = len(before)
-        columns = ("signature", "group", "flags")
+        columns = ("signature", "group", "flags", "spells")
         same = [getattr(entries, name)[:known] == getattr(before, name) for name in columns]
         has_changed[:known] = ~np.logical_and.reduce(same)
         labels = self._policy.sensitive.hierarchy.leaves

@@ -52,6 +52,8 @@ class Regrouping:
         self._judge = Judge(policy, signatures.sets)
         self._blank = len(policy.sensitive.hierarchy.leaves)  # the value of a row that stands for none
         self.bound_values = policy.sensitive.permanent - self._judge.permanent
+        self._is_permanent = np.zeros(self._blank + 1, dtype=bool)
+        self._is_permanent[list(policy.sensitive.permanent)] = True
         self._group_before = entries.group.copy()
         self._taken: dict[int, frozenset[int]] = {}  # by row, what a new signature must not hold
 
@@ -61,8 +63,8 @@ class Regrouping:
         """Step 1: spells begin and end; the places of those that ended are offered, in batches."""
         entries = self.entries
         owner, value = self._wanted(people, touched)
-        ended = entries.hold(touched, owner, value, self._blank + 1)
-        placed = ended[entries.group[ended] != NO_GROUP]
+        ended = entries.hold(touched, owner, value, self._is_permanent)
+        placed = ended[(entries.group[ended] != NO_GROUP) & ~self._is_permanent[entries.value[ended]]]
         signed = placed[self.groups.kind[entries.group[placed]] >= 0]
         if len(signed):
             slots = entries.slot[signed].astype(np.int64)
@@ -148,8 +150,10 @@ class Regrouping:
         where, mine = entries.of(rows)
         mine = mine[np.argsort(where, kind="stable")]
         bounds = np.searchsorted(np.sort(where), np.arange(len(rows) + 1)).tolist()
-        columns = (mine, entries.value[mine], entries.signature[mine], entries.flags[mine], self._draws(mine, "unseen"))
-        lines = [Held(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
+        known = (entries.value, entries.signature, entries.flags, entries.spells)
+        columns = [column[mine].tolist() for column in known]
+        draws: list[int] = self._draws(mine, "unseen").tolist()
+        lines = [Held(*line) for line in zip(mine.tolist(), *columns, draws, strict=True)]
         guards = people.guard[rows].tolist()
         for at, row in enumerate(rows.tolist()):
             held = [line for line in lines[bounds[at] : bounds[at + 1]] if line.value != self._blank]
@@ -298,7 +302,7 @@ class Regrouping:
         gone = mine[~is_placed & (self.groups.kind[np.maximum(0, entries.group[mine])] >= 0)]
         entries.group[gone] = NO_GROUP
         self.groups.rounds[numbers[made.groups]] = made.rounds
-        entries.flags[mine[is_placed]] |= SHOWN
+        entries.show(mine[is_placed])
 
     def _dissolve_frozen(self, mine: Rows, group: Rows, shown: Rows, most: int) -> int:
         """Give up frozen groups that have too many counterfeits by now; returns how many are left for the others.
@@ -358,10 +362,11 @@ class Regrouping:
             self._join_runs(asked, kind)
             if how == SHOW_PLAIN:
                 entries.signature[asked] = PLAIN
-                entries.flags[asked] |= SHOWN
+                entries.show(asked)
 
     def _join_runs(self, asked: Rows, kind: int) -> None:
         entries, scene = self.entries, self._scene
+        asked = asked[np.argsort(self._draws(asked, "join"), kind="stable")]  # not in the order of arrival
         value = entries.value[asked] if kind == PLAIN_GROUP else np.zeros(len(asked), dtype=np.int64)
         place = scene.place[entries.owner[asked]]
         members = np.flatnonzero(entries.group != NO_GROUP)

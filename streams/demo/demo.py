@@ -30,11 +30,13 @@ from shoal.streams.demo.embedded import Embedded
 from shoal.streams.demo.naive import publish_naively
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.files.event_lines import open_events
+from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.produce import Sent, Watcher, produce
 from shoal.streams.files.release_folder import ReleaseFiles, read_releases, release_name
 from shoal.streams.files.replay import Job, replay
 from shoal.streams.files.unwatched import Unwatched
+from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.release_reader import open_releases
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.settings import Settings
@@ -104,7 +106,7 @@ def take_folder(folder: Path) -> None:
         for name in ("clinic", "releases", "replay", "private", "other-model"):
             shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SIGN).write_text("This folder was made by `shoal demo`, which will use it again.\n", encoding="utf-8")
+    write_fresh(folder / SIGN, b"This folder was made by `shoal demo`, which will use it again.\n")
 
 
 @contextmanager
@@ -119,7 +121,8 @@ def _worker(folder: Path, settings: Settings, secret: str) -> Iterator[subproces
         "SHOAL_EMBEDDED": "true",
         "SHOAL_WEB_PORT": "0",
     }
-    with (folder / "worker.log").open("wb") as log:
+    (folder / "worker.log").unlink(missing_ok=True)  # it may be a link
+    with (folder / "worker.log").open("xb") as log:
         worker = subprocess.Popen(
             [sys.executable, "-m", "shoal.streams.cli", "worker"],
             stdin=subprocess.DEVNULL,
@@ -206,7 +209,7 @@ async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "C
     topic = Topics(policy.table).dead_letter
     count = (await partition_counts(settings.kafka_servers)).get(topic, 0)
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.kafka_servers, isolation_level="read_committed", auto_offset_reset="earliest"
+        **client_options(settings.kafka_servers), isolation_level="read_committed", auto_offset_reset="earliest"
     )
     await consumer.start()
     try:
