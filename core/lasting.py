@@ -86,14 +86,17 @@ class Lasting:
         is_new = np.ones(len(entries), dtype=bool)
         known = len(self._state.entries)
         is_new[:known] = entries.spells[:known] != self._state.entries.spells
-        rows = np.union1d(np.unique(entries.owner[is_new]), self._touched)
-        rows = rows[people.guard[rows] == NONE]
+        is_asked = np.zeros(len(people), dtype=bool)
+        is_asked[entries.owner[is_new]] = is_asked[self._touched] = True
+        rows = np.flatnonzero(is_asked & (people.guard == NONE))
         _, mine = entries.of(rows)
         mine = mine[entries.has(SHOWN)[mine] & (entries.signature[mine] >= 0)]
-        base = len(self._signatures) + 1
-        keys, line = np.unique(entries.owner[mine] * base + entries.signature[mine], return_inverse=True)
-        sizes = self._signatures.sizes[keys % base]
-        spells = np.bincount(line, weights=entries.spells[mine], minlength=len(keys))
+        order = np.lexsort((entries.signature[mine], entries.owner[mine]))
+        mine = mine[order]
+        owner, signature = entries.owner[mine], entries.signature[mine].astype(np.int64)
+        is_first = np.r_[True, (owner[1:] != owner[:-1]) | (signature[1:] != signature[:-1])][: len(mine)]
+        spells = np.bincount(np.cumsum(is_first) - 1, weights=entries.spells[mine])
+        sizes = self._signatures.sizes[signature[is_first]]
         shares = np.minimum(spells, sizes // self._policy.l) / sizes
         self._max_breach = max(self._max_breach, float(shares.max(initial=0.0)))
 
@@ -117,7 +120,7 @@ class Lasting:
             next_group=self._groups.size,
             max_breach=self._max_breach,
             cohorts=cohorts_of(self._bonds, labels, self._regrouping.bound_values, self._policy.l),
-            people=np.unique(entries.owner[has_changed]),
+            people=np.flatnonzero(np.bincount(entries.owner[has_changed])),
             records={
                 "signatures": self._signatures.changed_since(self._state.signatures),
                 "lasting_groups": {group: self._groups.record(group) for group in written.tolist()},
@@ -153,8 +156,8 @@ class Lasting:
         touched = [before.group[moved], entries.group[moved], entries.group[known:]]
         touched.append(np.flatnonzero(groups.rounds[:old] != self._state.groups.rounds))
         touched.append(rows.group[self._has_moved()[rows.person]])
-        changed = np.unique(np.concatenate(touched))
-        changed = changed[(changed != NO_GROUP) & (changed > 0)]
+        found = np.concatenate(touched)
+        changed = np.flatnonzero(np.bincount(found[found > 0]))
         groups.changed[changed] = self._number
         return np.asarray(changed)
 

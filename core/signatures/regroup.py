@@ -105,22 +105,16 @@ class Regrouping:
         """Step 3: by entry how it is to be shown, UNJUDGED for those that stay as they are."""
         entries, people = self.entries, self._scene.people
         shown = np.full(len(entries), UNJUDGED, dtype=np.int64)
-        held = np.flatnonzero(entries.has(HELD))
-        held = held[self._scene.is_published[entries.owner[held]]]
-        group, flags = entries.group[held], entries.flags[held]
-        is_starred = np.zeros(len(held), dtype=bool)
-        is_starred[group != NO_GROUP] = self.groups.is_star(group[group != NO_GROUP])
-        is_waiting = (
-            (group == NO_GROUP) | (is_starred & ((flags & STARRED) == 0)) | self._is_touched[entries.owner[held]]
-        )
-        asked = held[is_waiting]
+        asked = self._waiting()
         shown[asked[entries.value[asked] == self._blank]] = SHOW_STAR
         asked = asked[entries.value[asked] != self._blank]
         is_special = (people.guard != NONE) | self._neighbours.is_inside
         is_special[entries.owner[entries.has(BARRED)]] = True
-        signed = np.flatnonzero(entries.signature != NO_SIGNATURE)
         has_history = np.zeros(len(people), dtype=bool)
-        has_history[entries.owner[signed]] = True
+        has_history[entries.owner[asked]] = True
+        _, mine = entries.of(np.flatnonzero(has_history))
+        has_history[:] = False
+        has_history[entries.owner[mine[entries.signature[mine] != NO_SIGNATURE]]] = True
         is_simple = ~is_special[entries.owner[asked]]
         again = asked[is_simple & (entries.signature[asked] >= 0) & entries.has(SHOWN)[asked]]
         shown[again] = entries.signature[again]
@@ -129,6 +123,16 @@ class Regrouping:
         left = asked[shown[asked] == UNJUDGED]
         self._judge_one_by_one(np.unique(entries.owner[left]), shown)
         return shown
+
+    def _waiting(self) -> Rows:
+        """Entries to be judged: without a group, "*" that may be shown again, or of somebody who changed."""
+        entries = self.entries
+        is_star = self.groups.kind == STAR
+        is_waiting = is_star[entries.group] & ~entries.has(STARRED)  # NO_GROUP finds any group, and is looked at next
+        is_waiting |= entries.group == NO_GROUP
+        is_waiting |= self._is_touched[entries.owner]
+        waiting = np.flatnonzero(is_waiting & entries.has(HELD))
+        return waiting[self._scene.is_published[entries.owner[waiting]]]
 
     def _judge_fresh(self, fresh: Rows, shown: Rows) -> None:
         """People without guard, history or others' groups: all their entries at once."""
@@ -370,11 +374,11 @@ class Regrouping:
         value = entries.value[asked] if kind == PLAIN_GROUP else np.zeros(len(asked), dtype=np.int64)
         place = scene.place[entries.owner[asked]]
         members = np.flatnonzero(entries.group != NO_GROUP)
-        members = members[self.groups.kind[entries.group[members]] == kind]
-        groups, line = np.unique(entries.group[members], return_inverse=True)
-        where = means(line, scene.place[entries.owner[members]], len(groups))
-        room = PLAIN_ROWS - np.bincount(line, minlength=len(groups))
-        joined = join_nearest(value, place.astype(np.float64), Sites(self.groups.value[groups], where, room))
+        where = means(entries.group[members], scene.place[entries.owner[members]], self.groups.size)
+        sizes = np.bincount(entries.group[members], minlength=self.groups.size)
+        groups = np.flatnonzero((sizes > 0) & (self.groups.kind == kind))
+        sites = Sites(self.groups.value[groups], where[groups], PLAIN_ROWS - sizes[groups])
+        joined = join_nearest(value, place.astype(np.float64), sites)
         entries.group[asked[joined != NO_SITE]] = groups[joined[joined != NO_SITE]]
         left = np.flatnonzero(joined == NO_SITE)
         left = left[np.lexsort((self._draws(asked[left], "runs"), place[left], value[left]))]
@@ -412,6 +416,6 @@ class Regrouping:
         is_mine[signatures] = True
         here = signed[is_mine[self.entries.signature[signed]] & (group[signed] != NO_GROUP)]
         here = here[self.groups.kind[group[here]] >= 0]
-        groups = np.unique(group[here])
+        groups = np.flatnonzero(np.bincount(group[here]))
         sizes = self.signatures.sizes[self.groups.kind[groups]]
         return int((self.groups.rounds[groups] * sizes).sum()) - len(here)
