@@ -9,6 +9,7 @@
 7. *bind*: show the cliques of permanent values.
 """
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from shoal.core.runs import each_between
 from shoal.core.signatures.balance import Balanced, Members, balance
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.choice import UNDECIDED, Gaps, Newcomers, choose_signatures
-from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
+from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
 from shoal.core.signatures.group import PLAIN_GROUP, STAR, Groups
 from shoal.core.signatures.nearest import NONE as NO_SITE
 from shoal.core.signatures.nearest import Sites, join_nearest, means, ranks
@@ -176,6 +177,7 @@ class Regrouping:
         known = np.flatnonzero(shown >= 0)
         forced = known[entries.signature[known] == NO_SIGNATURE]
         entries.give(forced, shown[forced], self.signatures)
+        self._keep_company(shown)
         new = np.flatnonzero(shown == SHOW_NEW)
         for kind in (self._judge.transient, self._judge.permanent):
             values = np.array(sorted(kind), dtype=np.int64)
@@ -185,6 +187,30 @@ class Regrouping:
         left = new[entries.signature[new] == NO_SIGNATURE]
         shown[left] = SHOW_STAR
         entries.flags[left] |= STARRED
+
+    def _keep_company(self, shown: Rows) -> None:
+        """Star newcomers with those who have nothing to show but a permanent value.
+
+        A "*" is rare. If most of them stood for a permanent value, each would tell it. So of the people who are given
+        one for it, and those who are starred with them, no more than 1/l hold it.
+        """
+        entries = self.entries
+        blank = np.flatnonzero((shown == SHOW_STAR) & (entries.value == self._blank) & ~entries.has(CURRENT))
+        new = np.flatnonzero(shown == SHOW_NEW)
+        is_one_of_several = np.bincount(entries.owner[entries.has(HELD)], minlength=1)[entries.owner[new]] > 1
+        count = ceil((self._policy.l - 1) * len(blank))
+        starred = new[np.lexsort((self._draws(new, "company"), is_one_of_several))[:count]]
+        shown[starred] = SHOW_STAR
+        entries.flags[starred] |= STARRED
+        entries.show(blank)
+
+    def is_told(self) -> NDArray[np.bool_]:
+        """By row, whether somebody has a row that is not "*"."""
+        entries = self.entries
+        grouped = np.flatnonzero(entries.group != NO_GROUP)
+        told = np.zeros(len(self._scene.people), dtype=bool)
+        told[entries.owner[grouped[~self.groups.is_star(entries.group[grouped])]]] = True
+        return told
 
     def _choose(self, new: Rows, values: Rows, shown: Rows) -> None:
         entries = self.entries
