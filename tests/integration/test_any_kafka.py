@@ -129,6 +129,9 @@ def test_the_rights_in_the_docs_are_enough_for_everyone(secure_kafka: SecureKafk
     assert "1" in read.stdout
     secured.await_dead_letters(3)
     assert worker.stop() == 0
+    secured.wipe()
+    rebuilt = secured.run("rebuild", **secure_kafka.settings_for("worker"))
+    assert rebuilt.returncode == 0, rebuilt.stderr
 
 
 def test_with_one_right_less_the_sentence_names_it(
