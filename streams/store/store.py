@@ -58,6 +58,7 @@ class Store:
         give a command that Shoal needs.
         """
         await await_redis(self.redis, within_s, self.url, self.table)
+        await await_answer(self._try_transaction, within_s, self.url, self.table)
         denied = await await_answer(lambda: self.run("rights"), within_s, self.url, self.table)
         if denied:
             commands = " ".join("+" + name.decode().lower() for name in denied)
@@ -65,6 +66,12 @@ class Store:
                 f"Redis at {without_secret(self.url)} does not let its user do what it must: grant {commands} on the "
                 f"keys ~{self.prefix.decode()}*"
             )
+
+    async def _try_transaction(self) -> None:
+        """A rebuild ends with one; no script can try it. Word by word: a pipeline hides which one was refused."""
+        async with self.redis.client() as one:
+            for word in ("MULTI", "EXEC"):
+                await one.execute_command(word)
 
     async def close(self) -> None:
         await self.redis.aclose()
