@@ -28,7 +28,7 @@ from shoal.core.signatures.group import PLAIN_GROUP, STAR, Groups
 from shoal.core.signatures.nearest import NONE as NO_SITE
 from shoal.core.signatures.nearest import Sites, join_nearest, means, ranks
 from shoal.core.signatures.signature import Signatures
-from shoal.core.signatures.tuning import COUNTERFEITS_IN_GROUP, PLAIN_ROWS
+from shoal.core.signatures.tuning import COUNTERFEITS_ENOUGH, COUNTERFEITS_IN_GROUP, PLAIN_ROWS
 from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Held, Judge
 
 UNJUDGED = -9
@@ -216,7 +216,7 @@ class Regrouping:
         entries = self.entries
         newcomers = self._newcomers(new)
         is_mine = np.isin(self.signatures.members[: len(self.signatures)], [-1, *values.tolist()]).all(axis=1)
-        usable = np.flatnonzero(is_mine & self._is_usable())
+        usable = np.flatnonzero(is_mine)
         gaps = self._gaps(usable, shown)
         m, l = self._policy.signature, self._policy.l
         spare = self._most_counterfeits(self._rows_published()) - self._counterfeits()
@@ -247,32 +247,18 @@ class Regrouping:
         place = self._scene.place[owners]
         return Newcomers(entries.value[new], place, self._draws(new, "choose"), shunned, siblings)
 
-    def _is_usable(self) -> NDArray[np.bool_]:
-        """Which signatures newcomers may be given."""
-        return np.ones(len(self.signatures), dtype=bool)
-
     def _gaps(self, usable: Rows, shown: Rows) -> Gaps:
         """Places that are offered and would make a round more complete, the most complete rounds first."""
         entries, signatures = self.entries, self.signatures
-        is_usable = np.zeros(len(signatures), dtype=bool)
-        is_usable[usable] = True
-        offered = np.where(is_usable[:, None], signatures.offered[: len(signatures)], 0)
-        is_asked = np.asarray(offered.any(axis=1))
+        is_asked = np.zeros(len(signatures), dtype=bool)
+        is_asked[usable] = signatures.offered[usable].any(axis=1)
         is_there = (shown >= 0) | ((shown == UNJUDGED) & (entries.group != NO_GROUP))
         mine = np.flatnonzero(is_there & (entries.signature >= 0))
         mine = mine[is_asked[entries.signature[mine]]]
-        width = offered.shape[1]
+        width = signatures.members.shape[1]
         keys = entries.signature[mine].astype(np.int64) * width + entries.slot[mine]
-        counts = np.bincount(keys, minlength=len(offered) * width).reshape(len(offered), width)
-        is_slot = signatures.members[: len(signatures)] >= 0
-        lacking = np.where(is_slot, counts.max(axis=1, initial=0)[:, None] - counts, 0)
-        # what a signature does not lack any more is not offered later, when somebody else may have left
-        signatures.offered[: len(signatures)][is_asked] = np.minimum(lacking, offered)[is_asked]
-        number, slot = np.nonzero(np.minimum(lacking, offered))
-        times = np.minimum(lacking, offered)[number, slot]
-        turn = each_between(counts[number, slot], times)  # the round that each place is in
-        number, slot = np.repeat(number, times), np.repeat(slot, times)
-        missing = np.count_nonzero((counts[number] <= turn[:, None]) & is_slot[number], axis=1)
+        counts = np.bincount(keys, minlength=len(signatures) * width).reshape(len(signatures), width)
+        number, slot, missing = signatures.free_places(counts, is_asked)
         value = signatures.members[number, slot]
         return Gaps(value, number, missing, np.zeros(len(value), dtype=bool))
 
@@ -294,12 +280,13 @@ class Regrouping:
         signed = signed[is_member]
         rows = self._rows_published()
         budget = self._most_counterfeits(rows)
-        spare = budget - self._fakes_of(np.flatnonzero(~touched), signed, group)
-        if spare < 0:  # groups that nobody touched have too many by now
+        elsewhere = self._fakes_of(np.flatnonzero(~touched), signed, group)
+        if elsewhere > budget:  # groups that nobody touched have too many by now
             touched[:] = True
-            spare = budget
+            elsewhere = 0
         mine = signed[touched[entries.signature[signed]]]
-        self._regroup(mine, group, shown, max(0, spare))
+        enough = int(rows * COUNTERFEITS_ENOUGH) - elsewhere
+        self._regroup(mine, group, shown, budget - elsewhere, enough)
         self._star_unplaced(shown)
 
     def _places_now(self, shown: Rows) -> Rows:
@@ -312,20 +299,22 @@ class Regrouping:
         group[judged[~stays]] = NO_GROUP
         return group
 
-    def _regroup(self, mine: Rows, group: Rows, shown: Rows, most: int) -> None:
+    def _regroup(self, mine: Rows, group: Rows, shown: Rows, most: int, enough: int) -> None:
         entries, scene = self.entries, self._scene
         shown[mine] = entries.signature[mine]
-        most = self._dissolve_frozen(mine, group, shown, most)
+        left = self._dissolve_frozen(mine, group, shown, most)
         mine = mine[shown[mine] >= 0]
         draw = self._draws(mine, "even", is_for_ever=True)
         place = scene.place[entries.owner[mine]]
         signature, slot = entries.signature[mine].astype(np.int64), entries.slot[mine].astype(np.int64)
-        members = Members(signature, slot, group[mine], place, draw, self._family[mine])
+        is_new = ~entries.has(SHOWN)[mine]
+        members = Members(signature, slot, group[mine], place, draw, self._family[mine], is_new)
         live = np.unique(members.group[members.group != NO_GROUP])
         frozen = live[self.groups.is_frozen[live] != 0]
         sizes, first = self.signatures.sizes, self.groups.size
         keep = self.groups.rounds[frozen]
-        made = balance(members, sizes, frozen, most_counterfeits=most, next_group=first, keep=keep)
+        enough -= most - left
+        made = balance(members, sizes, frozen, most_counterfeits=left, enough=enough, next_group=first, keep=keep)
         numbers = self._number_new(mine, made, first)
         is_placed = made.group != NO_GROUP
         entries.group[mine[is_placed]] = numbers[made.group[is_placed]]
