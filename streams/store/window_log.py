@@ -12,7 +12,7 @@ from shoal.core.events.window import Delta, overlay
 from shoal.streams.errors import FencedError, LostError
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.keys import BARRIER, INGEST, META, foreign_key, people_keys, window_key
-from shoal.streams.store.records import PERSON, pack_window, person_of, status_of, unpack
+from shoal.streams.store.records import PERSON, pack, person_of, status_of, unpack
 from shoal.streams.store.store import Store
 
 REPLACE: Final = b""
@@ -84,7 +84,7 @@ async def commit_batch(
 
 def pack_changes(cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta]) -> bytes:
     """An element of a window's log. Its encryption is bound to the window and the partition."""
-    return cipher.encrypt(_WINDOW, _bound_to(window, partition), "", pack_window(deltas))
+    return cipher.encrypt(_WINDOW, _bound_to(window, partition), "", pack(deltas))
 
 
 async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:

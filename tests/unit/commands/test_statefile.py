@@ -10,7 +10,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, GroupRecord, Meta, NodeRecord, Person, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.files.replay_state import DIGEST_BYTES, MAGIC, Position, StateFile
+from shoal.streams.files.replay_state import DIGEST_BYTES, FORMAT, MAGIC, Position, StateFile
 
 POLICY = """
 table: t
@@ -79,7 +79,7 @@ def test_without_a_secret_of_ones_own_the_states_is_taken(tmp_path: Path, policy
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 99}, "has format 99, and this version of shoal reads format 4"),
+        ({"format": 99}, f"has format 99, and this version of shoal reads format {FORMAT}"),
         ({"engine": "99.0"}, "was made by engine 99.0"),
         ({"policy": "cd" * 32}, "belongs to another policy"),
         ({"secret": b"other"}, "belongs to another seed"),
