@@ -131,13 +131,15 @@ class StateFile:
         sync_folder(self.path.parent)
 
     def _check(self, header: dict[str, Any], policy: Policy, secret: bytes | None) -> None:
-        if header["format"] != FORMAT:
-            raise InputError(
-                f"{self.path} has format {header['format']}, and this version of shoal reads format {FORMAT}."
-            )
+        or_anew = "go on with the version that wrote it, or begin a new series with another --state and --out."
         if header["engine"] != ENGINE:
             raise InputError(
-                f"{self.path} was made by engine {header['engine']}, and this version of shoal has engine {ENGINE}."
+                f"{self.path} was made by engine {header['engine']}, and this version of shoal has engine {ENGINE}: "
+                f"{or_anew}"
+            )
+        if header["format"] != FORMAT:
+            raise InputError(
+                f"{self.path} has format {header['format']}, and this version of shoal reads format {FORMAT}: {or_anew}"
             )
         if header["policy"] != policy.digest:
             raise InputError(
