@@ -170,9 +170,8 @@ class _Trouble:
 
 def _account(scene: Scene) -> str:
     counts = scene.mixture.counts
-    return (
-        f"{scene.asked} releases of {counts.total()} events, {counts['bad']} bad, {counts['publications']} of others,"
-    )
+    events = f"{counts.total()} events, {counts['bad']} bad, {counts['publications']} of others,"
+    return f"{scene.name}: {scene.asked} releases of {events}"
 
 
 def _dice() -> random.Random:
@@ -184,8 +183,9 @@ def _dice() -> random.Random:
 @contextlib.contextmanager
 def _scene(services: Local, folder: Path, dice: random.Random) -> Iterator[Scene]:
     """A table on which everything is promised at once; one in five, or so, is a redrawn one."""
-    kind = KINDS[dice.choice(("cliques", "cliques", "signed", "signed", "redrawn"))]
-    made = Scene(services.kafka.address, services.redis.address, folder, f"soak-{secrets.token_hex(4)}", **kind)
+    kind = dice.choice(("cliques", "cliques", "signed", "signed", "redrawn"))
+    name = f"soak-{kind}-{secrets.token_hex(4)}"
+    made = Scene(services.kafka.address, services.redis.address, folder, name, **KINDS[kind])
     try:
         yield made
     finally:
