@@ -222,13 +222,13 @@ class Store:
 
     # -- whole hashes -------------------------------------------------------------------------------------------------
 
-    async def scan(self, name: str) -> AsyncIterator[list[tuple[bytes, bytes]]]:
-        """The fields of a hash that nobody writes to, some thousand at a time, so that a large one blocks nobody. A
+    async def scan(self, name: str, count: int = _SCAN) -> AsyncIterator[list[tuple[bytes, bytes]]]:
+        """The fields of a hash that nobody writes to, some `count` at a time, so that a large one blocks nobody. A
         field may come twice.
         """
         cursor = 0
         while True:
-            cursor, found = await self.redis.execute_command("HSCAN", self.key(name), cursor, "COUNT", _SCAN)
+            cursor, found = await self.redis.execute_command("HSCAN", self.key(name), cursor, "COUNT", count)
             yield list(found.items())
             if int(cursor) == 0:
                 return

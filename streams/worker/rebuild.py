@@ -46,7 +46,7 @@ from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, is_passing, without_secret
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import TRIGGERS
-from shoal.streams.store.meta import identity_of
+from shoal.streams.store.meta import FormatError, identity_of
 from shoal.streams.store.records import RejectNote, note_of
 from shoal.streams.store.snapshot import Snapshot, write_table
 from shoal.streams.store.staging import foreign_ids
@@ -118,7 +118,10 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
 async def _is_current(store: Store, policy: Policy, number: int, manifest: bytes) -> bool:
     """Whether there is nothing to do. Raises InputError if Redis is one release ahead, which the worker publishes."""
     digest = sha256(manifest).hexdigest()
-    meta = await store.meta()
+    try:
+        meta = await store.meta()
+    except FormatError:
+        return False
     if meta is None or meta.release < number:
         return False
     if meta.release == number:
