@@ -113,7 +113,7 @@ def _go_on(table: Table) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("kind", "state_key"),
-    [("cliques", ""), ("signed", "kept elsewhere"), ("cliques", "kept elsewhere"), ("redrawn", "")],
+    [("cliques", ""), ("signed", "kept in another place"), ("cliques", "kept in another place"), ("redrawn", "")],
     ids=["cliques", "signed, encrypted", "cliques, encrypted", "redrawn"],
 )
 def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_together(
