@@ -17,7 +17,8 @@ from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.bonds import Site, cohorts_of, lose_bonds, make_bonds, rows_of, show_bonds
 from shoal.core.signatures.entries import NO_GROUP, SHOWN
 from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR
-from shoal.core.signatures.regroup import Regrouping, Scene
+from shoal.core.signatures.regroup import Regrouping
+from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.trail import follow
 
 

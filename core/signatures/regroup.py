@@ -10,38 +10,27 @@
 """
 
 from math import ceil
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.people import NONE, People
+from shoal.core.people import People
 from shoal.core.policy.policy import Policy
-from shoal.core.randomness import Keyed, Tags
+from shoal.core.randomness import Tags
 from shoal.core.runs import each_between
 from shoal.core.signatures.balance import Balanced, Members, balance
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.choice import UNDECIDED, Gaps, Newcomers, choose_signatures
 from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
 from shoal.core.signatures.group import PLAIN_GROUP, STAR, Groups
+from shoal.core.signatures.judging import UNJUDGED, Judging
 from shoal.core.signatures.nearest import NONE as NO_SITE
-from shoal.core.signatures.nearest import Sites, join_nearest, means, ranks
+from shoal.core.signatures.nearest import Sites, join_nearest, means
+from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import COUNTERFEITS_ENOUGH, COUNTERFEITS_IN_GROUP, PLAIN_ROWS
-from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Held, Judge
-
-UNJUDGED = -9
-
-
-class Scene(NamedTuple):
-    """What a release is made from: people where they are now."""
-
-    people: People
-    keyed: Keyed
-    number: int
-    is_published: NDArray[np.bool_]  # by row
-    place: Rows  # by row, in the tree's depth-first order
+from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Judge
 
 
 class Regrouping:
@@ -91,82 +80,14 @@ class Regrouping:
 
     def regroup(self, scene: Scene, neighbours: Neighbours, touched: Rows) -> None:
         """Steps 3 to 6."""
-        self._scene, self._neighbours = scene, neighbours
-        self._is_touched = np.zeros(len(scene.people), dtype=bool)
-        self._is_touched[touched] = True
-        self._is_touched[neighbours.affected] = True
-        shown = self.judge()
+        self._scene = scene
+        judging = Judging(self._policy, self._judge, self.entries, self.groups, scene, neighbours)
+        judging.touch(touched)
+        judging.touch(neighbours.affected)
+        shown, self._taken = judging.run(), judging.taken
         self.choose(shown)
         self.balance(shown)
         self.settle(shown)
-
-    # -- 3 ------------------------------------------------------------------------------------------------------
-
-    def judge(self) -> Rows:
-        """Step 3: by entry how it is to be shown, UNJUDGED for those that stay as they are."""
-        entries, people = self.entries, self._scene.people
-        shown = np.full(len(entries), UNJUDGED, dtype=np.int64)
-        asked = self._waiting()
-        shown[asked[entries.value[asked] == self._blank]] = SHOW_STAR
-        asked = asked[entries.value[asked] != self._blank]
-        is_special = (people.guard != NONE) | self._neighbours.is_inside
-        is_special[entries.owner[entries.has(BARRED)]] = True
-        has_history = np.zeros(len(people), dtype=bool)
-        has_history[entries.owner[asked]] = True
-        _, mine = entries.of(np.flatnonzero(has_history))
-        has_history[:] = False
-        has_history[entries.owner[mine[entries.signature[mine] != NO_SIGNATURE]]] = True
-        is_simple = ~is_special[entries.owner[asked]]
-        again = asked[is_simple & (entries.signature[asked] >= 0) & entries.has(SHOWN)[asked]]
-        shown[again] = entries.signature[again]
-        fresh = asked[is_simple & ~has_history[entries.owner[asked]]]
-        self._judge_fresh(fresh, shown)
-        left = asked[shown[asked] == UNJUDGED]
-        self._judge_one_by_one(np.unique(entries.owner[left]), shown)
-        return shown
-
-    def _waiting(self) -> Rows:
-        """Entries to be judged: without a group, "*" that may be shown again, or of somebody who changed."""
-        entries = self.entries
-        is_star = self.groups.kind == STAR
-        is_waiting = is_star[entries.group] & ~entries.has(STARRED)  # NO_GROUP finds any group, and is looked at next
-        is_waiting |= entries.group == NO_GROUP
-        is_waiting |= self._is_touched[entries.owner]
-        waiting = np.flatnonzero(is_waiting & entries.has(HELD))
-        return waiting[self._scene.is_published[entries.owner[waiting]]]
-
-    def _judge_fresh(self, fresh: Rows, shown: Rows) -> None:
-        """People without guard, history or others' groups: all their entries at once."""
-        entries, policy = self.entries, self._policy
-        is_open = np.zeros(self._blank + 1, dtype=bool)
-        is_open[list(policy.sensitive.open)] = True
-        shown[fresh] = SHOW_STAR
-        plain = is_open[entries.value[fresh]]
-        shown[fresh[plain]] = SHOW_PLAIN
-        unseen = fresh[~plain & ((entries.flags[fresh] & STARRED) == 0)]
-        at_once = int(policy.signature // policy.l)
-        kinds = [len(kind) for kind in (self._judge.transient, self._judge.permanent) if kind]
-        most = min([at_once * (size // policy.signature) for size in kinds], default=0)
-        is_first = ranks(entries.owner[unseen], self._draws(unseen, "unseen")) < most
-        shown[unseen[is_first]] = SHOW_NEW
-
-    def _judge_one_by_one(self, rows: Rows, shown: Rows) -> None:
-        entries, people = self.entries, self._scene.people
-        where, mine = entries.of(rows)
-        mine = mine[np.argsort(where, kind="stable")]
-        bounds = np.searchsorted(np.sort(where), np.arange(len(rows) + 1)).tolist()
-        known = (entries.value, entries.signature, entries.flags, entries.spells)
-        columns = [column[mine].tolist() for column in known]
-        draws: list[int] = self._draws(mine, "unseen").tolist()
-        lines = [Held(*line) for line in zip(mine.tolist(), *columns, draws, strict=True)]
-        guards = people.guard[rows].tolist()
-        for at, row in enumerate(rows.tolist()):
-            held = [line for line in lines[bounds[at] : bounds[at + 1]] if line.value != self._blank]
-            guard = people.guards.items[guards[at]]
-            verdict = self._judge.decide(held, guard, self._neighbours.beside(row))
-            for entry, how in verdict.shown.items():
-                shown[entry] = how
-            self._taken[row] = verdict.taken | self._judge.guarded_leaves(guard)
 
     # -- 4 ------------------------------------------------------------------------------------------------------
 
@@ -405,11 +326,8 @@ class Regrouping:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _draws(self, entries: Rows, purpose: str, *, is_for_ever: bool = False) -> Tags:
-        """A pseudo-random number for each entry: of its person and value, in this release or for ever."""
-        tags = self._scene.people.tag[self.entries.owner[entries]]
-        mixed = tags + (self.entries.value[entries].astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        return self._scene.keyed.draw(mixed, 0 if is_for_ever else self._scene.number, purpose)
+    def _draws(self, some: Rows, purpose: str, *, is_for_ever: bool = False) -> Tags:
+        return self._scene.draws(self.entries, some, purpose, is_for_ever=is_for_ever)
 
     def _most_counterfeits(self, rows: int) -> int:
         share = self._policy.counterfeits
