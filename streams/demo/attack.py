@@ -1,13 +1,11 @@
 """What an attacker learns who keeps every release and compares them, from Shoal's releases or from another publisher's.
 
-The attacker knows the quasi-identifiers, the row and the group of every person, and asks three questions:
+The attacker knows the quasi-identifiers, the rows and the groups of every person, and asks two questions:
 
 - *rows*: follow one person's row through the releases since the person last moved. How many people of the newest table
   fit all the regions that the row had? Fewer than k is a failure.
-- *values*: how sure is one sensitive value of one person, from all releases together (Wong's breach)? More than 1/l is
-  a failure. A group shown again with the same people and values says nothing new, and counts once.
-- *pinned*: suppose that nobody's values ever change. For how many people is then just one value left, and a protected
-  one? Shoal promises nothing about this question. It is shown because people ask.
+- *values*: believe that a value mostly stays from one release to the next, and work out from all of them what each
+  person has (the auditor's persistence attack). Whom does the attacker name a protected value of, and is it right?
 
 `shoal.streams.demo.naive` is the publisher that Shoal is compared with.
 """
@@ -20,11 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.core.audit.attack.persistence import Claims, PersistenceAttack
+from shoal.core.audit.attack.shown import ShownGroup, tokens_by_node
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import PUT
-from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
-from shoal.streams.files.release_folder import ReleaseFiles, read_regions, row_count
+from shoal.streams.files.release_folder import ReleaseFiles, read_regions
+
+STAY = 0.95  # how many of a clinic's diagnoses stay from one night to the next, as the attacker believes
 
 Box = tuple[tuple[float, float], ...]  # lowest and highest value of each attribute, both included
 
@@ -40,31 +41,32 @@ Table = dict[str, Row]
 
 
 class Group(NamedTuple):
-    """What is published of one group: how many people, and how often each node of the sensitive hierarchy."""
+    """What the attacker knows of one group: whose its rows are, and how often it shows each node of the hierarchy.
 
-    people: int
+    In a plain group every row has the one value that is shown.
+    """
+
+    rows: Sequence[str]
     shown: Mapping[int, int]
+    is_plain: bool = False
 
 
 @dataclass
 class View:
-    """One release as this attacker sees it. A group keeps its key while it is carried."""
+    """One release as this attacker sees it. `is_by_person`: a row stands for all values of its person, or for one."""
 
     region: dict[str, Box] = field(default_factory=dict)
-    group: dict[str, Hashable] = field(default_factory=dict)
     groups: dict[Hashable, Group] = field(default_factory=dict)
+    is_by_person: bool = True
 
 
 @dataclass(frozen=True)
 class Findings:
-    """How many people the attacker came too close to, of `present` in the newest table or `ever` published."""
+    """Whom the attacker came too close to, of `present` people in the newest release, and what the attacker claims."""
 
     present: int
     rows_below_k: int
-    ever: int
-    values_above_bound: int
-    surest: float
-    pinned: int
+    claims: Claims
 
 
 def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Table]:
@@ -82,30 +84,39 @@ def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Tabl
 
 
 def view_of(policy: Policy, release: ReleaseFiles, members: Iterable[tuple[str, str, str]]) -> View:
-    """One of Shoal's releases; `members` are (id, group, cell) of everyone in it."""
-    view, nodes = View(), policy.sensitive.hierarchy.node_of
+    """One of Shoal's releases; `members` are (id, group, cell) of every row in it."""
+    view, nodes = View(is_by_person=policy.values == "redrawn"), policy.sensitive.hierarchy.node_of
     boxes: dict[str, Box] = {
         cell: tuple(_side(attribute, region[attribute.name]) for attribute in policy.attributes)
         for cell, region in read_regions(release.cells).items()
     }
-    for record in map(json.loads, release.groups):
-        people = sum(map(row_count, record["cells"].values()))
-        view.groups[record["group"]] = Group(people, {nodes[label]: n for label, n in record["sensitive"].items()})
+    rows: dict[str, list[str]] = defaultdict(list)
     for person, group, cell in members:
-        view.region[person], view.group[person] = boxes[cell], group
+        view.region[person] = boxes[cell]
+        rows[group].append(person)
+    for record in map(json.loads, release.groups):
+        mine, shown = rows[record["group"]], {nodes[label]: count for label, count in record["sensitive"].items()}
+        is_plain = not view.is_by_person and list(shown.values()) == [len(mine)] and 0 not in shown
+        view.groups[record["group"]] = Group(mine, shown, is_plain)
     return view
 
 
 def learn(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> Findings:
-    """Asks the three questions; `series` are the true tables behind `views`."""
-    surest = list(_surest(policy, views).values())
+    """Asks both questions; `series` are the true tables behind `views`."""
+    hierarchy = policy.sensitive.hierarchy
+    attack = PersistenceAttack(len(hierarchy.leaves), views[-1].is_by_person)
+    for table, view in zip(series, views, strict=True):
+        held = {person: frozenset(row.values) for person, row in table.items()}
+        groups = (
+            ShownGroup(key, group.rows, tokens_by_node(hierarchy, group.shown), group.is_plain)
+            for key, group in view.groups.items()
+        )
+        attack.see(groups, held)
+    (claims,) = attack.claims(1 / policy.l, policy.sensitive.open, (STAY,))
     return Findings(
         present=len(views[-1].region),
         rows_below_k=sum(fit < policy.k for fit in _who_fits(series, views).values()),
-        ever=len(surest),
-        values_above_bound=sum(breach > 1 / policy.l + 1e-12 for breach in surest),
-        surest=max(surest, default=0.0),
-        pinned=_pinned(policy, series, views),
+        claims=claims,
     )
 
 
@@ -126,51 +137,6 @@ def _who_fits(series: Sequence[Table], views: Sequence[View]) -> dict[str, int]:
             fits[box] = int(np.all((columns >= low) & (columns <= high), axis=1).sum())
         found[person] = fits[box]
     return found
-
-
-def _surest(policy: Policy, views: Sequence[View]) -> dict[str, float]:
-    """For everyone ever published: the largest breach of any value that is not open."""
-    survival: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(lambda: 1.0))
-    counted: set[tuple[str, Hashable]] = set()
-    for view in views:
-        chances = {key: _chances(policy, group) for key, group in view.groups.items()}
-        for person, key in view.group.items():
-            account = survival[person]
-            if (person, key) not in counted:
-                counted.add((person, key))
-                for value, chance in chances[key].items():
-                    account[value] *= 1 - chance
-    return {person: 1 - min(account.values(), default=1.0) for person, account in survival.items()}
-
-
-def _chances(policy: Policy, group: Group) -> dict[int, float]:
-    """w/n of each value that a group shows, itself or by a node above it. A "*" says nothing and takes a person."""
-    hierarchy, is_open = policy.sensitive.hierarchy, policy.sensitive.open
-    weights: dict[int, float] = defaultdict(float)
-    for node, count in group.shown.items():
-        for value in _under(hierarchy, node) if node else ():
-            weights[value] += count / len(_under(hierarchy, node))
-    people = max(1, group.people - group.shown.get(0, 0))
-    return {value: min(1.0, weight / people) for value, weight in weights.items() if value not in is_open}
-
-
-def _pinned(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> int:
-    """How many people never changed their values, and were in groups that share just one value, a protected one."""
-    candidates: dict[str, set[int]] = {}
-    for table, view in zip(series, views, strict=True):
-        listed = {key: _listed(policy.sensitive.hierarchy, group) for key, group in view.groups.items()}
-        for person, key in view.group.items():
-            if table[person].values == series[-1].get(person, table[person]).values:
-                candidates[person] = candidates.get(person, listed[key]) & listed[key]
-    return sum(len(left) == 1 and not left <= policy.sensitive.open for left in candidates.values())
-
-
-def _listed(hierarchy: Hierarchy, group: Group) -> set[int]:
-    return {value for node in group.shown for value in _under(hierarchy, node)}
-
-
-def _under(hierarchy: Hierarchy, node: int) -> range:
-    return range(hierarchy.first[node], hierarchy.last[node])
 
 
 def _both(one: Box, other: Box) -> Box:

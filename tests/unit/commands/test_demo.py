@@ -50,8 +50,11 @@ def test_a_newcomer_sees_releases_and_what_an_attacker_learns_and_finds_the_file
         "the same bytes",
     ):
         assert words in out
-    row = next(line for line in out.splitlines() if line.startswith("people linked to a value"))
-    assert row.split()[-3:][0] == "0", "Shoal's column"
+    lines = out.splitlines()
+    named = next(at for at, line in enumerate(lines) if line.startswith("people with one diagnosis named at over 0.90"))
+    assert lines[named].split()[-3:] == ["0", "of", lines[named].split()[-1]], "Shoal's column"
+    assert lines[named + 1].split()[-6:][1:] == ["at", "most", "50%", "of", "these"]
+    assert lines[named + 1].split()[-6] == "0"
     for name in ("releases", "clinic/policy.yaml", "replay/rejects.jsonl", "private", "worker.log"):
         assert (tmp_path / "shoal-demo" / name).exists()
     log = (tmp_path / "shoal-demo" / "worker.log").read_text()
