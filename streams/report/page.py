@@ -23,7 +23,9 @@ def write_report(request: Request, metrics: Sequence[Metric], releases: Sequence
     folder.mkdir(parents=True, exist_ok=True)
     for picture, png in plots:
         (folder / picture.file).write_bytes(png)
-    figures = {"table": request.policy.table, "policy": request.policy.digest, "releases": list(releases)}
+    figures: Figures = {"table": request.policy.table, "policy": request.policy.digest, "releases": list(releases)}
+    for metric in metrics:
+        figures |= metric.summary()
     (folder / FIGURES_FILE).write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     page = folder / PAGE
     page.write_text(render(request, metrics, releases, plots), encoding="utf-8")
@@ -85,7 +87,8 @@ def _alternative(panel: Panel) -> str:
                 f"{100 * value:.2f} %" if panel.is_percent else f"{value:.4g}" for value in (known[0], known[-1])
             )
             parts.append(f"{line.label} from {first} to {last}")
-    return f"{panel.title} over the releases: {'; '.join(parts)}. The table below has every figure."
+    over = "over the releases" if panel.x_label == "release" else f"by {panel.x_label}"
+    return f"{panel.title} {over}: {'; '.join(parts)}."
 
 
 def _row(figures: Figures, shown: Mapping[str, Figure]) -> str:

@@ -4,6 +4,7 @@ A new metric is one module in this folder, with a class that follows `Metric` (m
 its figures then stand in `report.json` and in the table, with its tiles and plots beside the others.
 """
 
+from shoal.streams.report.metrics.attack import Attack
 from shoal.streams.report.metrics.breach import Breach
 from shoal.streams.report.metrics.groups import Groups
 from shoal.streams.report.metrics.hidden import Hidden
@@ -21,4 +22,5 @@ METRICS: tuple[type[Metric], ...] = (
     Sizes,
     Losses,
     Queries,
+    Attack,
 )

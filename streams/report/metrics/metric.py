@@ -104,6 +104,10 @@ class Metric(ABC):
         """Plots over the releases, given all of their figures."""
         return ()
 
+    def summary(self) -> Figures:
+        """Figures about all releases together, for `report.json`."""
+        return {}
+
     def write(self, figures: Figures, name: str) -> str:
         """One of this metric's figures as text."""
         return self.figures[name].write(figures.get(name))
