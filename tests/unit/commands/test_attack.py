@@ -13,6 +13,7 @@ from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.demo.naive import publish_naively
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.release_folder import read_releases
+from tests.support.redrawn_clinic import redraw
 from tests.support.root import ROOT
 
 TWO_VALUES = """
@@ -112,8 +113,7 @@ def test_a_naive_series_gives_people_away_and_a_lasting_one_does_not(tmp_path: P
     write_clinic(tmp_path / "clinic", Clinic(people=400, nights=4))
     policy_path, events = tmp_path / "clinic" / "policy.yaml", tmp_path / "clinic" / "events.jsonl"
     if model == "redrawn":
-        text = policy_path.read_text()
-        policy_path.write_text(text[: text.index("  values: lasting")] + "  values: redrawn\n")
+        redraw(policy_path)
     command = ["replay", str(policy_path), str(events), "--out", str(tmp_path / "out")]
     assert main([*command, "--audit", str(tmp_path / "audit"), "--seed", "s"]) == 0
     policy = load_policy(policy_path)

@@ -23,6 +23,7 @@ from shoal.streams.report.metrics import METRICS
 from shoal.streams.report.metrics.breach import Accounts
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Tile, curve
 from shoal.streams.report.plot import Line, Panel, draw
+from tests.support.redrawn_clinic import redraw
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -66,8 +67,7 @@ def make(path: Path, model: str) -> Path:
     places = ["--out", str(path / "out"), "--audit", str(path / "private")]
     events, policy = path / "clinic" / "events.jsonl", path / "clinic" / "policy.yaml"
     if model == "redrawn":
-        text = policy.read_text()
-        policy.write_text(text[: text.index("  values: lasting")] + "  values: redrawn\n")
+        redraw(policy)
     assert main(["replay", str(policy), str(events), *places, "--seed", "s"]) == 0
     return path
 
