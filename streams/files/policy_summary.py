@@ -65,5 +65,11 @@ def warnings(policy: Policy) -> Iterator[str]:
         yield "the policy names no trigger, so a release is made only on request."
     if len(policy.sensitive.open) == len(policy.sensitive.hierarchy.leaves):
         yield "every sensitive value is open, so none is protected."
+    hidden = len(policy.sensitive.hierarchy.leaves) - len(policy.sensitive.open | policy.sensitive.permanent)
+    if policy.values == "lasting" and 0 < hidden < policy.signature:
+        yield (
+            f"{hidden:,} values are neither open nor permanent, fewer than the {policy.signature:,} of a signature, so "
+            "they can only be shown as *."
+        )
     if policy.k == 1:
         yield "with k = 1 a row may be recognised by its region alone."

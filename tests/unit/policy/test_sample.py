@@ -14,7 +14,7 @@ from shoal.core.policy.strategy import ConstantRatio
 from shoal.streams.cli import main
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.policy_sample import exposures_affordable, findings, read_sample
-from shoal.streams.files.policy_summary import describe
+from shoal.streams.files.policy_summary import describe, warnings
 
 LABELS = [f"d{number}" for number in range(30)]
 STREETS = [f"street {number}" for number in range(40)]
@@ -336,6 +336,13 @@ def test_permanent_values_of_a_lasting_table_are_compared_with_each_other(tmp_pa
     rules = policy(is_redrawn=False, streets=STREETS[:20], sensitive={"permanent": LABELS[:6]})
     (found,) = [s for s in look(tmp_path, table, rules) if "of the permanent values" in s]
     assert found.startswith("warning: d3 makes up ")
+
+
+def test_too_few_protected_values_for_a_signature_are_warned_of() -> None:
+    few = list(warnings(policy(is_redrawn=False, open=LABELS[3:])))
+    assert any(sentence.startswith("3 values are neither open nor permanent, fewer than the 4") for sentence in few)
+    assert not any("of a signature" in sentence for sentence in warnings(policy(is_redrawn=False, open=LABELS[4:])))
+    assert not any("of a signature" in sentence for sentence in warnings(policy(open=LABELS[3:])))
 
 
 def test_a_policy_in_words_says_which_model_it_has() -> None:
