@@ -52,10 +52,10 @@ def show_lasting(figures: Figures) -> Shown:
                 {"table": label, "publisher": publisher, **one} for one in found["attack"] if one["stay"] == STAY
             ]
     attack = f"The persistence attack, which believes that values stay with probability {STAY}:"
-    sizes = [
-        f"{label} {figures[name]['people']:,} people in {len(figures[name]['publishers']['lasting']['releases'])} releases"
-        for name, label in known.items()
-    ]
+    sizes = []
+    for name, label in known.items():
+        releases = figures[name]["publishers"]["lasting"]["releases"]
+        sizes.append(f"{label} {figures[name]['people']:,} people in {len(releases)} releases")
     text = (
         f"Run: {'; '.join(sizes)}. The last release:\n\n{table(last, _COLUMNS)}\n\n{attack}\n\n{table(claims, _CLAIMS)}"
     )
