@@ -10,6 +10,7 @@ import pytest
 
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
+from tests.support.redrawn_clinic import redraw
 
 
 @dataclass
@@ -40,6 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("audited")
     write_clinic(path / "clinic", Clinic(people=150, nights=4, seed=3))
     clinic, private = path / "clinic", ("--audit", str(path / "private"))
+    redraw(clinic / "policy.yaml")
     command = ["replay", str(clinic / "policy.yaml"), str(clinic / "events.jsonl"), "--out", str(path / "out")]
     assert main([*command, *private, "--seed", "s"]) == 0
     return path

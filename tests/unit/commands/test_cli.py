@@ -192,7 +192,7 @@ def test_policy_check_warns_of_a_value_that_groups_cannot_hide(
     events = [json.loads(line) | {"sensitive": "stroke"} if '"insert"' in line else json.loads(line) for line in lines]
     (tmp_path / "sample.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     assert main(["policy", "check", "clinic/policy.yaml", "--sample", "sample.jsonl"]) == 0
-    assert "stroke is a value of 100.0% of the people" in capsys.readouterr().err
+    assert "stroke makes up 100.0% of the protected values" in capsys.readouterr().err
 
 
 def test_policy_check_lists_every_mistake_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,17 +174,17 @@ def test_rejects_are_not_for_everyone_though_they_lie_in_the_folder_that_is_publ
     assert stat.S_IMODE((desk.path / "out" / "rejects.jsonl").stat().st_mode) == 0o600
 
 
-def test_the_audit_has_every_published_person_once_and_no_cohorts_yet(desk: Desk) -> None:
+def test_the_audit_has_every_published_row_once_and_no_cohorts(desk: Desk) -> None:
     assert desk.run("--audit", desk.path / "audit") == 0
     for release in read_releases(desk.path / "out"):
         groups = {group["group"]: group for group in map(json.loads, release.groups)}
         name = desk.path / "audit" / f"release-{release.number:04}"
         members = [json.loads(line) for line in name.with_suffix(".members.jsonl").read_text().splitlines()]
         rows = sum(sum(group["cells"].values()) for group in groups.values())
-        assert len({member["id"] for member in members}) == len(members) == rows
+        assert len({(member["id"], member["value"]) for member in members}) == len(members) == rows
         assert all(member["cell"] in groups[member["group"]]["cells"] for member in members)
-        assert all(list(member) == ["id", "group", "cell"] for member in members)
-        people = Counter(member["cell"] for member in members)
+        assert all(list(member) == ["id", "group", "cell", "value"] for member in members)
+        people = Counter(cell for _, cell in {(member["id"], member["cell"]) for member in members})
         assert people == {cell["cell"]: cell["people"] for cell in map(json.loads, release.cells)}
         assert json.loads(name.with_suffix(".cohorts.json").read_text()) == {}
 
