@@ -77,6 +77,8 @@ class Neighbours:
     def judge_signatures(self, groups: Groups) -> None:
         """Bar the signatures that a new publication, or a move into one, tells apart; freeze the groups around them."""
         entries = self._entries
+        for component in np.unique(self._component[self._component >= 0]).tolist():
+            self._blocks_of(component)  # here, so that new signatures are numbered in an order that all restarts have
         for row in self.affected.tolist():
             mine = [entry for entry in entries.of_person(row) if entries.signature[entry] >= 0]
             held = sum(1 for entry in entries.of_person(row) if entries.flags[entry] & HELD)

@@ -52,6 +52,8 @@ class Regrouping:
         self._judge = Judge(policy, signatures.sets)
         self._blank = len(policy.sensitive.hierarchy.leaves)  # the value of a row that stands for none
         self.bound_values = policy.sensitive.permanent - self._judge.permanent
+        self._is_permanent = np.zeros(self._blank + 1, dtype=bool)
+        self._is_permanent[list(policy.sensitive.permanent)] = True
         self._group_before = entries.group.copy()
         self._taken: dict[int, frozenset[int]] = {}  # by row, what a new signature must not hold
 
@@ -61,8 +63,8 @@ class Regrouping:
         """Step 1: spells begin and end; the places of those that ended are offered, in batches."""
         entries = self.entries
         owner, value = self._wanted(people, touched)
-        ended = entries.hold(touched, owner, value, self._blank + 1)
-        placed = ended[entries.group[ended] != NO_GROUP]
+        ended = entries.hold(touched, owner, value, self._is_permanent)
+        placed = ended[(entries.group[ended] != NO_GROUP) & ~self._is_permanent[entries.value[ended]]]
         signed = placed[self.groups.kind[entries.group[placed]] >= 0]
         if len(signed):
             slots = entries.slot[signed].astype(np.int64)
@@ -103,22 +105,16 @@ class Regrouping:
         """Step 3: by entry how it is to be shown, UNJUDGED for those that stay as they are."""
         entries, people = self.entries, self._scene.people
         shown = np.full(len(entries), UNJUDGED, dtype=np.int64)
-        held = np.flatnonzero(entries.has(HELD))
-        held = held[self._scene.is_published[entries.owner[held]]]
-        group, flags = entries.group[held], entries.flags[held]
-        is_starred = np.zeros(len(held), dtype=bool)
-        is_starred[group != NO_GROUP] = self.groups.is_star(group[group != NO_GROUP])
-        is_waiting = (
-            (group == NO_GROUP) | (is_starred & ((flags & STARRED) == 0)) | self._is_touched[entries.owner[held]]
-        )
-        asked = held[is_waiting]
+        asked = self._waiting()
         shown[asked[entries.value[asked] == self._blank]] = SHOW_STAR
         asked = asked[entries.value[asked] != self._blank]
         is_special = (people.guard != NONE) | self._neighbours.is_inside
         is_special[entries.owner[entries.has(BARRED)]] = True
-        signed = np.flatnonzero(entries.signature != NO_SIGNATURE)
         has_history = np.zeros(len(people), dtype=bool)
-        has_history[entries.owner[signed]] = True
+        has_history[entries.owner[asked]] = True
+        _, mine = entries.of(np.flatnonzero(has_history))
+        has_history[:] = False
+        has_history[entries.owner[mine[entries.signature[mine] != NO_SIGNATURE]]] = True
         is_simple = ~is_special[entries.owner[asked]]
         again = asked[is_simple & (entries.signature[asked] >= 0) & entries.has(SHOWN)[asked]]
         shown[again] = entries.signature[again]
@@ -127,6 +123,16 @@ class Regrouping:
         left = asked[shown[asked] == UNJUDGED]
         self._judge_one_by_one(np.unique(entries.owner[left]), shown)
         return shown
+
+    def _waiting(self) -> Rows:
+        """Entries to be judged: without a group, "*" that may be shown again, or of somebody who changed."""
+        entries = self.entries
+        is_star = self.groups.kind == STAR
+        is_waiting = is_star[entries.group] & ~entries.has(STARRED)  # NO_GROUP finds any group, and is looked at next
+        is_waiting |= entries.group == NO_GROUP
+        is_waiting |= self._is_touched[entries.owner]
+        waiting = np.flatnonzero(is_waiting & entries.has(HELD))
+        return waiting[self._scene.is_published[entries.owner[waiting]]]
 
     def _judge_fresh(self, fresh: Rows, shown: Rows) -> None:
         """People without guard, history or others' groups: all their entries at once."""
@@ -148,8 +154,10 @@ class Regrouping:
         where, mine = entries.of(rows)
         mine = mine[np.argsort(where, kind="stable")]
         bounds = np.searchsorted(np.sort(where), np.arange(len(rows) + 1)).tolist()
-        columns = (mine, entries.value[mine], entries.signature[mine], entries.flags[mine], self._draws(mine, "unseen"))
-        lines = [Held(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
+        known = (entries.value, entries.signature, entries.flags, entries.spells)
+        columns = [column[mine].tolist() for column in known]
+        draws: list[int] = self._draws(mine, "unseen").tolist()
+        lines = [Held(*line) for line in zip(mine.tolist(), *columns, draws, strict=True)]
         guards = people.guard[rows].tolist()
         for at, row in enumerate(rows.tolist()):
             held = [line for line in lines[bounds[at] : bounds[at + 1]] if line.value != self._blank]
@@ -298,7 +306,7 @@ class Regrouping:
         gone = mine[~is_placed & (self.groups.kind[np.maximum(0, entries.group[mine])] >= 0)]
         entries.group[gone] = NO_GROUP
         self.groups.rounds[numbers[made.groups]] = made.rounds
-        entries.flags[mine[is_placed]] |= SHOWN
+        entries.show(mine[is_placed])
 
     def _dissolve_frozen(self, mine: Rows, group: Rows, shown: Rows, most: int) -> int:
         """Give up frozen groups that have too many counterfeits by now; returns how many are left for the others.
@@ -358,18 +366,19 @@ class Regrouping:
             self._join_runs(asked, kind)
             if how == SHOW_PLAIN:
                 entries.signature[asked] = PLAIN
-                entries.flags[asked] |= SHOWN
+                entries.show(asked)
 
     def _join_runs(self, asked: Rows, kind: int) -> None:
         entries, scene = self.entries, self._scene
+        asked = asked[np.argsort(self._draws(asked, "join"), kind="stable")]  # not in the order of arrival
         value = entries.value[asked] if kind == PLAIN_GROUP else np.zeros(len(asked), dtype=np.int64)
         place = scene.place[entries.owner[asked]]
         members = np.flatnonzero(entries.group != NO_GROUP)
-        members = members[self.groups.kind[entries.group[members]] == kind]
-        groups, line = np.unique(entries.group[members], return_inverse=True)
-        where = means(line, scene.place[entries.owner[members]], len(groups))
-        room = PLAIN_ROWS - np.bincount(line, minlength=len(groups))
-        joined = join_nearest(value, place.astype(np.float64), Sites(self.groups.value[groups], where, room))
+        where = means(entries.group[members], scene.place[entries.owner[members]], self.groups.size)
+        sizes = np.bincount(entries.group[members], minlength=self.groups.size)
+        groups = np.flatnonzero((sizes > 0) & (self.groups.kind == kind))
+        sites = Sites(self.groups.value[groups], where[groups], PLAIN_ROWS - sizes[groups])
+        joined = join_nearest(value, place.astype(np.float64), sites)
         entries.group[asked[joined != NO_SITE]] = groups[joined[joined != NO_SITE]]
         left = np.flatnonzero(joined == NO_SITE)
         left = left[np.lexsort((self._draws(asked[left], "runs"), place[left], value[left]))]
@@ -407,6 +416,6 @@ class Regrouping:
         is_mine[signatures] = True
         here = signed[is_mine[self.entries.signature[signed]] & (group[signed] != NO_GROUP)]
         here = here[self.groups.kind[group[here]] >= 0]
-        groups = np.unique(group[here])
+        groups = np.flatnonzero(np.bincount(group[here]))
         sizes = self.signatures.sizes[self.groups.kind[groups]]
         return int((self.groups.rounds[groups] * sizes).sum()) - len(here)

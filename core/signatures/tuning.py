@@ -11,7 +11,7 @@ ROWS_AT_FIRST: Final = 32
 ROWS_AT_MOST: Final = 64
 
 # Rows of a plain group or of a group of "*": nothing is hidden by their size, so it is a matter of record length.
-PLAIN_ROWS: Final = 256
+PLAIN_ROWS: Final = 64
 
 # The largest share of a group that may be counterfeits (docs/design.md, "Balancing").
 COUNTERFEITS_IN_GROUP: Final = 4  # one in four

@@ -161,38 +161,41 @@ def _show_attack(console: "Console", story: "Story") -> None:
     from shoal.streams.demo.attack import STAY
 
     k, bound = story.policy.k, 1 / story.policy.l
-    naive, shoal = story.naive, story.shoal
+    columns = {"each release alone": story.naive}
+    columns |= {f"Shoal, {model}": story.shoal[model] for model in ("redrawn", "lasting")}
     console.print("\n[bold]What an attacker learns who keeps all releases and compares them[/bold]\n")
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("")
-    for heading in ("each release alone", "Shoal", "promised"):
-        table.add_column(heading, justify="right")
+    for title in columns:
+        table.add_column(title, justify="right")
+    found = list(columns.values())
     table.add_row(
         f"people whose row fits fewer than {k} people",
-        _bad(f"{naive.rows_below_k:,} of {naive.present:,}", naive.rows_below_k),
-        _bad(f"{shoal.rows_below_k:,} of {shoal.present:,}", shoal.rows_below_k),
-        "0",
+        *(_bad(f"{one.rows_below_k:,} of {one.present:,}", one.rows_below_k) for one in found),
     )
     for level, count, right in (("0.90", "sure", "sure_right"), (f"{bound:.2f}", "over", "over_right")):
-        found = [(getattr(one.claims, count), getattr(one.claims, right), one.claims.people) for one in (naive, shoal)]
-        named = [f"{claims:,} of {people:,}" for claims, _, people in found]
-        table.add_row(f"people with one diagnosis named at over {level}", *named, "")
-        hits = [_bad(f"{hit:,}", hit > claims * bound) for claims, hit, _ in found]
-        table.add_row("    and it is the right one", *hits, f"at most {bound:.0%} of these")
+        claims = [(getattr(one.claims, count), getattr(one.claims, right), one.claims.people) for one in found]
+        named = [f"{made:,} of {people:,}" for made, _, people in claims]
+        table.add_row(f"people with one diagnosis named at over {level}", *named)
+        hits = [_bad(f"{hit:,}", hit > made * bound) for made, hit, _ in claims]
+        table.add_row(f"    and it is the right one; lasting: at most {bound:.0%}", *hits)
     insider = story.audit.private and story.audit.private.attacks.played.insider
     if insider is not None:
         text = f"{insider.over:,} of {insider.people:,}"
         table.add_row(
-            "[dim]people whose diagnosis another patient can infer[/dim]",
-            *(f"[dim]{cell}[/dim]" for cell in ("–", text, "nothing")),
+            "[dim]not promised: diagnoses another patient can infer[/dim]",
+            *(f"[dim]{cell}[/dim]" for cell in ("–", "–", text)),
         )
     console.print(table)
     console.print(
         f"\nThe attacker knows who is in which group and believes that {STAY:.0%} of all diagnoses stay from night to "
-        f"night. The other publisher anonymizes each release well by itself: a class never has fewer than {k} people, "
-        f"and no diagnosis belongs to more than {bound:.0%} of a class. But its releases can be compared. The auditor "
-        "found every promise of Shoal kept. The last line is one of the things that Shoal does not promise: a patient "
-        "knows their own diagnosis, and may infer another's from it. README.md lists them all."
+        f"night. The publisher on the left anonymizes each release well by itself: a class never has fewer than {k} "
+        f"people, and no diagnosis belongs to more than {bound:.0%} of a class. But its releases can be compared. "
+        "Redrawn and lasting are Shoal's two models of values: redrawn is for values that do not stay, and promises "
+        "nothing about this attack.\n"
+        f"The releases above are {story.policy.values}, and the auditor found every promise about them kept. The last "
+        "line is one of the things that Shoal does not promise: a patient knows their own diagnosis, and may infer "
+        "another's from it. README.md lists them all."
     )
 
 

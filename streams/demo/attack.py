@@ -1,11 +1,15 @@
 """What an attacker learns who keeps every release and compares them, from Shoal's releases or from another publisher's.
 
-The attacker knows the quasi-identifiers, the rows and the groups of every person, and asks two questions:
+The attacker knows the quasi-identifiers, the rows and the groups of every person, and asks three questions:
 
 - *rows*: follow one person's row through the releases since the person last moved. How many people of the newest table
   fit all the regions that the row had? Fewer than k is a failure.
-- *values*: believe that a value mostly stays from one release to the next, and work out from all of them what each
-  person has (the auditor's persistence attack). Whom does the attacker name a protected value of, and is it right?
+- *values*: how sure is one sensitive value of one person, from all releases together? More than 1/l is a failure. In a
+  redrawn table that is Wong's breach; a group shown again with the same people and values says nothing new, and counts
+  once. In a lasting one it is j/m, for j values that were shown among the same m.
+- *claims*: suppose that values mostly stay as they are. About whom would the attacker then claim to know a value, and
+  how often is that right? In a lasting table more right claims than 1/l of them, and not by chance, are a failure. For
+  other publishers it is what they give away; for a redrawn table Shoal promises nothing.
 
 `shoal.streams.demo.naive` is the publisher that Shoal is compared with.
 """
@@ -18,14 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.core.audit.attack.persistence import Claims, PersistenceAttack
-from shoal.core.audit.attack.shown import ShownGroup, tokens_by_node
+from shoal.core.audit.attack.persistence import Claims
+from shoal.core.audit.attack.played import NaiveAttack, TableAttack
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import PUT
+from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
-from shoal.streams.files.release_folder import ReleaseFiles, read_regions
+from shoal.streams.files.release_folder import ReleaseFiles, read_regions, row_count
 
-STAY = 0.95  # how many of a clinic's diagnoses stay from one night to the next, as the attacker believes
+STAY = 0.8  # how likely the attacker takes a value to be the same in the next release
 
 Box = tuple[tuple[float, float], ...]  # lowest and highest value of each attribute, both included
 
@@ -41,31 +46,33 @@ Table = dict[str, Row]
 
 
 class Group(NamedTuple):
-    """What the attacker knows of one group: whose its rows are, and how often it shows each node of the hierarchy.
+    """What is published of one group: how many people, and how often each node of the sensitive hierarchy."""
 
-    In a plain group every row has the one value that is shown.
-    """
-
-    rows: Sequence[str]
+    people: int
     shown: Mapping[int, int]
-    is_plain: bool = False
 
 
 @dataclass
 class View:
-    """One release as this attacker sees it. `is_by_person`: a row stands for all values of its person, or for one."""
+    """One release as this attacker sees it: where people are, and the groups with the person of each row.
+
+    A group keeps its key while it is carried.
+    """
 
     region: dict[str, Box] = field(default_factory=dict)
     groups: dict[Hashable, Group] = field(default_factory=dict)
-    is_by_person: bool = True
+    rows: dict[Hashable, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Whom the attacker came too close to, of `present` people in the newest release, and what the attacker claims."""
+    """How many people the attacker came too close to, of `present` in the newest table or `ever` published."""
 
     present: int
     rows_below_k: int
+    ever: int
+    values_above_bound: int
+    surest: float
     claims: Claims
 
 
@@ -84,39 +91,32 @@ def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Tabl
 
 
 def view_of(policy: Policy, release: ReleaseFiles, members: Iterable[tuple[str, str, str]]) -> View:
-    """One of Shoal's releases; `members` are (id, group, cell) of every row in it."""
-    view, nodes = View(is_by_person=policy.values == "redrawn"), policy.sensitive.hierarchy.node_of
+    """One of Shoal's releases; `members` are (id, group, cell) of everyone in it."""
+    view, nodes = View(), policy.sensitive.hierarchy.node_of
     boxes: dict[str, Box] = {
         cell: tuple(_side(attribute, region[attribute.name]) for attribute in policy.attributes)
         for cell, region in read_regions(release.cells).items()
     }
-    rows: dict[str, list[str]] = defaultdict(list)
+    for record in map(json.loads, release.groups):
+        people = sum(map(row_count, record["cells"].values()))
+        view.groups[record["group"]] = Group(people, {nodes[label]: n for label, n in record["sensitive"].items()})
     for person, group, cell in members:
         view.region[person] = boxes[cell]
-        rows[group].append(person)
-    for record in map(json.loads, release.groups):
-        mine, shown = rows[record["group"]], {nodes[label]: count for label, count in record["sensitive"].items()}
-        is_plain = not view.is_by_person and list(shown.values()) == [len(mine)] and 0 not in shown
-        view.groups[record["group"]] = Group(mine, shown, is_plain)
+        view.rows[group].append(person)
     return view
 
 
-def learn(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> Findings:
-    """Asks both questions; `series` are the true tables behind `views`."""
-    hierarchy = policy.sensitive.hierarchy
-    attack = PersistenceAttack(len(hierarchy.leaves), views[-1].is_by_person)
-    for table, view in zip(series, views, strict=True):
-        held = {person: frozenset(row.values) for person, row in table.items()}
-        groups = (
-            ShownGroup(key, group.rows, tokens_by_node(hierarchy, group.shown), group.is_plain)
-            for key, group in view.groups.items()
-        )
-        attack.see(groups, held)
-    (claims,) = attack.claims(1 / policy.l, policy.sensitive.open, (STAY,))
+def learn(policy: Policy, series: Sequence[Table], views: Sequence[View], *, is_naive: bool = False) -> Findings:
+    """Asks the three questions; `series` are the true tables behind `views`, Shoal's or the naive publisher's."""
+    is_lasting = policy.values == "lasting" and not is_naive
+    surest = list((_surest_among(policy, series, views) if is_lasting else _surest(policy, views)).values())
     return Findings(
         present=len(views[-1].region),
         rows_below_k=sum(fit < policy.k for fit in _who_fits(series, views).values()),
-        claims=claims,
+        ever=len(surest),
+        values_above_bound=sum(breach > 1 / policy.l + 1e-12 for breach in surest),
+        surest=max(surest, default=0.0),
+        claims=_claims(policy, series, views, is_naive),
     )
 
 
@@ -137,6 +137,73 @@ def _who_fits(series: Sequence[Table], views: Sequence[View]) -> dict[str, int]:
             fits[box] = int(np.all((columns >= low) & (columns <= high), axis=1).sum())
         found[person] = fits[box]
     return found
+
+
+def _surest(policy: Policy, views: Sequence[View]) -> dict[str, float]:
+    """For everyone ever published: the largest breach of any value that is not open."""
+    survival: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(lambda: 1.0))
+    counted: set[tuple[str, Hashable]] = set()
+    for view in views:
+        chances = {key: _chances(policy, group) for key, group in view.groups.items()}
+        for key, people in view.rows.items():
+            for person in people:
+                account = survival[person]
+                if (person, key) not in counted:
+                    counted.add((person, key))
+                    for value, chance in chances[key].items():
+                        account[value] *= 1 - chance
+    return {person: 1 - min(account.values(), default=1.0) for person, account in survival.items()}
+
+
+def _chances(policy: Policy, group: Group) -> dict[int, float]:
+    """w/n of each value that a group shows, itself or by a node above it. A "*" says nothing and takes a person."""
+    hierarchy, is_open = policy.sensitive.hierarchy, policy.sensitive.open
+    weights: dict[int, float] = defaultdict(float)
+    for node, count in group.shown.items():
+        for value in _under(hierarchy, node) if node else ():
+            weights[value] += count / len(_under(hierarchy, node))
+    people = max(1, group.people - group.shown.get(0, 0))
+    return {value: min(1.0, weight / people) for value, weight in weights.items() if value not in is_open}
+
+
+def _surest_among(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> dict[str, float]:
+    """For everyone ever published in a lasting table: j/m, the most values of theirs ever shown among the same m.
+
+    A clique shows one value for all of its people. What is shown plainly is nobody's secret.
+    """
+    shown: dict[str, dict[frozenset[int], set[int]]] = defaultdict(lambda: defaultdict(set))
+    surest: dict[str, float] = {}
+    for table, view in zip(series, views, strict=True):
+        for key, people in view.rows.items():
+            nodes = frozenset(view.groups[key].shown)
+            is_clique = sum(view.groups[key].shown.values()) < len(people)
+            leaves = {value for node in nodes for value in _under(policy.sensitive.hierarchy, node)}
+            for person in people:
+                surest.setdefault(person, 0.0)
+                if is_clique:
+                    surest[person] = max(surest[person], 1 / len(people))
+                elif len(nodes) > 1:
+                    shown[person][nodes] |= leaves.intersection(table[person].values)
+    for person, among in shown.items():
+        surest[person] = max(surest[person], *(len(values) / len(nodes) for nodes, values in among.items()))
+    return surest
+
+
+def _claims(policy: Policy, series: Sequence[Table], views: Sequence[View], is_naive: bool) -> Claims:
+    """The persistence attack, with values that stay from release to release with probability `STAY`."""
+    naive, ours = NaiveAttack(policy), TableAttack(policy)
+    for table, view in zip(series, views, strict=True):
+        held = {person: frozenset(row.values) for person, row in table.items()}
+        if is_naive:
+            naive.see(view.rows.values(), held)
+        else:
+            ours.see(((str(key), view.groups[key].shown, people) for key, people in view.rows.items()), held)
+    found = naive.claims() if is_naive else ours.claims()
+    return next(claims for claims in found if claims.stay == STAY)
+
+
+def _under(hierarchy: Hierarchy, node: int) -> range:
+    return range(hierarchy.first[node], hierarchy.last[node])
 
 
 def _both(one: Box, other: Box) -> Box:

@@ -28,8 +28,10 @@ def publish_naively(policy: Policy, table: Table) -> View:
     for rows, box in _classes(policy, columns, values, np.arange(len(people)), whole):
         shown = Counter(leaf_node[value] for row in rows for value in values[row])
         key = frozenset((people[row], values[row]) for row in rows)
-        view.groups[key] = Group([people[row] for row in rows], shown)
-        view.region.update((people[row], box) for row in rows)
+        view.groups[key] = Group(len(rows), shown)
+        for row in rows:
+            view.region[people[row]] = box
+            view.rows[key].append(people[row])
     return view
 
 

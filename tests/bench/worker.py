@@ -108,7 +108,7 @@ def running_worker(local: Local, table: str) -> Iterator[Worker]:
     store.flushall()
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
         policy = write_policy(Path(folder), table)
-        settings = {"POLICY": str(policy), "KEY": "bench", "WEB_PORT": "0"}
+        settings = {"POLICY": str(policy), "KEY": "a secret of the bench", "WEB_PORT": "0"}
         log = Path(folder) / "worker.log"
         with log.open("wb") as sink:
             process = subprocess.Popen(

@@ -79,7 +79,7 @@ def test_a_state_of_which_a_part_is_missing_is_refused_and_rebuilt(make: Make) -
 def test_a_rebuild_under_another_secret_or_policy_is_refused_and_writes_nothing(make: Make) -> None:
     table = _left_after_a_release(make)
     table.wipe()
-    wrong = table.run("rebuild", KEY="another secret")
+    wrong = table.run("rebuild", KEY="another secret of the tests")
     assert wrong.returncode == 1, wrong.stderr
     assert "does not come out as it was published" in wrong.stderr
     policy = json.loads(table.policy_path.read_text())
@@ -108,7 +108,7 @@ def _go_on(table: Table) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("state_key", ["", "kept elsewhere"], ids=["plain", "encrypted"])
+@pytest.mark.parametrize("state_key", ["", "kept in another place"], ids=["plain", "encrypted"])
 def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_together(
     kafka: str, redis_db: str, table: str, tmp_path: Path, state_key: str
 ) -> None:

@@ -50,7 +50,7 @@ class LastingModel:
             Chain(policy), Counts(policy), Regions(policy), LivingGroups(), self._symmetry, self._bounds,
         ]  # fmt: skip
         self.private: list[PrivateCriterion] = [
-            Entries(self._terms), Places(), SameEntries(), Coins(policy),
+            Entries(policy, self._terms), Places(), SameEntries(), Coins(policy),
             history, Sticky(history), Disjoint(history), Few(history), Plain(history), self._breaches,
             self._guards, self._cliques, self._blocks,
         ]  # fmt: skip

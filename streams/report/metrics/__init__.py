@@ -4,8 +4,8 @@ A new metric is one module in this folder, with a class that follows `Metric` (m
 its figures then stand in `report.json` and in the table, with its tiles and plots beside the others.
 """
 
-from shoal.streams.report.metrics.attack import Attack
 from shoal.streams.report.metrics.breach import Breach
+from shoal.streams.report.metrics.claims import PersistenceClaims
 from shoal.streams.report.metrics.groups import Groups
 from shoal.streams.report.metrics.hidden import Hidden
 from shoal.streams.report.metrics.loss import Losses
@@ -19,8 +19,8 @@ METRICS: tuple[type[Metric], ...] = (
     Groups,
     Hidden,
     Breach,
+    PersistenceClaims,
     Sizes,
     Losses,
     Queries,
-    Attack,
 )

@@ -96,6 +96,10 @@ class Metric(ABC):
     def measure(self, reading: Reading) -> Figures:
         """The figures of one release."""
 
+    def conclude(self) -> Figures:
+        """Figures about the whole series, which stand with its last release."""
+        return {}
+
     def tiles(self, last: Figures) -> Sequence[Tile]:  # noqa: ARG002 - most metrics have some
         """Tiles on the last release, given all of its figures."""
         return ()
@@ -103,10 +107,6 @@ class Metric(ABC):
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:  # noqa: ARG002
         """Plots over the releases, given all of their figures."""
         return ()
-
-    def summary(self) -> Figures:
-        """Figures about all releases together, for `report.json`."""
-        return {}
 
     def write(self, figures: Figures, name: str) -> str:
         """One of this metric's figures as text."""

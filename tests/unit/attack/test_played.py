@@ -84,7 +84,7 @@ def test_a_redrawn_table_says_that_nothing_is_promised() -> None:
 
 def test_worlds_that_tell_too_much_break_the_promise() -> None:
     found = count(Lopsided, 1)
-    assert Played(True, HALF, (few(),), (few(),), None, found).broken() == (WORLDS,)
+    assert Played(True, HALF, (few(),), (few(),), worlds=found).broken() == (WORLDS,)
 
 
 def signature(key: str, *rows: str, each: int = 1) -> ShownGroup:

@@ -248,7 +248,7 @@ def test_a_clique_whose_people_have_other_rows_is_as_promised() -> None:
 
 
 RIGHT = clique(("h", "hiv"), ("d", None))
-NO_HOLDER = "G3: a clique's group does not have one row that stands for its value"
+NO_HOLDER = "G3: a clique's group does not have one row that stands for its value and is its holder's"
 UNBALANCED = "G3: a group's owners of each cohort are not as many as the times it shows the value"
 FORM = "contract: the cohorts are not l lists of owners for each permanent value"
 
@@ -257,7 +257,7 @@ FORM = "contract: the cohorts are not l lists of owners for each permanent value
     ("shown", "cohorts", "expected"),
     [
         (clique(("h", None), ("d", None)), COHORTS, NO_HOLDER),
-        (clique(("h", None), ("d", "hiv")), COHORTS, "G3: a clique shows a value for somebody who does not hold it"),
+        (clique(("h", None), ("d", "hiv")), COHORTS, NO_HOLDER),
         (clique(("h", "hiv"), ("h", None)), COHORTS, "G3: a person has two rows in a clique"),
         (clique(("h", "hiv")), [["h"]], "G3: a clique's group does not show its value once for at least l rows"),
         (RIGHT, [["d"], ["h"]], "G3: the first cohort lists somebody who does not hold the value"),
@@ -394,6 +394,29 @@ def test_what_was_shown_before_another_publication_stays_if_enough_are_left_like
     external(desk, asthma=1)
     assert desk.show(g1=signature(full())) == {STAYED}
     assert desk.show(s=stars(*full())) == {STAYED}
+
+
+def test_two_values_first_shown_beside_others_are_judged_then_and_not_again() -> None:
+    desk = Ward().admit(p0=["asthma", "copd"], p2="ulcer", p3="gastritis")
+    external(desk, **dict.fromkeys(BLOCK, 3))
+    shown = signature([("p0", "asthma"), ("p0", "copd"), ("p2", "ulcer"), ("p3", "gastritis")])
+    for _ in range(3):
+        assert desk.show(g1=shown, max_breach=HALF) == set()
+
+
+def test_a_publication_that_joins_others_is_judged_with_the_spells_shown_by_then() -> None:
+    """Two spells of one value among four: sets of two are enough for one spell, and not for two."""
+    for is_back in (False, True):
+        desk = ward_of_four()
+        desk.show(g1=signature(full()))
+        if is_back:
+            desk.leave("p0")
+            desk.show(g1=signature(full()[1:]))
+            desk.admit(p0="asthma")
+        stated = HALF if is_back else QUARTER
+        desk.show(g1=signature(full()), max_breach=stated)
+        external(desk, asthma=1, copd=1)
+        assert desk.show(g1=signature(full()), max_breach=stated) == ({STAYED} if is_back else set())
 
 
 def test_a_group_that_was_split_takes_no_newcomers() -> None:

@@ -125,7 +125,7 @@ def test_an_interruption_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 def test_ctrl_c_in_the_middle_of_a_replay_is_silent_and_leaves_nothing_half_done(tmp_path: Path) -> None:
     write_clinic(tmp_path / "clinic", Clinic(people=60, nights=1))
-    arguments = ["replay", "clinic/policy.yaml", "-", "--out", "out", "--seed", "s"]
+    arguments = ["replay", "clinic/policy.yaml", "-", "--out", "out"]
     process = start_shoal(*arguments, cwd=tmp_path, stdin=subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.write((tmp_path / "clinic" / "events.jsonl").read_bytes())

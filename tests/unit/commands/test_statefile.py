@@ -79,7 +79,7 @@ def test_without_a_secret_of_ones_own_the_states_is_taken(tmp_path: Path, policy
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 99}, "has format 99, and this version of shoal reads format 4"),
+        ({"format": 99}, "has format 99, and this version of shoal reads format 5"),
         ({"engine": "99.0"}, "was made by engine 99.0"),
         ({"policy": "cd" * 32}, "belongs to another policy"),
         ({"secret": b"other"}, "belongs to another seed"),
