@@ -129,7 +129,8 @@ def _show_group(console: "Console", story: "Story") -> None:
         f"\nThe rows of the group are on the left, its values on the right. Each row has one of these "
         f"{len(group['sensitive'])} values, and nothing here says which: they are shown equally often. The same "
         "diagnosis of the same patient is shown among the same values in every release, so comparing releases tells "
-        "nothing more. Beside such groups there are open values, shown as they are, and groups of *."
+        "nothing more. What a reader knows besides, such as that men have no miscarriages, is outside the promise. "
+        "Beside such groups there are open values, shown as they are, and groups of *."
     )
 
 
