@@ -14,10 +14,11 @@ from shoal.core.people import NONE
 from shoal.core.publication import PublishedRows
 from shoal.core.release import NO_VALUE, ShownGroup
 from shoal.core.signatures.blocks import Neighbours
-from shoal.core.signatures.bonds import Site, cohorts_of, rows_of, show_bonds, update_bonds
+from shoal.core.signatures.bonds import Site, cohorts_of, lose_bonds, make_bonds, rows_of, show_bonds
 from shoal.core.signatures.entries import NO_GROUP, SHOWN
 from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR
-from shoal.core.signatures.regroup import Regrouping, Scene
+from shoal.core.signatures.regroup import Regrouping
+from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.trail import follow
 
 
@@ -53,7 +54,11 @@ class Lasting:
         self._regrouping.part(self._scene)
 
     def update_cohorts(self) -> None:
-        """Step 4: bonds of permanent values that are too few for a signature."""
+        """Step 4: bonds that lost somebody for good; whether the others are shown is seen when all else is."""
+        lose_bonds(self._bonds, self._people)
+
+    def overlap(self) -> None:
+        """Step 5: what others have published says which signatures their people may still be shown as."""
         draft = self._draft
         self._neighbours = Neighbours.of(
             self._policy,
@@ -65,20 +70,17 @@ class Lasting:
             self._signatures,
             self._touched,
         )
-        values = self._regrouping.bound_values
-        if values:
-            draw = self._state.keyed.draw(self._people.tag, self._number, "bond")
-            site = Site(self._people, self._is_published, ~self._neighbours.is_inside, self._scene.place, draw)
-            update_bonds(self._bonds, site, values, self._policy.l)
-            show_bonds(self._bonds, site, self._groups, self._number)
-
-    def overlap(self) -> None:
-        """Step 5: what others have published says which signatures their people may still be shown as."""
         self._neighbours.judge_signatures(self._groups)
 
     def form_groups(self) -> None:
-        """Step 6: decide how entries are shown, choose signatures, and balance the groups."""
+        """Step 6: decide how entries are shown, choose signatures, balance the groups, and show bonds beside them."""
         self._regrouping.regroup(self._scene, self._neighbours, self._touched)
+        if self._regrouping.bound_values:
+            draw = self._state.keyed.draw(self._people.tag, self._number, "bond")
+            may_join = self._is_published & ~self._neighbours.is_inside
+            site = Site(self._people, may_join, self._regrouping.is_told(), self._scene.place, draw)
+            make_bonds(self._bonds, site, self._regrouping.bound_values, self._policy.l)
+            show_bonds(self._bonds, site, self._groups, self._number)
 
     def charge(self) -> None:
         """Step 7: the largest j/m of anybody without a guard: how many spells were shown under one signature."""

@@ -25,6 +25,7 @@ from shoal.core.signatures.entries import Entries
 from shoal.core.signatures.group import Groups, LastingGroup
 from shoal.core.signatures.signature import SignatureRecord, Signatures
 from shoal.core.signatures.trail import Trail
+from shoal.core.stored import Stored, read_person, write_people, write_person
 
 ENGINE = "2.0"
 
@@ -32,6 +33,7 @@ __all__ = [
     "ENGINE",
     "READERS",
     "RECORDS",
+    "WRITERS",
     "Change",
     "Clique",
     "ExternalGroup",
@@ -40,6 +42,7 @@ __all__ = [
     "NodeRecord",
     "Person",
     "State",
+    "Stored",
 ]
 
 
@@ -55,7 +58,10 @@ class Meta(NamedTuple):
 
 
 class LazyPeople(Mapping[str, Person]):
-    """The records of some people of a state that is to be, made when somebody reads them."""
+    """The records of some people of a state that is to be, made when somebody reads them.
+
+    Staging a release needs the records as they are stored (`stored`), and few of them one by one.
+    """
 
     def __init__(self, state: "State", rows: Rows) -> None:
         self._state, self._rows = state, rows
@@ -65,7 +71,11 @@ class LazyPeople(Mapping[str, Person]):
         return dict(self._state.persons(self._rows))
 
     def __getitem__(self, person_id: str) -> Person:
-        return self._records[person_id]
+        row = self._state.people.row(person_id)
+        at = len(self._rows) if row is None else int(np.searchsorted(self._rows, row))
+        if at == len(self._rows) or self._rows[at] != row:
+            raise KeyError
+        return next(self._state.persons(self._rows[at : at + 1]))[1]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._records)
@@ -75,6 +85,14 @@ class LazyPeople(Mapping[str, Person]):
 
     def items(self) -> ItemsView[str, Person]:
         return self._records.items()
+
+    def stored(self) -> Iterator[tuple[str, Stored]]:
+        """Ids and records, as they are stored."""
+        return self._state.stored_people(self._rows)
+
+    def count_new(self, before: "State") -> int:
+        """How many of them `before`, from which this state was planned, did not know."""
+        return int(np.count_nonzero(self._rows >= len(before.people)))
 
 
 @dataclass(frozen=True)
@@ -190,6 +208,12 @@ class State:
             for (person_id, person), entries, row in whole
         )
 
+    def stored_people(self, rows: Rows) -> Iterator[tuple[str, Stored]]:
+        """The same as they are stored."""
+        if self.policy.values == "lasting":
+            return write_people(self.people, self.entries, self.trail, rows)
+        return ((person_id, write_person(person)) for person_id, person in self.people.persons(rows))
+
     def records(self, name: str) -> Iterable[tuple[Any, Any]]:
         """All records of a kind, by the name of `Change`'s field."""
         return RECORDS[name](self)
@@ -218,8 +242,14 @@ RECORDS: Final[Mapping[str, Callable[[State], Iterable[tuple[Any, Any]]]]] = {
 }
 """The kinds of records that a state is made of, by the names of `Change`'s fields."""
 
+WRITERS: Final[Mapping[str, Callable[[Any], tuple[Any, ...]]]] = {
+    **dict.fromkeys(RECORDS, tuple),
+    "people": write_person,
+}
+"""What makes the fields of a record of each kind, in the order in which they are stored."""
+
 READERS: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
-    "people": lambda raw: Person(*raw),
+    "people": read_person,
     "groups": lambda raw: GroupRecord(*raw),
     "nodes": lambda raw: NodeRecord(*raw),
     "cliques": lambda raw: Clique(*raw),
@@ -228,4 +258,4 @@ READERS: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
     "lasting_groups": lambda raw: LastingGroup(*raw),
     "bonds": lambda raw: Bond(*raw),
 }
-"""What makes a record of each kind from its fields."""
+"""The inverse: what makes a record of each kind from its stored fields."""

@@ -7,7 +7,8 @@ takes, and for nothing: a release that is not sealed is planned again.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from itertools import islice
 from typing import ParamSpec, TypeVar
 
 from shoal.streams.memory import without_cycle_search
@@ -41,3 +42,19 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
     threading.Thread(target=run, name="shoal-plan", daemon=True).start()
     return await outcome
+
+
+async def ahead(items: Iterable[T], count: int) -> AsyncIterator[list[T]]:
+    """Lists of `count` items, the last one shorter: while the caller works on one, a thread makes the next."""
+    source = iter(items)
+
+    def take() -> list[T]:
+        return list(islice(source, count))
+
+    taking = asyncio.ensure_future(in_thread(take))
+    try:
+        while found := await taking:
+            taking = asyncio.ensure_future(in_thread(take))
+            yield found
+    finally:
+        taking.cancel()

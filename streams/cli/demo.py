@@ -212,6 +212,7 @@ def _show_files(console: "Console", story: "Story") -> None:
         (folder / "clinic", "what went in: policy.yaml, its hierarchies, events.jsonl"),
         (folder / "replay" / "rejects.jsonl", "which events were rejected, and why"),
         (folder / "private", "who was published where: for audits, never to be published"),
+        (folder / "other-model", "the same events under the other model of values, for comparison"),
         (folder / "worker.log", "the log of the worker"),
     ):
         console.print(f"  {place!s:<32} {what}", soft_wrap=True)

@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import IO, Any
 
 import msgpack
+import numpy as np
 
 from shoal.core.policy.policy import Policy
-from shoal.core.state import ENGINE, READERS, RECORDS, Meta, State
+from shoal.core.state import ENGINE, READERS, RECORDS, WRITERS, Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.memory import without_cycle_search
 
-FORMAT = 5
+FORMAT = 6
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 
@@ -106,7 +107,7 @@ class StateFile:
             self._replace(secret, position, state)
 
     def _replace(self, secret: bytes, position: Position, state: State) -> None:
-        records = {name: list(state.records(name)) for name in RECORDS}
+        records = {name: _stored(state, name) for name in RECORDS}
         header = {
             "format": FORMAT,
             "policy": state.meta.policy,
@@ -130,13 +131,15 @@ class StateFile:
         sync_folder(self.path.parent)
 
     def _check(self, header: dict[str, Any], policy: Policy, secret: bytes | None) -> None:
-        if header["format"] != FORMAT:
-            raise InputError(
-                f"{self.path} has format {header['format']}, and this version of shoal reads format {FORMAT}."
-            )
+        or_anew = "go on with the version that wrote it, or begin a new series with another --state and --out."
         if header["engine"] != ENGINE:
             raise InputError(
-                f"{self.path} was made by engine {header['engine']}, and this version of shoal has engine {ENGINE}."
+                f"{self.path} was made by engine {header['engine']}, and this version of shoal has engine {ENGINE}: "
+                f"{or_anew}"
+            )
+        if header["format"] != FORMAT:
+            raise InputError(
+                f"{self.path} has format {header['format']}, and this version of shoal reads format {FORMAT}: {or_anew}"
             )
         if header["policy"] != policy.digest:
             raise InputError(
@@ -170,6 +173,12 @@ class StateFile:
             raise InputError(
                 f"{self.path} was changed by another program while this run was using it; nothing was published."
             )
+
+
+def _stored(state: State, name: str) -> list[tuple[Any, tuple[Any, ...]]]:
+    if name == "people":
+        return list(state.stored_people(np.arange(len(state.people))))
+    return [(key, WRITERS[name](record)) for key, record in state.records(name)]
 
 
 def _write_locked(path: Path, header: dict[str, Any], parts: tuple[Iterable[object], ...]) -> IO[bytes]:

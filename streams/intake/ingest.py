@@ -32,7 +32,7 @@ from shoal.streams.deadletter.scheduler import DeadLetters
 from shoal.streams.errors import FencedError, GuaranteeError, InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.partition import Partition, load_partition
-from shoal.streams.intake.watch import Course, Place, Watch
+from shoal.streams.intake.watch import Course, Place, Watch, hear
 from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.record import Record
@@ -115,13 +115,8 @@ class Ingest(Service, ConsumerRebalanceListener):
         return {number: self._place(part) for number, part in self._parts.items()}
 
     def _place(self, part: Partition) -> Place:
-        high, silence_s = None, None
-        if self._consumer is not None and self._is_assigned(part.number):
-            partition = self._partition(part.number)
-            high, heard_ms = self._consumer.highwater(partition), self._consumer.last_poll_timestamp(partition)
-            silence_s = None if heard_ms is None else max(0.0, time.time() - heard_ms / 1000)
-        lag, waiting_s = max(0, (high or 0) - part.offset), self._letters.waiting_s(part.number)
-        return Place(lag, len(part.intake.window), waiting_s, silence_s)
+        heard = hear(self._consumer, self._partition(part.number), part.offset)
+        return Place(heard.lag, len(part.intake.window), self._letters.waiting_s(part.number), heard.silence_s)
 
     # -- the service --------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
 BATCH_S: Final = 60.0
 SILENCE_S: Final = 30.0
 _MORE_S: Final = 60.0
@@ -36,6 +38,21 @@ class Place(NamedTuple):
     """For how long it has had rejects that are not dead letters; 0 if it has none."""
     silence_s: float | None
     """Seconds since Kafka answered a fetch; None before the first answer."""
+
+
+class Heard(NamedTuple):
+    """What a consumer knows of a partition."""
+
+    lag: int
+    silence_s: float | None
+
+
+def hear(consumer: AIOKafkaConsumer | None, partition: TopicPartition, offset: int) -> Heard:
+    """How far a partition goes beyond `offset`, by Kafka's last answer, and how long ago that was."""
+    if consumer is None or partition not in consumer.assignment():
+        return Heard(0, None)
+    high, heard_ms = consumer.highwater(partition), consumer.last_poll_timestamp(partition)
+    return Heard(max(0, (high or 0) - offset), None if heard_ms is None else max(0.0, time.time() - heard_ms / 1000))
 
 
 class Watch:

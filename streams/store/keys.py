@@ -34,6 +34,7 @@ Some names are older than the words used now (`seal`, `mark:p`); stored names st
 readable. The scripts in lua/ spell these names out; nothing outside this room does.
 """
 
+from functools import cache
 from zlib import crc32
 
 SHARDS = 32
@@ -46,11 +47,12 @@ _EXTERNAL_LABEL = "external:"
 
 
 def people_key(home: int, field: bytes) -> str:
-    return f"people:{home}:{crc32(field) % SHARDS}"
+    return people_keys(home)[crc32(field) % SHARDS]
 
 
-def people_keys(partition: int) -> list[str]:
-    return [f"people:{partition}:{shard}" for shard in range(SHARDS)]
+@cache
+def people_keys(partition: int) -> tuple[str, ...]:
+    return tuple(f"people:{partition}:{shard}" for shard in range(SHARDS))
 
 
 def group_key(group: int) -> str:

@@ -21,6 +21,10 @@ _CHANGED = {
 }
 
 
+class FormatError(InputError):
+    """The state in Redis was written by another version of the same engine; a rebuild writes it anew."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableMeta:
     """What Redis says of a table. `sealed` is the engine's own record of the last sealed release."""
@@ -66,11 +70,16 @@ def write_meta(
 
 
 def read_meta(found: Mapping[bytes, bytes], table: str) -> TableMeta:
-    """The inverse of `write_meta`. Raises InputError if another version of Shoal wrote it."""
+    """The inverse of `write_meta`. Raises InputError if another engine wrote it, FormatError if another version did."""
     fields = {name.decode(): value for name, value in found.items()}
     if fields.get("format") != str(FORMAT).encode():
-        written = fields.get("format", b"none").decode(errors="replace")
-        raise InputError(
+        written, engine = (fields.get(name, b"none").decode(errors="replace") for name in ("format", "engine"))
+        if engine != ENGINE:
+            raise InputError(
+                f"table {table} was begun by engine {engine}, and this is engine {ENGINE}: go on with the version of "
+                "Shoal that began it, or publish under a new table name"
+            )
+        raise FormatError(
             f"the state of table {table} in Redis has format {written}, and this version of Shoal reads "
             f"format {FORMAT}: run the version that wrote it, or rebuild"
         )

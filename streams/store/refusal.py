@@ -13,6 +13,7 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     ClusterDownError,
+    ExecAbortError,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -60,7 +61,8 @@ def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
             f"Redis at {where} does not let this client in: check SHOAL_REDIS_USERNAME and SHOAL_REDIS_PASSWORD, or "
             f"what stands for them in SHOAL_REDIS{sentinels}"
         )
-    if isinstance(error, NoPermissionError):
+    # A refused EXEC is an ended transaction, with the reason in its text.
+    if isinstance(error, NoPermissionError) or (isinstance(error, ExecAbortError) and "permission" in str(error)):
         keys = f" and the keys ~{{shoal:{table}}}:*" if table else ""
         return InputError(f"Redis at {where} does not let its user do what it must ({error}): grant the command{keys}")
     if isinstance(error, AskError):  # MOVED, too

@@ -9,8 +9,7 @@ Every write here is refused unless the planner's token is still the stored one.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from shoal.core.events.window import Delta
@@ -18,12 +17,14 @@ from shoal.core.state import Meta
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.store.keys import BARRIER, INGEST, OUTBOX, TRIGGERS, staged_key
-from shoal.streams.store.records import Counts, RejectNote, pack
-from shoal.streams.store.staging import Chunk, SealedRelease, read_outbox
+from shoal.streams.store.records import Chunk, Counts, RejectNote, pack
+from shoal.streams.store.staging import SealedRelease, read_outbox
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import read_window
+from shoal.streams.thread import ahead
 
 _AT_ONCE = 8
+_OUTBOX_SCAN = 50  # its fields are large
 
 
 class DisturbedError(Exception):
@@ -93,7 +94,10 @@ class ReleaseLog:
         return {number: await read_window(self._store, release, number) for number in range(self._partitions)}
 
     async def stage(self, release: int, chunks: Iterable[Chunk]) -> int:
-        """Step 5: everything that the release changes, a thousand fields at a time; returns the number of chunks."""
+        """Step 5: everything that the release changes, a thousand fields at a time; returns the number of chunks.
+
+        `chunks` are read in a thread: what comes next is packed while Redis writes.
+        """
         if await self._store.order("unstage", self._token, release) == "stale":
             raise DisturbedError
         count = 0
@@ -103,7 +107,7 @@ class ReleaseLog:
             if word != "ok":
                 raise DisturbedError
 
-        for batch in _batched(chunks, _AT_ONCE):
+        async for batch in ahead(chunks, _AT_ONCE):
             await asyncio.gather(*(write(count + place, chunk) for place, chunk in enumerate(batch)))
             count += len(batch)
             crash_point("release.5.part")
@@ -118,7 +122,7 @@ class ReleaseLog:
     async def outbox(self, release: int) -> SealedRelease:
         """The sealed release that is not marked as sent. Raises LostError if it is not there."""
         found: dict[bytes, bytes] = {}
-        async for chunk in self._store.scan(staged_key(release, OUTBOX)):
+        async for chunk in self._store.scan(staged_key(release, OUTBOX), _OUTBOX_SCAN):
             found.update(chunk)
         sealed = read_outbox(release, found.items())
         if sealed is None:
@@ -139,10 +143,3 @@ class ReleaseLog:
             crash_point("release.9.part")
         if await self._store.order("finish", self._token, release, self._partitions) != "ok":
             raise DisturbedError
-
-
-def _batched(chunks: Iterable[Chunk], size: int) -> Iterator[list[Chunk]]:
-    """Lists of `size`, the last one shorter (itertools has it from Python 3.12 on)."""
-    source = iter(chunks)
-    while batch := list(islice(source, size)):
-        yield batch

@@ -8,14 +8,15 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.memory import without_cycle_search
-from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.keys import EXTERNAL, INGEST, META, rejects_key
 from shoal.streams.store.meta import Identity, TableMeta, write_meta
-from shoal.streams.store.records import KINDS, Counts, Fields, RejectNote, decode, encode, make_packer, pack
-from shoal.streams.store.staging import CHUNK, offset_fields
+from shoal.streams.store.records import CHUNK, KINDS, Counts, RecordKind, RejectNote, decode, encode, pack
+from shoal.streams.store.staging import offset_fields
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import first_place
-from shoal.streams.thread import in_thread
+from shoal.streams.thread import ahead, in_thread
+
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +65,9 @@ async def write_table(store: Store, identity: Identity, table: Snapshot) -> None
     nothing.
     """
     await store.wipe()
-    fields, counts = await in_thread(_encode, table.state, store.cipher)
+    counts = Counts(*[await _write(store, kind, table.state) for kind in KINDS])
     if table.external:
-        fields[EXTERNAL] = offset_fields(table.external)
-    for key, pairs in fields.items():
-        pipeline = store.redis.pipeline(transaction=False)
-        for start in range(0, len(pairs), 2 * CHUNK):
-            pipeline.execute_command("HSET", store.key(key), *pairs[start : start + 2 * CHUNK])
-        await pipeline.execute()
+        await store.redis.execute_command("HSET", store.key(EXTERNAL), *offset_fields(table.external))
     for label, notes in table.rejects.items():
         for packed in _packed(notes):
             await store.redis.rpush(store.key(rejects_key(label)), *packed)
@@ -84,15 +80,16 @@ async def write_table(store: Store, identity: Identity, table: Snapshot) -> None
     await pipeline.execute()
 
 
-def _encode(state: State, cipher: Cipher) -> tuple[Fields, Counts]:
-    packer = make_packer()
-    fields: Fields = {}
-    sizes = []
-    for kind in KINDS:
-        encoded = encode(kind, kind.of_state(state), cipher, packer)
-        fields |= encoded
-        sizes.append(sum(len(pairs) // 2 for pairs in encoded.values()))
-    return fields, Counts(*sizes)
+async def _write(store: Store, kind: RecordKind, state: State) -> int:
+    """All of a state's records of a kind; returns their number."""
+    count = 0
+    async for chunks in ahead(encode(kind, kind.of_state(state), store.cipher), _AT_ONCE):
+        pipeline = store.redis.pipeline(transaction=False)
+        for chunk in chunks:
+            pipeline.execute_command("HSET", store.key(chunk.key), *chunk.fields)
+            count += len(chunk.fields) // 2
+        await pipeline.execute()
+    return count
 
 
 def _packed(notes: Sequence[RejectNote]) -> Iterable[list[bytes]]:

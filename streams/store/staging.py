@@ -8,22 +8,15 @@ from shoal.core.plan import Plan
 from shoal.core.state import State
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.keys import EXTERNAL, OUTBOX, foreign_key, rejects_key
-from shoal.streams.store.records import KINDS, Counts, Fields, RejectNote, encode, make_packer
+from shoal.streams.store.records import CHUNK, KINDS, Chunk, Counts, RejectNote, encode, pack, unpack
 from shoal.streams.store.window_log import foreign_fields
 
-CHUNK = 1_000
+_RECORDS_BYTES = 64 * 1024  # of releases' records, in one field of the outbox
+_OUTBOX_FIELDS = 16  # in one chunk
 _HEADER = b"header:"
 _MANIFEST = b"manifest"
 
 Headers = Sequence[tuple[str, bytes]]
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Fields and values, by turns, of one key of the current state, to be written with a release."""
-
-    key: str
-    fields: list[bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,28 +38,25 @@ def chunks_of(
     headers: Headers = (),
     external_ends: Sequence[int] = (),
     rejects: Mapping[str, Sequence[RejectNote]] | None = None,
-) -> list[Chunk]:
-    """Everything that a plan changes. Call it in the planner's thread: packing a million people takes seconds.
+) -> Iterator[Chunk]:
+    """Everything that a plan changes, packed as it is read: that takes seconds for a million people, so in a thread.
 
     `foreign` comes from `foreign_ids`; `rejects` are, by label, those that reading the external topic found.
     """
-    pack = make_packer()
-    chunks: list[Chunk] = []
     for kind in KINDS:
-        chunks += _chunked(encode(kind, kind.of_change(made.change), cipher, pack))
-    chunks += _chunked({EXTERNAL: offset_fields(external_ends)})
+        yield from encode(kind, kind.of_change(made.change), cipher)
+    yield from _chunked(EXTERNAL, offset_fields(external_ends))
     release = made.release
     sealed = SealedRelease(number=release.number, records=release.records, manifest=release.manifest, headers=headers)
-    chunks += _chunked({OUTBOX: _outbox_fields(sealed)})
+    yield from _chunked(OUTBOX, _outbox_fields(sealed), _OUTBOX_FIELDS)
     waiting: dict[str, list[RejectNote]] = {}
     for partition, offset in made.misrouted:
         waiting.setdefault(str(partition), []).append(RejectNote(offset, "wrong-partition"))
     for label, notes in {**waiting, **(rejects or {})}.items():
         numbered = ((str(number).encode(), pack(note)) for number, note in enumerate(notes))
-        chunks += _chunked({rejects_key(label): [part for pair in numbered for part in pair]})
+        yield from _chunked(rejects_key(label), [part for pair in numbered for part in pair])
     for partition, ids in foreign.items():
-        chunks += _chunked({foreign_key(release.number, partition): foreign_fields(ids, cipher)})
-    return chunks
+        yield from _chunked(foreign_key(release.number, partition), foreign_fields(ids, cipher))
 
 
 def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Delta]]) -> dict[int, list[str]]:
@@ -85,7 +75,7 @@ def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Del
 
 def counts_after(made: Plan, state: State, before: Counts) -> Counts:
     """How many records there are once a plan is applied. `state` is the one the plan started from."""
-    added = (sum(not kind.is_known(state, identity) for identity, _ in kind.of_change(made.change)) for kind in KINDS)
+    added = (kind.count_new(made.change, state) for kind in KINDS)
     return Counts(*(count + more for count, more in zip(before, added, strict=True)))
 
 
@@ -95,7 +85,16 @@ def offset_fields(ends: Sequence[int]) -> list[bytes]:
 
 
 def _outbox_fields(sealed: SealedRelease) -> list[bytes]:
-    fields = [part for number, record in enumerate(sealed.records) for part in (str(number).encode(), record)]
+    """Many records to a field, which is numbered by the first of them: a field each would be most of the work."""
+    fields: list[bytes] = []
+    first, size = 0, 0
+    for number, record in enumerate(sealed.records):
+        if size and size + len(record) > _RECORDS_BYTES:
+            fields += (str(first).encode(), pack(sealed.records[first:number]))
+            first, size = number, 0
+        size += len(record)
+    if size:
+        fields += (str(first).encode(), pack(sealed.records[first:]))
     for name, value in sealed.headers:
         fields += (_HEADER + name.encode(), value)
     return [*fields, _MANIFEST, sealed.manifest]
@@ -103,7 +102,7 @@ def _outbox_fields(sealed: SealedRelease) -> list[bytes]:
 
 def read_outbox(number: int, found: Iterable[tuple[bytes, bytes]]) -> SealedRelease | None:
     """The inverse; None if the manifest is not there."""
-    records: dict[int, bytes] = {}
+    parts: dict[int, tuple[bytes, ...]] = {}
     manifest, headers = b"", {}
     for field, value in found:
         if field == _MANIFEST:
@@ -111,14 +110,13 @@ def read_outbox(number: int, found: Iterable[tuple[bytes, bytes]]) -> SealedRele
         elif field.startswith(_HEADER):
             headers[field.removeprefix(_HEADER).decode()] = value
         else:
-            records[int(field)] = value
+            parts[int(field)] = unpack(value)
     if not manifest:
         return None
-    ordered = [records[place] for place in sorted(records)]
-    return SealedRelease(number=number, records=ordered, manifest=manifest, headers=sorted(headers.items()))
+    records = [record for first in sorted(parts) for record in parts[first]]
+    return SealedRelease(number=number, records=records, manifest=manifest, headers=sorted(headers.items()))
 
 
-def _chunked(by_key: Fields) -> Iterator[Chunk]:
-    for key, fields in by_key.items():
-        for start in range(0, len(fields), 2 * CHUNK):
-            yield Chunk(key, fields[start : start + 2 * CHUNK])
+def _chunked(key: str, fields: list[bytes], size: int = CHUNK) -> Iterator[Chunk]:
+    for start in range(0, len(fields), 2 * size):
+        yield Chunk(key, fields[start : start + 2 * size])

@@ -58,6 +58,7 @@ class Store:
         give a command that Shoal needs.
         """
         await await_redis(self.redis, within_s, self.url, self.table)
+        await await_answer(self._try_transaction, within_s, self.url, self.table)
         denied = await await_answer(lambda: self.run("rights"), within_s, self.url, self.table)
         if denied:
             commands = " ".join("+" + name.decode().lower() for name in denied)
@@ -65,6 +66,12 @@ class Store:
                 f"Redis at {without_secret(self.url)} does not let its user do what it must: grant {commands} on the "
                 f"keys ~{self.prefix.decode()}*"
             )
+
+    async def _try_transaction(self) -> None:
+        """A rebuild ends with one; no script can try it. Word by word: a pipeline hides which one was refused."""
+        async with self.redis.client() as one:
+            for word in ("MULTI", "EXEC"):
+                await one.execute_command(word)
 
     async def close(self) -> None:
         await self.redis.aclose()
@@ -215,13 +222,13 @@ class Store:
 
     # -- whole hashes -------------------------------------------------------------------------------------------------
 
-    async def scan(self, name: str) -> AsyncIterator[list[tuple[bytes, bytes]]]:
-        """The fields of a hash that nobody writes to, some thousand at a time, so that a large one blocks nobody. A
+    async def scan(self, name: str, count: int = _SCAN) -> AsyncIterator[list[tuple[bytes, bytes]]]:
+        """The fields of a hash that nobody writes to, some `count` at a time, so that a large one blocks nobody. A
         field may come twice.
         """
         cursor = 0
         while True:
-            cursor, found = await self.redis.execute_command("HSCAN", self.key(name), cursor, "COUNT", _SCAN)
+            cursor, found = await self.redis.execute_command("HSCAN", self.key(name), cursor, "COUNT", count)
             yield list(found.items())
             if int(cursor) == 0:
                 return

@@ -12,8 +12,9 @@ from shoal.core.events.window import Delta, overlay
 from shoal.streams.errors import FencedError, LostError
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.keys import BARRIER, INGEST, META, foreign_key, people_keys, window_key
-from shoal.streams.store.records import PERSON, pack_window, person_of, status_of, unpack
+from shoal.streams.store.records import PERSON, pack, person_of, status_of, unpack
 from shoal.streams.store.store import Store
+from shoal.streams.thread import in_thread
 
 REPLACE: Final = b""
 _WINDOW: Final = b"window"
@@ -84,16 +85,20 @@ async def commit_batch(
 
 def pack_changes(cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta]) -> bytes:
     """An element of a window's log. Its encryption is bound to the window and the partition."""
-    return cipher.encrypt(_WINDOW, _bound_to(window, partition), "", pack_window(deltas))
+    return cipher.encrypt(_WINDOW, _bound_to(window, partition), "", pack(deltas))
 
 
 async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
-    """The window that a log adds up to."""
+    """The window that a log adds up to, put together in a thread: it may be of a million people."""
     found: dict[str, Delta] = {}
     key, field, at = store.key(window_key(window, partition)), _bound_to(window, partition), 0
-    while elements := await store.redis.lrange(key, at, at + _ELEMENTS_AT_ONCE - 1):
+
+    def add(elements: Sequence[bytes]) -> None:
         for element in elements:
             overlay(found, unpack(store.cipher.decrypt(_WINDOW, field, element)[1]))
+
+    while elements := await store.redis.lrange(key, at, at + _ELEMENTS_AT_ONCE - 1):
+        await in_thread(add, elements)
         at += len(elements)
     return found
 

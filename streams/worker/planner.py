@@ -234,12 +234,15 @@ class Planner(Service):
     async def _release(self, tenure: _Tenure, trigger: Trigger, at: str | None, *, is_request: bool) -> None:
         """Step 1, and the others."""
         release = self._maker.release + 1
-        ends = await external_ends(self._servers, self._store, self._topics)
+        asking = external_ends(self._servers, self._store, self._topics)
         if is_request:
             # A requested release has everything that was on the topic before the request was read. A clock's release
             # has what ingest has reached.
-            there = await read_ends(self._servers, self._topics.events, self._partitions)
+            events = read_ends(self._servers, self._topics.events, self._partitions)
+            ends, there = await asyncio.gather(asking, events)
             ends |= {str(partition): end for partition, end in there.items()}
+        else:
+            ends = await asking
         word = await tenure.release_log.freeze(release, trigger.offset, at, time.time(), ends)
         if word == "frozen":
             raise DisturbedError

@@ -35,17 +35,18 @@ from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.release_reader import CommittedRelease, open_releases
-from shoal.streams.kafka.rights import worker_rights
+from shoal.streams.kafka.rights import refused, worker_rights
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.kafka.windows import WindowedEvents, open_events
 from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.address import access_of
-from shoal.streams.store.connection import RedisError
+from shoal.streams.store.connection import RedisError, explain, is_passing, without_secret
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import TRIGGERS
-from shoal.streams.store.meta import identity_of
+from shoal.streams.store.meta import FormatError, identity_of
 from shoal.streams.store.records import RejectNote, note_of
 from shoal.streams.store.snapshot import Snapshot, write_table
 from shoal.streams.store.staging import foreign_ids
@@ -65,8 +66,12 @@ def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
     try:
         return asyncio.run(_rebuild(settings, policy))
     except KafkaError as error:
+        if is_refusal(error):  # it was granted when the rebuild began
+            raise refused(settings.kafka_servers, [f"what was taken away from it ({type(error).__name__})"]) from error
         raise ServiceError("Kafka went away during the rebuild; Redis has no state now, so run it again") from error
     except RedisError as error:
+        if not is_passing(error):
+            raise explain(error, without_secret(settings.redis), policy.table) from error
         raise ServiceError("Redis went away during the rebuild; it has no state now, so run it again") from error
 
 
@@ -113,7 +118,10 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
 async def _is_current(store: Store, policy: Policy, number: int, manifest: bytes) -> bool:
     """Whether there is nothing to do. Raises InputError if Redis is one release ahead, which the worker publishes."""
     digest = sha256(manifest).hexdigest()
-    meta = await store.meta()
+    try:
+        meta = await store.meta()
+    except FormatError:
+        return False
     if meta is None or meta.release < number:
         return False
     if meta.release == number:

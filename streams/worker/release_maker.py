@@ -12,6 +12,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from shoal.core.plan import Plan, Window, plan
@@ -24,10 +25,10 @@ from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.meta import TableMeta
-from shoal.streams.store.records import Counts
+from shoal.streams.store.records import Chunk, Counts
 from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
 from shoal.streams.store.snapshot import load_state
-from shoal.streams.store.staging import Chunk, SealedRelease, chunks_of, counts_after, foreign_ids
+from shoal.streams.store.staging import SealedRelease, chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.external import ExternalRead, external_letters, read_external
@@ -42,7 +43,7 @@ class _Planned(NamedTuple):
     """A plan and what it writes."""
 
     plan: Plan
-    chunks: list[Chunk]
+    chunks: Iterator[Chunk]
     counts: Counts
     sealed: SealedRelease
 
@@ -110,6 +111,7 @@ class ReleaseMaker:
             self.standing.enter("read")
             windows = await release_log.read_windows(release)
             crash_point("release.3")
+            self._log.info("release.read", release=release, people=sum(map(len, windows.values())))
             begin = await self._store.external_offsets()
             read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external)
             ends = [barrier.ends[partition] for partition in range(self._partitions)]
@@ -126,11 +128,12 @@ class ReleaseMaker:
             self.standing.enter("stage")
             count = await release_log.stage(release, planned.chunks)
             crash_point("release.5")
+            self._log.info("release.staged", release=release, chunks=count)
             self.standing.enter("seal")
             await release_log.seal(state.meta.manifest, made.change.meta, count, planned.counts)
             crash_point("release.6")
             self._state = None  # until it agrees with Redis again
-            self._log.info("release.sealed", release=release, chunks=count)
+            self._log.info("release.sealed", release=release)
             self.standing.enter("publish")
             await publisher.publish(sealed)
             crash_point("release.7")
@@ -156,7 +159,7 @@ class ReleaseMaker:
     def _plan(
         self, state: State, window: Window, release: int, headers: Headers, before: Counts, read: ExternalRead
     ) -> _Planned:
-        """Step 4, and packing for step 5."""
+        """Step 4. Step 5 packs while it writes."""
         made = plan(state, window, self._policy, release)
         chunks = chunks_of(
             made,

@@ -19,10 +19,11 @@ from shoal.core.state import State
 from shoal.streams.memory import without_cycle_search
 from tests.bench.adult import Adult, K, load_adult, load_adult_by_years, ncp_of_rows
 from tests.bench.figures import Figures, apart, median_of, say, timed
+from tests.bench.load import PRIVACY, VALUES, sensitive_of
 from tests.bench.mondrian import Numbers, Points, by_level, by_recursion
 
 HIGHEST = 9_999
-VALUES, OPEN = 400, 160
+_COUNTED = ("rows", "withheld", "suppressed", "counterfeits", "max_breach")
 
 
 def measure(*, quick: bool = False) -> Figures:
@@ -32,10 +33,11 @@ def measure(*, quick: bool = False) -> Figures:
     found: Figures = {"adult": tree_on_adult()}
     say(f"engine: the tree on {many:,} rows")
     found["uniform"] = tree_on_uniform(many)
-    say(f"engine: releases of {many:,} people")
-    found["releases"] = apart(whole_releases, many)
-    say(f"engine: {rounds} releases of {steady:,} people")
-    found["steady"] = apart(steady_releases, steady, rounds)
+    for values in ("lasting", "redrawn"):
+        say(f"engine: {values}, releases of {many:,} people")
+        found[values] = {"releases": apart(whole_releases, many, values)}
+        say(f"engine: {values}, {rounds} releases of {steady:,} people")
+        found[values]["steady"] = apart(steady_releases, steady, rounds, values)
     return found
 
 
@@ -105,9 +107,9 @@ def _grown(policy: Policy, points: Points, k: int) -> tuple[Tree, Numbers]:
 # -- whole releases -----------------------------------------------------------------------------------------------
 
 
-def whole_releases(people: int, rounds: int = 5) -> Figures:
+def whole_releases(people: int, values: str, rounds: int = 5) -> Figures:
     """A first release, and some after 1 % changed. Seconds of a core; bytes are step 8, the rest is planning."""
-    first, *later = _releases(people, 1 + rounds)
+    first, *later = _releases(people, 1 + rounds, values)
     found: Figures = {"people": people, "changed": later[0]["window"]}
     for name in ("plan_s", "bytes_s", "total_s", "apply_s"):
         found[f"first_{name}"] = first[name]
@@ -117,13 +119,13 @@ def whole_releases(people: int, rounds: int = 5) -> Figures:
         "first_wall_s": first["wall_s"],
         "later_wall_s": median(release["wall_s"] for release in later),
         "release_mib": first["bytes"] / 1024 / 1024,
-        "max_breach": later[-1]["max_breach"],
+        **{name: later[-1][name] for name in _COUNTED},
     }
 
 
-def steady_releases(people: int, rounds: int) -> Figures:
+def steady_releases(people: int, rounds: int, values: str) -> Figures:
     """Many releases at one size, 1 % changed each: does the last take longer than the first?"""
-    _, *later = list(_releases(people, 1 + rounds))
+    _, *later = list(_releases(people, 1 + rounds, values))
     fifth = max(3, rounds // 5)
     early, late = (median(release["total_s"] for release in part) for part in (later[:fifth], later[-fifth:]))
     return {
@@ -133,13 +135,12 @@ def steady_releases(people: int, rounds: int) -> Figures:
         "late_s": late,
         "late_of_early": late / early,
         "each_s": [release["total_s"] for release in later],
-        "withheld": later[-1]["withheld"],
-        "suppressed": later[-1]["suppressed"],
+        **{name: later[-1][name] for name in _COUNTED},
     }
 
 
-def _releases(people: int, rounds: int) -> Iterator[Figures]:
-    policy = policy_of_crowd()
+def _releases(people: int, rounds: int, values: str) -> Iterator[Figures]:
+    policy = policy_of_crowd(values)
     state, crowd = State.empty(policy, b"bench"), _Crowd(people)
     window = dict(crowd.present)
     emitting = _EmitClock()
@@ -158,7 +159,7 @@ def _releases(people: int, rounds: int) -> Iterator[Figures]:
             "wall_s": took.wall_s,
             "apply_s": apply_s,
             "bytes": sum(map(len, made.release.records)),
-            **{name: manifest[name] for name in ("withheld", "suppressed", "max_breach")},
+            **{name: manifest[name] for name in _COUNTED},
         }
         window = crowd.change(people // 100)
 
@@ -219,15 +220,11 @@ class _Crowd:
         return [(value,) for value in self._random.choice(VALUES, count, p=self._weights).tolist()]
 
 
-def policy_of_crowd() -> Policy:
+def policy_of_crowd(values: str = "lasting") -> Policy:
     document = {
         "table": "bench",
         "attributes": {name: {"type": "int", "min": 0, "max": HIGHEST} for name in "abc"},
-        "sensitive": {
-            "name": "s",
-            "values": [f"v{rank}" for rank in range(VALUES)],
-            "open": [f"v{rank}" for rank in range(OPEN)],
-        },
-        "privacy": {"values": "redrawn", "k": 5, "l": 2, "strategy": {"name": "adaptive", "releases": 5}},
+        "sensitive": sensitive_of(values, "s"),
+        "privacy": PRIVACY[values],
     }
     return build_policy(document, {}, b"bench")

@@ -14,13 +14,25 @@ from shoal.streams.kafka.topics import Topics
 
 PARTITIONS = 8
 VALUES = 400
-OPEN = 160  # the most frequent ones, which nobody minds
+OPEN = 160  # of a redrawn table: the most frequent ones
 _WEIGHTS = [1 / (rank + 1) ** 1.1 for rank in range(VALUES)]
 _HEADERS = [("content-type", MSGPACK.media_types[0].encode())]
 
 
-def write_policy(folder: Path, table: str) -> Path:
-    """A policy for such people. JSON is YAML."""
+PRIVACY: dict[str, dict[str, Any]] = {
+    "lasting": {"k": 5, "l": 2},
+    "redrawn": {"values": "redrawn", "k": 5, "l": 2, "strategy": {"name": "adaptive", "releases": 5}},
+}
+
+
+def sensitive_of(values: str, name: str) -> dict[str, Any]:
+    """400 values. A redrawn table cannot protect the frequent ones of them, a lasting one protects all."""
+    labels = [f"v{rank}" for rank in range(VALUES)]
+    return {"name": name, "values": labels, "open": labels[:OPEN] if values == "redrawn" else []}
+
+
+def write_policy(folder: Path, table: str, values: str) -> Path:
+    """A policy for such people, by the model of their values. JSON is YAML."""
     document = {
         "table": table,
         "attributes": {
@@ -29,12 +41,8 @@ def write_policy(folder: Path, table: str) -> Path:
             "weight": {"type": "float", "min": 0, "max": 200},
             "sex": {"type": "category", "values": ["female", "male"]},
         },
-        "sensitive": {
-            "name": "disease",
-            "values": [f"v{rank}" for rank in range(VALUES)],
-            "open": [f"v{rank}" for rank in range(OPEN)],
-        },
-        "privacy": {"values": "redrawn", "k": 5, "l": 2, "strategy": {"name": "adaptive", "releases": 5}},
+        "sensitive": sensitive_of(values, "disease"),
+        "privacy": PRIVACY[values],
     }
     path = folder / f"{table}.yaml"
     path.write_text(json.dumps(document), encoding="utf-8")

@@ -15,17 +15,24 @@ from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.state import State
 from shoal.streams.memory import without_cycle_search
 from tests.bench.figures import Figures, timed
+from tests.bench.load import PRIVACY
 
-VALUES, OPEN, LASTING = 400, 160, "lasting"
+VALUES, OPEN, PERMANENT = 400, 160, "incurable"
 
 
 def measure(*, quick: bool) -> Figures:
     people, holders, releases = (5_000, 50, 3) if quick else (100_000, 1_000, 8)
-    policies = {"plain": _policy(0, is_permanent=False)}
-    policies |= {str(known): _policy(known, is_permanent=True) for known in (0, 5, "all")}
-    taken = _planned(policies, people, holders, releases)
+    found: Figures = {"people": people, "holders": holders}
+    for values in ("lasting", "redrawn"):
+        policies = {"plain": _policy(values, 0, is_permanent=False)}
+        policies |= {str(known): _policy(values, known, is_permanent=True) for known in (0, 5, "all")}
+        found[values] = _beside_plain(_planned(policies, people, holders, releases))
+    return found
+
+
+def _beside_plain(taken: dict[str, list[float]]) -> Figures:
     plain = taken.pop("plain")
-    found: Figures = {"people": people, "holders": holders, "plain_first_s": plain[0], "plain_s": _mean(plain[1:])}
+    found: Figures = {"plain_first_s": plain[0], "plain_s": _mean(plain[1:])}
     for participation, seconds in taken.items():
         found[participation] = {
             "first_s": seconds[0],
@@ -52,9 +59,9 @@ def _planned(policies: dict[str, Policy], people: int, holders: int, releases: i
     return seconds
 
 
-def _policy(participation: Any, *, is_permanent: bool) -> Policy:
+def _policy(values: str, participation: Any, *, is_permanent: bool) -> Policy:
     labels = [f"v{rank}" for rank in range(VALUES)]
-    kinds = {"permanent": [LASTING], "open": labels[:OPEN]} if is_permanent else {"open": [*labels[:OPEN], LASTING]}
+    kinds = {"permanent": [PERMANENT], "open": labels[:OPEN]} if is_permanent else {"open": [*labels[:OPEN], PERMANENT]}
     document = {
         "table": "bench",
         "attributes": {
@@ -62,14 +69,8 @@ def _policy(participation: Any, *, is_permanent: bool) -> Policy:
             "sex": {"type": "category", "values": ["female", "male"]},
             "place": {"type": "int", "min": 0, "max": 9_999},
         },
-        "sensitive": {"name": "value", "values": [*labels, LASTING], **kinds},
-        "privacy": {
-            "values": "redrawn",
-            "k": 5,
-            "l": 2,
-            "strategy": {"name": "adaptive", "releases": 5},
-            "participation": participation,
-        },
+        "sensitive": {"name": "value", "values": [*labels, PERMANENT], **kinds},
+        "privacy": {**PRIVACY[values], "participation": participation},
     }
     return build_policy(document, {}, b"bench")
 
@@ -84,7 +85,7 @@ def _events(people: int, holders: int, releases: int) -> Iterator[list[dict[str,
         return {"age": random.randrange(100), "sex": sex, "place": random.randrange(10_000)}
 
     def values(person: str) -> list[str]:
-        return [f"v{random.choices(range(VALUES), weights)[0]}", *([LASTING] if person in held else [])]
+        return [f"v{random.choices(range(VALUES), weights)[0]}", *([PERMANENT] if person in held else [])]
 
     def insert(person: str) -> dict[str, Any]:
         if random.random() < holders / people:

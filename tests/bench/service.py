@@ -23,9 +23,10 @@ def measure(*, quick: bool = False) -> Figures:
     """Everything, or the reason why nothing."""
     try:
         with local_services() as local:
+            sizes = (20_000,) if quick else (100_000, 1_000_000)
             return {
                 "ingest": ingest(local, *((100_000, 15_000) if quick else (400_000, 60_000))),
-                "releases": [releases(local, people) for people in ((20_000,) if quick else (100_000, 1_000_000))],
+                "releases": [releases(local, people, values) for values in ("lasting", "redrawn") for people in sizes],
             }
     except Unavailable as reason:
         return {"skipped": str(reason)}
@@ -54,23 +55,24 @@ def ingest(local: Local, events: int, few: int) -> Figures:
     return found
 
 
-def releases(local: Local, people: int, rounds: int = 3) -> Figures:
+def releases(local: Local, people: int, values: str, rounds: int = 3) -> Figures:
     """A first release of this many people, and some after 1 % changed: seconds from trigger to committed, memory."""
-    table = f"bench-{people}"
+    table = f"bench-{values}-{people}"
     _make_topics(local, table)
     crowd = People(seed=people)
-    say(f"service: sending {people:,} people")
+    say(f"service: sending {people:,} people to a {values} table")
     sent = send_events(local.kafka.address, table, crowd.inserts(people))
-    with running_worker(local, table) as worker:
+    with running_worker(local, table, values) as worker:
         empty = _redis_memory(worker)
         taken = worker.until_committed(sent)
-        found: Figures = {"people": people, "ingest_s": taken["wall_s"], "window": _memory(worker, empty, people)}
+        found: Figures = {"people": people, "values": values, "ingest_s": taken["wall_s"]}
+        found["window"] = _memory(worker, empty, people)
         say(f"service: first release of {people:,} people")
         core = core_seconds(worker.pid)
         found["first_s"] = worker.release(1)
         worker.until_applied(1)
-        found["first_core_s"] = core_seconds(worker.pid) - core
-        seconds, cores = [], []
+        found |= {"first_core_s": core_seconds(worker.pid) - core, "first_steps": worker.steps(1)}
+        seconds, cores, steps = [], [], []
         for number in range(2, 2 + rounds):
             sent += send_events(local.kafka.address, table, crowd.changes(people // 100))
             worker.until_committed(sent)
@@ -79,7 +81,9 @@ def releases(local: Local, people: int, rounds: int = 3) -> Figures:
             seconds.append(worker.release(number))
             worker.until_applied(number)
             cores.append(core_seconds(worker.pid) - core)
+            steps.append(worker.steps(number))
         found |= {"later_s": median(seconds), "later_core_s": median(cores), "settled": _memory(worker, empty, people)}
+        found["later_steps"] = {name: median(one[name] for one in steps) for name in steps[0]}
         return found
 
 

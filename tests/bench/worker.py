@@ -1,12 +1,15 @@
 """A real worker process, watched from outside: what Redis says it has committed, what Kafka says it has published."""
 
 import contextlib
+import json
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,8 @@ from tests.bench.load import PARTITIONS, write_policy
 from tests.support.services.services import environment
 
 _WITHIN_S = 900.0
+STEPS = ("frozen", "read", "planned", "staged", "sealed", "published", "applied")
+"""What the worker's log says of a release, in order."""
 
 
 class WorkerFailed(Exception):
@@ -76,9 +81,22 @@ class Worker:
                     raise WorkerFailed(f"no release {number} after {_WITHIN_S:.0f} s; {self._said()}")
 
     def until_applied(self, number: int) -> None:
-        """Wait until a release is not only published but in the table's own keys, and its staging is gone."""
-        while int(self.store.hget(f"{{shoal:{self.table}}}:meta", "applied") or 0) < number:
+        """Wait until a release is not only published but in the table's own keys and in the planner's memory."""
+        while self._at(number).keys() < set(STEPS):
             self._pause()
+
+    def steps(self, number: int) -> Figures:
+        """Seconds on the clock of the parts of a release, by the worker's own log: each up to what it names."""
+        at = self._at(number)
+        return {after: at[after] - at[before] for before, after in pairwise(STEPS)}
+
+    def _at(self, number: int) -> dict[str, float]:
+        told = (json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines() if line[-1:] == "}")
+        return {
+            line["event"].removeprefix("release."): datetime.fromisoformat(line["timestamp"]).timestamp()
+            for line in told
+            if line.get("release") == number and line["event"].startswith("release.")
+        }
 
     def _consumer(self, topic: str) -> Any:
         settings = {"bootstrap.servers": self.local.kafka.address, "group.id": "bench", "enable.auto.commit": False}
@@ -102,13 +120,13 @@ class Worker:
 
 
 @contextlib.contextmanager
-def running_worker(local: Local, table: str) -> Iterator[Worker]:
+def running_worker(local: Local, table: str, values: str = "lasting") -> Iterator[Worker]:
     """A worker for a table that has topics already, with nothing of it in Redis; stopped at the end."""
     store = redis.Redis.from_url(local.redis.address)
     store.flushall()
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
-        policy = write_policy(Path(folder), table)
-        settings = {"POLICY": str(policy), "KEY": "a secret of the bench", "WEB_PORT": "0"}
+        policy = write_policy(Path(folder), table, values)
+        settings = {"POLICY": str(policy), "KEY": "a secret of the bench", "WEB_PORT": "0", "LOG_FORMAT": "json"}
         log = Path(folder) / "worker.log"
         with log.open("wb") as sink:
             process = subprocess.Popen(

@@ -20,7 +20,7 @@ def scene(kafka: str, redis_db: str, table: str, tmp_path: Path) -> Iterator[Sce
 @pytest.fixture
 def fragile(native_services: Local, table: str, tmp_path: Path) -> Iterator[Scene]:
     """A table of the test's own on services that the test may kill."""
-    made = Scene(native_services.kafka.address, native_services.redis.address, tmp_path, table)
+    made = Scene(native_services.kafka.address, native_services.redis.address, tmp_path, table, **EVERYTHING)
     yield made
     for service in native_services:
         if service.is_running:

@@ -13,13 +13,28 @@ from typing import Any
 
 from shoal.streams.kafka.topics import ensure_topics
 from tests.integration.mixture import Mixture, send
-from tests.support.services.table import POLICY, Published, Table, Worker, await_that
+from tests.support.services.table import DISEASES, POLICY, REDRAWN, Published, Table, Worker, await_that
 
-# A table on which everything is promised at once: permanent and transient values, guards, other publishers, sampling.
+_PROMISED = {"participation": 1, "sampling": 0.9, "overlap": 3}
+_INCURABLE = ["lupus", "diabetes", "epilepsy", "psoriasis"]
+_CURABLE = [disease for disease in POLICY["sensitive"]["values"] if disease not in _INCURABLE]
+
+# Tables on which everything is promised at once: permanent and transient values, guards, other publishers, sampling.
 EVERYTHING: dict[str, Any] = {
-    "sensitive": {**POLICY["sensitive"], "open": ["flu", "asthma", "gastritis", "angina"], "permanent": ["lupus"]},
-    "privacy": {**POLICY["privacy"], "participation": 1, "sampling": 0.9, "overlap": 3},
+    "sensitive": {**POLICY["sensitive"], "permanent": ["lupus"]},
+    "privacy": {**POLICY["privacy"], **_PROMISED, "counterfeits": 0.1},
 }
+"""A lasting table. One permanent value is too few for a signature, so there are cliques."""
+EVERYTHING_SIGNED: dict[str, Any] = {
+    **EVERYTHING,
+    "sensitive": {**POLICY["sensitive"], "values": [*_CURABLE, *_INCURABLE], "permanent": _INCURABLE},
+}
+"""A lasting table with signatures of permanent values."""
+EVERYTHING_REDRAWN: dict[str, Any] = {
+    "sensitive": {**REDRAWN["sensitive"], "open": [*DISEASES[:4]], "permanent": ["lupus"]},
+    "privacy": {**REDRAWN["privacy"], **_PROMISED},
+}
+KINDS = {"cliques": EVERYTHING, "signed": EVERYTHING_SIGNED, "redrawn": EVERYTHING_REDRAWN}
 # They only cost on failure, and the machine may be busy with something else.
 PATIENCE_S = 120.0
 _MOST_BESIDE = 12  # what others publish adds up for ever, and releases are to be quick
@@ -32,8 +47,8 @@ class Scene(Table):
         self, kafka: str, redis_url: str, folder: Path, name: str, *, seed: int = 7, partitions: int = 3, **changes: Any
     ) -> None:
         super().__init__(kafka, redis_url, folder, name, partitions, **changes)
-        permanent = changes.get("sensitive", {}).get("permanent", ())
-        self.mixture = Mixture(seed, people=300, bad_share=0.06, permanent=permanent)
+        sensitive = changes.get("sensitive", POLICY["sensitive"])
+        self.mixture = Mixture(seed, 300, sensitive, bad_share=0.06)
         self._pours = 0
         self._has_others = "overlap" in changes.get("privacy", {})
         self.asked = 0

@@ -2,7 +2,8 @@
 
 The drills run four at a time beside each other: most of a drill is waiting for a process to start, or for Kafka to
 notice that one is gone. Each has a table of its own, on which everything is promised at once: permanent values, guards,
-other publishers beside it, sampling. Afterwards the topics, written to a file, must give the same bytes in a replay.
+other publishers beside it, sampling. By turns the table has cliques or signatures of permanent values; some points are
+tried on a redrawn table, too. Afterwards the topics, written to a file, must give the same bytes in a replay.
 """
 
 import secrets
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
+from tests.fault.scene import KINDS, PATIENCE_S, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
 from tests.support.services.table import await_that
 
@@ -27,16 +28,22 @@ POINTS = (
     "release.6", "release.6:2", "release.7.open:2", "release.7:2", "release.8:2", "release.9.part:2", "release.9:2",
 )  # fmt: skip
 
+DRILLS = [
+    *((point, ("cliques", "signed")[place % 2]) for place, point in enumerate(POINTS)),
+    *((point, "redrawn") for point in ("ingest.3:3", "release.5.part:2", "release.6:2", "release.9.part:2")),
+]
+Drill = tuple[str, str]
+
 
 @pytest.fixture(scope="module")
 def drills(
     request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[str, "Future[None]"]]:
+) -> Iterator[Mapping[Drill, "Future[None]"]]:
     items: list[Any] = request.session.items
-    wanted = [item.callspec.params["point"] for item in items if _is_drill(item)]
+    wanted = [(item.callspec.params["point"], item.callspec.params["kind"]) for item in items if _is_drill(item)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         folder = tmp_path_factory.mktemp("drills")
-        started = {point: pool.submit(_drill, kafka, redis_url, folder, point) for point in wanted}
+        started = {drill: pool.submit(_drill, kafka, redis_url, folder, *drill) for drill in wanted}
         yield started
         for future in started.values():
             future.cancel()
@@ -47,16 +54,16 @@ def _is_drill(item: Any) -> bool:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(("point", "kind"), DRILLS)
 def test_a_worker_killed_right_after_a_step_leaves_nothing_undone_and_nothing_done_twice(
-    drills: Mapping[str, "Future[None]"], point: str
+    drills: Mapping[Drill, "Future[None]"], point: str, kind: str
 ) -> None:
-    drills[point].result()
+    drills[point, kind].result()
 
 
-def _drill(kafka: str, redis_url: str, folder: Path, point: str) -> None:
+def _drill(kafka: str, redis_url: str, folder: Path, point: str, kind: str) -> None:
     name = f"{point.replace(':', '-')}-{secrets.token_hex(4)}"
-    scene = Scene(kafka, redis_url, folder, name, seed=POINTS.index(point), **EVERYTHING)
+    scene = Scene(kafka, redis_url, folder, name, seed=POINTS.index(point), **KINDS[kind])
     try:
         scene.pour(150)
         scene.ask()

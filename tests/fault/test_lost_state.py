@@ -130,7 +130,7 @@ def _rebuild(scene: Scene) -> None:
 def _state(scene: Scene) -> dict[str, object]:
     """What Redis holds of the table's state and releases, without who works on it and when it began."""
     with scene.connect() as client:
-        kinds = ("people:", "groups:", "tree", "cliques", "external")
+        kinds = ("people:", "groups:", "tree", "cliques", "external", "signatures", "lasting:", "bonds")
         found: dict[str, object] = {}
         for key in scene.keys:
             name = key.decode().partition("}:")[2]

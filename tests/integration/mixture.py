@@ -7,7 +7,7 @@ who is present, absent or gone for good.
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 
 from tests.support.services.table import Table, insert
 
-_COMMON = ("flu", "asthma", "gastritis", "angina", "gout")
+RARE = "lupus"  # where nothing is permanent; redrawn tables protect nothing else
 _GUARDED_SHARE = 0.03  # of inserts and updates; each one costs the groups around it something
 # Every form that a guard may have, and what a person takes it back with.
 GUARDS: dict[str, tuple[Any, ...]] = {
@@ -75,10 +75,17 @@ class _Crowd:
 class Mixture:
     """An endless mixture of events about at most so many people, the same for the same seed."""
 
-    def __init__(self, seed: int, people: int, bad_share: float = 0.03, permanent: Collection[str] = ()) -> None:
+    def __init__(self, seed: int, people: int, sensitive: Mapping[str, Any], bad_share: float = 0.03) -> None:
+        """`sensitive` is that section of the table's policy."""
         self._random = random.Random(seed)
         self._most, self._bad_share = people, bad_share
-        self._permanent = frozenset(permanent)
+        self._permanent = frozenset(sensitive.get("permanent", ()))
+        self._rare = sorted(self._permanent) or [RARE]
+        self._open = list(sensitive["open"])
+        self._common = [value for value in sensitive["values"] if value not in self._rare]
+        # Redrawn: no group could hide more of what is protected, and releases would be slow. Lasting: enough of several
+        # permanent values for signatures of their own.
+        self._rare_share = 0.02 if len(self._rare) == 1 else 0.08
         self._held: dict[str, frozenset[str]] = {}  # the permanent values people have
         self._next = 0
         self.present, self.absent, self.gone = _Crowd(), _Crowd(), _Crowd()
@@ -100,18 +107,28 @@ class Mixture:
         return self._sent(person, self._record(person), is_good=False, partition=elsewhere)
 
     def publication(self) -> bytes:
-        """What another publisher has released: the ages cut into pieces, in each of them every disease some times."""
-        step = self._random.choice((20, 30, 40, 60))
+        """What another publisher has released of people under 60 and over 90, in each group every disease some times.
+
+        Of the young, four diseases at a time are shown equally often, so that a lasting table finds blocks beside them;
+        of the old, each as often as it likes.
+        """
+        step = self._random.choice((20, 30, 60))
+        regions = [(low, low + step - 1, 4) for low in range(0, 60, step)] + [(91, 120, 1)]
         groups = [
-            {
-                "region": {"age": {"min": low, "max": min(low + step - 1, 120)}},
-                "sensitive": {disease: self._random.randrange(1, 4) for disease in (*_COMMON, "lupus")},
-            }
-            for low in range(0, 120, step)
+            {"region": {"age": {"min": low, "max": high}}, "sensitive": self._counted(alike)}
+            for low, high, alike in regions
         ]
         publisher = self._random.choice(("north", "south"))
         self.counts["publications"] += 1
         return json.dumps({"op": "external", "publisher": publisher, "groups": groups}).encode()
+
+    def _counted(self, alike: int) -> dict[str, int]:
+        """How often each disease is shown; those that need protection, and those that last, so many alike."""
+        shown: dict[str, int] = {}
+        for diseases in (self._open, [value for value in self._common if value not in self._open], self._rare):
+            counts = [self._random.randrange(1, 4) for _ in range(max(1, len(diseases) // alike))]
+            shown |= {disease: counts[min(place // alike, len(counts) - 1)] for place, disease in enumerate(diseases)}
+        return shown
 
     # -- good ---------------------------------------------------------------------------------------------------------
 
@@ -242,10 +259,12 @@ class Mixture:
         return insert(int(person[1:]), id=person, sensitive=self._diseases())
 
     def _diseases(self) -> list[str]:
-        # The protected one is rare, or no group could hide it and releases would be slow.
-        dice = self._random.random()
-        common = _COMMON[int(dice * 5)]
-        return [common, "lupus"] if dice < 0.02 else [common, _COMMON[int(dice * 997) % 5]] if dice < 0.3 else [common]
+        dice, count = self._random.random(), len(self._common)
+        common, other = self._common[int(dice * count)], self._common[int(dice * 997) % count]
+        if self._random.random() < self._rare_share:
+            rare = self._random.choice(self._rare)
+            return [rare] if dice < 0.1 else [common, rare]
+        return [common, other] if dice < 0.3 and common != other else [common]
 
     def _zip(self) -> str:
         return f"z{self._random.randrange(10)}"

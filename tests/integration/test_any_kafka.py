@@ -105,7 +105,9 @@ def test_who_is_not_let_in_is_told_why(secure_kafka: SecureKafka, secured: Table
     assert "PEM" in said(2, KAFKA_SSL_CA=str(certificates.client_key))
 
 
-def test_the_rights_in_the_docs_are_enough_for_everyone(secure_kafka: SecureKafka, secured: Table) -> None:
+def test_the_rights_in_the_docs_are_enough_for_everyone(
+    secure_kafka: SecureKafka, secured: Table, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     roles = {
         "worker": "shoal worker", "producer": "shoal produce", "requester": "shoal release",
         "consumer": "shoal releases",
@@ -117,18 +119,22 @@ def test_the_rights_in_the_docs_are_enough_for_everyone(secure_kafka: SecureKafk
     worker = secured.start_planner(**secure_kafka.settings_for("worker"))
     file = secured.folder / "events.jsonl"
     file.write_text("".join(json.dumps(event) + "\n" for event in inserts(0, 60)))
-    policy = str(secured.policy_path)
-    producer, requester, consumer = (secure_kafka.settings_for(user) for user in list(roles)[1:])
-    produced = secured.run("produce", policy, str(file), **producer)
-    assert produced.returncode == 0, produced.stderr
-    asked = secured.run("release", **requester)
-    assert asked.returncode == 0, asked.stderr
+
+    def run(user: str, *command: str) -> str:
+        for name, text in secured.environment(**secure_kafka.settings_for(user)).items():
+            monkeypatch.setenv(name, text)
+        assert main(list(command)) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    assert "63 events sent" in run("producer", "produce", str(secured.policy_path), str(file))
+    run("requester", "release")
     assert len(secured.await_releases(1)) == 1
-    read = secured.run("releases", **consumer)
-    assert read.returncode == 0, read.stderr
-    assert "1" in read.stdout
+    assert "1" in run("consumer", "releases")
     secured.await_dead_letters(3)
     assert worker.stop() == 0
+    secured.wipe()
+    rebuilt = secured.run("rebuild", **secure_kafka.settings_for("worker"))
+    assert rebuilt.returncode == 0, rebuilt.stderr
 
 
 def test_with_one_right_less_the_sentence_names_it(

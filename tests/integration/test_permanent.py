@@ -9,21 +9,25 @@ from shoal.core.events.event import Reason, Reject
 from shoal.core.events.intake import Intake
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
-from shoal.core.state import State
+from shoal.core.state import RECORDS, State
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.store import Store
 from tests.integration.test_store import PARTITIONS, hold, release, store, take
-from tests.support.services.table import KEY, POLICY, Make, insert, write_policy
+from tests.support.services.table import DISEASES, KEY, POLICY, REDRAWN, Make, insert, write_policy
 
 __all__ = ["store"]  # a fixture, plain and encrypted
 
-SENSITIVE = {**POLICY["sensitive"], "open": ["flu", "asthma", "gastritis", "angina"], "permanent": ["lupus"]}
+KINDS: dict[str, dict[str, Any]] = {
+    "lasting": {"sensitive": {**POLICY["sensitive"], "permanent": ["lupus"]}},
+    "redrawn": {**REDRAWN, "sensitive": {**REDRAWN["sensitive"], "open": [*DISEASES[:4]], "permanent": ["lupus"]}},
+}
+CLIQUES = {"lasting": "bonds", "redrawn": "cliques"}  # the kind of record that has them
 
 
-@pytest.fixture
-def policy(tmp_path: Path, table: str) -> Policy:
-    return load_policy(write_policy(tmp_path, table, sensitive=SENSITIVE))
+@pytest.fixture(params=KINDS)
+def policy(request: pytest.FixtureRequest, tmp_path: Path, table: str) -> Policy:
+    return load_policy(write_policy(tmp_path, table, **KINDS[request.param]))
 
 
 def _events(start: int, count: int) -> list[dict[str, Any]]:
@@ -45,16 +49,16 @@ async def test_cliques_are_read_back_as_they_were_sealed(store: Store, policy: P
         for event in events:
             assert intake.take(event, 0) is None
         state.apply(plan(state, Window(None, {0: intake.cut(), 1: {}}), policy, number).change)
-    assert loaded.cohorts.cliques
-    assert dict(loaded.records("cliques")) == dict(state.records("cliques"))
-    assert dict(loaded.records("people")) == dict(state.records("people"))
+    assert list(loaded.records(CLIQUES[policy.values]))
+    for name in RECORDS:
+        assert dict(loaded.records(name)) == dict(state.records(name)), name
 
 
 async def test_nothing_in_redis_names_an_owner_under_a_state_key(store: Store, policy: Policy) -> None:
     parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
     await take(store, parts[0], *(insert(number, id=f"canary-{number}") for number in range(60)))
     await release(store, policy, *parts)
-    stored = await store.redis.hgetall(store.key("cliques"))
+    stored = await store.redis.hgetall(store.key(CLIQUES[policy.values]))
     assert stored
     is_plain = store.cipher.fingerprint == ""
     assert all((b"canary" in value) == is_plain for value in stored.values())
@@ -75,8 +79,9 @@ async def test_a_partition_read_back_knows_who_holds_what(store: Store, policy: 
             await release(store, policy, *parts)
 
 
-def test_a_worker_restarted_and_one_rebuilt_go_on_with_the_same_cliques(make: Make) -> None:
-    clinic = make(sensitive=SENSITIVE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_restarted_and_one_rebuilt_go_on_with_the_same_cliques(make: Make, kind: str) -> None:
+    clinic = make(**KINDS[kind])
     register = [{"op": "register", "id": f"r{number}", "qid": insert(number)["qid"]} for number in range(40)]
     worker = clinic.start_planner()
     clinic.send([*register, *_events(0, 150)])
@@ -89,10 +94,10 @@ def test_a_worker_restarted_and_one_rebuilt_go_on_with_the_same_cliques(make: Ma
     worker = clinic.start()
     clinic.await_releases(2)
     assert worker.stop() == 0
-    before = clinic.stored()["cliques"]
+    before = clinic.stored()[CLIQUES[kind]]
     clinic.wipe()
     assert clinic.run("rebuild").returncode == 0
-    assert clinic.stored()["cliques"] == before != {}
+    assert clinic.stored()[CLIQUES[kind]] == before != {}
     worker = clinic.start_planner()
     clinic.send([insert(number) for number in range(0, 150, 12)])
     clinic.request()

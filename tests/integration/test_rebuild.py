@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from shoal.core.events.guard import EMPTY
 from shoal.core.events.window import ABSENT, DEREGISTERED_STATUS
-from tests.fault.scene import EVERYTHING, Scene
+from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR
+from shoal.streams.files.policy_yaml import load_policy
+from tests.fault.scene import KINDS, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
 from tests.support.services.table import Make, Table, insert, inserts
 
@@ -83,7 +86,7 @@ def test_a_rebuild_under_another_secret_or_policy_is_refused_and_writes_nothing(
     assert wrong.returncode == 1, wrong.stderr
     assert "does not come out as it was published" in wrong.stderr
     policy = json.loads(table.policy_path.read_text())
-    table.policy_path.write_text(json.dumps({**policy, "privacy": {"values": "redrawn", "k": 4, "l": 2}}))
+    table.policy_path.write_text(json.dumps({**policy, "privacy": {"k": 4, "l": 2}}))
     wrong = table.run("rebuild")
     assert wrong.returncode == 2
     assert "another policy" in wrong.stderr
@@ -108,17 +111,21 @@ def _go_on(table: Table) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("state_key", ["", "kept in another place"], ids=["plain", "encrypted"])
+@pytest.mark.parametrize(
+    ("kind", "state_key"),
+    [("cliques", ""), ("signed", "kept in another place"), ("cliques", "kept in another place"), ("redrawn", "")],
+    ids=["cliques", "signed, encrypted", "cliques, encrypted", "redrawn"],
+)
 def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_together(
-    kafka: str, redis_db: str, table: str, tmp_path: Path, state_key: str
+    kafka: str, redis_db: str, table: str, tmp_path: Path, kind: str, state_key: str
 ) -> None:
-    scene = Scene(kafka, redis_db, tmp_path, table, **EVERYTHING)
+    scene = Scene(kafka, redis_db, tmp_path, table, **KINDS[kind])
     secret = {"STATE_KEY": state_key} if state_key else {}
     try:
         worker = scene.start_planner(**secret)
         scene.settle()
-        for _ in range(5):
-            scene.pour(450)
+        for events in (450, 450, 450, 450, 450, 8):
+            scene.pour(events)
             scene.ask()
             scene.await_releases(scene.asked)
         worker.await_log("release.applied", count=scene.asked)
@@ -126,6 +133,10 @@ def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_
         assert worker.stop() == 0
         before = scene.stored(state_key)
         _assert_has_something_of_everything(scene, before)
+        if kind == "redrawn":
+            assert len(before["cliques"]) >= 3
+        else:
+            _assert_lasting(scene, before, has_cliques=kind == "cliques")
         scene.wipe()
         rebuilt = scene.run("rebuild", **secret)
         assert rebuilt.returncode == 0, rebuilt.stderr
@@ -142,7 +153,6 @@ def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_
 def _assert_has_something_of_everything(scene: Scene, stored: dict[str, Any]) -> None:
     """Or the test would show nothing."""
     people = stored["people"].values()
-    assert len(stored["cliques"]) >= 3
     assert len(stored["externals"]) >= 3
     assert sum(stored["taken"]) > scene.mixture.counts["publications"], "nothing bad was on the external topic"
     assert {ABSENT, DEREGISTERED_STATUS} <= {person.status for person in people}
@@ -150,3 +160,23 @@ def _assert_has_something_of_everything(scene: Scene, stored: dict[str, Any]) ->
     assert sum(person.guard is not None for person in people) >= 5
     assert sum(json.loads(release.manifest)["suppressed"] for release in scene.releases()) > 0
     assert sum(json.loads(release.manifest)["unsampled"] for release in scene.releases()) > 0
+
+
+def _assert_lasting(scene: Scene, stored: dict[str, Any], *, has_cliques: bool) -> None:
+    """Everything that only a lasting table has was there."""
+    permanent = set(load_policy(scene.policy_path).sensitive.permanent)
+    sets = [set(record.values) for record in stored["signatures"].values()]
+    assert any(not values & permanent for values in sets), "no signature of transient values"
+    assert any(values <= permanent for values in sets) != has_cliques
+    assert bool(stored["bonds"]) == has_cliques
+    kinds = {group.kind for group in stored["lasting_groups"].values()}
+    assert {STAR, PLAIN_GROUP} < kinds
+    assert (CLIQUE_GROUP in kinds) == has_cliques
+    people = stored["people"].values()
+    assert any(len(person.entries) >= 3 for person in people), "nobody had several values"
+    assert any(person.trail for person in people), "nobody moved"
+    assert any(person.guard is not None and person.guard.node == EMPTY for person in people), "no empty guard"
+    releases = [json.loads(release.manifest) for release in scene.releases()]
+    assert sum(manifest["counterfeits"] for manifest in releases) > 0
+    assert sum(manifest["withheld"] for manifest in releases) > 0, "no cell was closed"
+    assert sum(manifest["carried"] for manifest in releases) > 0

@@ -11,29 +11,29 @@ from shoal.core.events.intake import Intake
 from shoal.core.events.window import PRESENT, Delta
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
-from shoal.core.state import ENGINE, Meta, State
+from shoal.core.state import ENGINE, RECORDS, Meta, State
 from shoal.streams.errors import FencedError, InputError, LostError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.meta import check_identity
-from shoal.streams.store.records import Counts, RejectNote, pack, read_note, unpack
+from shoal.streams.store.records import FORMAT, Chunk, Counts, RejectNote, pack, read_note, unpack
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
 from shoal.streams.store.snapshot import load_state
-from shoal.streams.store.staging import Chunk, chunks_of, counts_after, foreign_ids
+from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import MovedError
-from tests.support.services.table import KEY, Taken, insert, write_policy
+from tests.support.services.table import KEY, REDRAWN, Taken, insert, write_policy
 
 PARTITIONS = 2
 FIRST = Meta(1, "d", 1, 0.0, ENGINE, "p")
 IDENTITY = {"policy": "p", "engine": ENGINE, "key": "k", "seal": ""}
 
 
-@pytest.fixture
-def policy(tmp_path: Path, table: str) -> Policy:
-    return load_policy(write_policy(tmp_path, table))
+@pytest.fixture(params=["lasting", "redrawn"])
+def policy(request: pytest.FixtureRequest, tmp_path: Path, table: str) -> Policy:
+    return load_policy(write_policy(tmp_path, table, **(REDRAWN if request.param == "redrawn" else {})))
 
 
 @pytest.fixture(params=[None, b"a state key"], ids=["plain", "encrypted"])
@@ -208,11 +208,12 @@ async def test_an_applied_release_is_the_state_and_its_windows_are_gone(store: S
     intakes[0].take({"op": "delete", "id": "p3"}, 120)
     state.apply(plan(state, Window(None, {n: i.cut() for n, i in enumerate(intakes)}), policy, 2).change)
     assert loaded.meta == state.meta
-    assert dict(loaded.records("people")) == dict(state.records("people"))
-    assert dict(loaded.records("groups")) == dict(state.records("groups"))
-    assert dict(loaded.records("nodes")) == dict(state.records("nodes"))
+    for name in RECORDS:
+        assert dict(loaded.records(name)) == dict(state.records(name)), name
+    loaded.check_invariants()
     names = {name.split(b":", 2)[2].split(b":")[0] for name in await contents(store)}
-    assert names <= {b"meta", b"ingest", b"people", b"groups", b"tree"}, "nothing of the release's making is left"
+    kinds = {b"groups"} if policy.values == "redrawn" else {b"signatures", b"lasting"}
+    assert names == {b"meta", b"ingest", b"people", b"tree", *kinds}, "nothing of the release's making is left"
 
 
 async def test_a_state_of_which_a_part_is_missing_is_not_loaded(store: Store, policy: Policy) -> None:
@@ -335,7 +336,7 @@ async def test_what_an_earlier_attempt_staged_is_thrown_away(store: Store, polic
 
 async def test_state_of_another_format_is_refused_in_one_sentence(store: Store) -> None:
     await store.redis.hset(store.key("meta"), "format", "99")
-    with pytest.raises(InputError, match=r"format 99.*format 5") as caught:
+    with pytest.raises(InputError, match=rf"format 99.*format {FORMAT}") as caught:
         await store.meta()
     assert caught.value.exit_code == 2
 

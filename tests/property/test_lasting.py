@@ -140,7 +140,7 @@ def _protect_open_values(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Judge, "__post_init__", widen)
     patch.setattr(Judge, "_is_open", lambda self, value: False)
-    patch.setattr("shoal.core.signatures.regroup.Regrouping._judge_fresh", lambda self, fresh, shown: None)
+    patch.setattr("shoal.core.signatures.judging.Judging._judge_fresh", lambda self, fresh, shown: None)
 
 
 def _forget_what_was_plain(patch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from zlib import crc32
 from confluent_kafka import Producer
 from redis import Redis
 
+from shoal.core.state import RECORDS
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.snapshot import load_state
@@ -28,24 +29,33 @@ from tests.support.services.services import environment
 _NURSERY = Nursery()
 _PATIENCE_S = 120.0  # a broker that was killed on a busy machine takes its time
 __all__ = [
-    "KEY", "POLICY", "Make", "Published", "Record", "Table", "Taken", "Worker", "await_that", "insert", "inserts",
-    "write_policy",
+    "DISEASES", "KEY", "POLICY", "REDRAWN", "Make", "Published", "Record", "Table", "Taken", "Worker", "await_that",
+    "insert", "inserts", "write_policy",
 ]  # fmt: skip
 
+_ATTRIBUTES: dict[str, Any] = {
+    "age": {"type": "int", "min": 0, "max": 120},
+    "sex": {"type": "category", "values": ["female", "male"]},
+    "zip": {"type": "category", "values": [f"z{n}" for n in range(10)]},
+}
+DISEASES = ("flu", "asthma", "gastritis", "angina", "gout", "lupus")
+
 POLICY: dict[str, Any] = {
-    "attributes": {
-        "age": {"type": "int", "min": 0, "max": 120},
-        "sex": {"type": "category", "values": ["female", "male"]},
-        "zip": {"type": "category", "values": [f"z{n}" for n in range(10)]},
-    },
+    "attributes": _ATTRIBUTES,
     "sensitive": {
         "name": "disease",
-        "values": ["flu", "asthma", "gastritis", "angina", "gout", "lupus"],
-        # One protected value in six: what is tested is delivery, and releases are to be quick.
-        "open": ["flu", "asthma", "gastritis", "angina", "gout"],
+        "values": [*DISEASES, "eczema", "migraine", "sinusitis", "tonsillitis", "bronchitis"],
+        "open": ["flu", "asthma"],
     },
+    "privacy": {"k": 3, "l": 2},
+}
+"""A lasting table."""
+REDRAWN: dict[str, Any] = {
+    # One protected value in six: what is tested is delivery, and releases are to be quick.
+    "sensitive": {"name": "disease", "values": [*DISEASES], "open": [*DISEASES[:-1]]},
     "privacy": {"values": "redrawn", "k": 3, "l": 2},
 }
+"""What makes the same table a redrawn one."""
 
 
 def write_policy(folder: Path, table: str, **changes: Any) -> Path:
@@ -217,11 +227,7 @@ class Table(Judged):
             state = await load_state(store, load_policy(self.policy_path), KEY.encode(), meta)
             return {
                 "meta": (meta.sealed, meta.counts),
-                "people": dict(state.records("people")),
-                "groups": dict(state.records("groups")),
-                "nodes": dict(state.records("nodes")),
-                "cliques": dict(state.records("cliques")),
-                "externals": dict(state.records("externals")),
+                **{name: dict(state.records(name)) for name in RECORDS},
                 "taken": await store.external_offsets(),
             }
         finally:
@@ -267,12 +273,11 @@ def await_that(condition: Any, within_s: float, *logs: Path, pause_s: float = 0.
 
 def insert(number: int, **changes: Any) -> dict[str, Any]:
     """Somebody, always the same for a number."""
-    diseases = ["flu", "asthma", "gastritis", "angina", "gout", "lupus"]
     record = {
         "op": "insert",
         "id": f"p{number}",
         "qid": {"age": number * 7 % 121, "sex": ("female", "male")[number % 2], "zip": f"z{number * 3 % 10}"},
-        "sensitive": [diseases[number * 5 % 6]],
+        "sensitive": [DISEASES[number * 5 % 6]],
     }
     return {**record, **changes}
 

@@ -21,6 +21,7 @@ from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.randomness import Keyed
 from shoal.core.state import State
+from shoal.core.stored import write_person
 from shoal.streams.store.records import pack, person_of
 from tests.support.engines.series import clinic_policy, crowd, encode
 from tests.support.regions import region_of
@@ -248,7 +249,7 @@ def test_beside_permanent_values_everybody_is_published_at_their_leaf(monkeypatc
 
 def test_a_state_read_back_from_its_stored_bytes_has_everybody_in_their_coarse_cell(village: Village) -> None:
     state = village.state
-    stored = [(person_id, pack(person)) for person_id, person in state.records("people")]
+    stored = [(person_id, pack(write_person(person))) for person_id, person in state.records("people")]
     people = [(person_id, person_of(raw)) for person_id, raw in stored]
     loaded = State.load(
         village.policy,

@@ -6,6 +6,7 @@ from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
+    ExecAbortError,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -86,6 +87,7 @@ def test_what_passes_by_itself_is_waited_for(error: BaseException) -> None:
     [
         (AuthenticationError("invalid username-password pair"), "SHOAL_REDIS_PASSWORD"),
         (NoPermissionError("this user has no permissions to run the 'hset' command"), "'hset'"),
+        (ExecAbortError("Transaction discarded because of: this user has no permissions to run 'exec'"), "'exec'"),
         (AskError("1 127.0.0.1:1"), r"redis\+cluster"),
     ],
 )

@@ -4,9 +4,13 @@ import json
 import random
 from typing import Any
 
+import numpy as np
+import pytest
+
 from shoal.core.events.intake import Intake
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import build_policy
+from shoal.core.signatures.regroup import Regrouping
 from shoal.core.state import State
 from tests.support.histories.mixed import Event
 
@@ -108,3 +112,38 @@ def test_without_enough_others_the_value_has_no_row() -> None:
     made = Ward(l=4).release(holder("a"), holder("b"), *crowd(2))
     assert rows_showing(made) == []
     assert b'"hiv"' not in b"".join(made.release.groups)
+
+
+def marked(ward: Ward, releases: int = 4) -> tuple[int, int, int]:
+    """Of all cliques shown, those in which one person alone has nothing but "*" besides; of "*" only, blank and all."""
+    draw, told_apart, blank, starred = random.Random(11), 0, 0, 0
+    people = crowd(80)
+    for number in range(releases):
+        holders = [holder(f"h{number}-{turn}", *["d1"][: draw.randrange(2)]) for turn in range(3)]
+        made = ward.release(*people, *holders)
+        people = [{**event, "id": f"n{number}-{event['id']}"} for event in crowd(16)]
+        groups = {group["group"]: group["sensitive"] for group in map(json.loads, made.release.groups)}
+        rows = [json.loads(line) for line in made.release.members.lines()]
+        told = {row["id"] for row in rows if not {"*", "hiv"} & groups[row["group"]].keys()}
+        only = {row["id"] for row in rows} - told
+        blank += len(only & {row["id"] for row in rows if row["value"] is None and "*" in groups[row["group"]]})
+        starred += len(only)
+        for group, shown in groups.items():
+            if shown.keys() == {"hiv"}:
+                told_apart += len({row["id"] in told for row in rows if row["group"] == group}) > 1
+    return told_apart, blank, starred
+
+
+def test_the_people_of_a_clique_look_alike_and_a_star_does_not_tell_a_holder() -> None:
+    told_apart, blank, starred = marked(Ward(l=3))
+    assert told_apart == 0
+    assert 0 < 3 * blank <= starred
+
+
+def test_cliques_of_anybody_near_and_holders_starred_alone_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_company = marked(Ward(l=3))[2]
+    monkeypatch.setattr(Regrouping, "_keep_company", lambda self, shown: None)
+    monkeypatch.setattr(Regrouping, "is_told", lambda self: np.ones(len(self._scene.people), dtype=bool))
+    told_apart, blank, starred = marked(Ward(l=3))
+    assert told_apart > 0
+    assert starred + blank <= in_company
