@@ -1,0 +1,1 @@
+"""Quotas, choosing and balancing in lasting tables."""
