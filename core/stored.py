@@ -85,8 +85,8 @@ def _write_entries(entries: Entries, rows: Rows) -> Iterator[tuple[Any, ...]]:
     positions, found = positions[is_kept], found[is_kept]
     order = np.lexsort((entries.value[found], positions))
     positions, found = positions[order], found[order]
-    columns = (entries.value[found], entries.signature[found], entries.group[found], entries.flags[found])
-    lines = zip(*(column.tolist() for column in columns), strict=True)
+    columns = (entries.value, entries.signature, entries.group, entries.flags, entries.spells)
+    lines = zip(*(column[found].tolist() for column in columns), strict=True)
     if len(positions) == len(rows) and bool(np.all(np.diff(positions) == 1)):
         return zip(lines, strict=True)  # one each
     listed = list(lines)
