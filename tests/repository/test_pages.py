@@ -78,7 +78,7 @@ def unused(words: list[str], text: str) -> list[str]:
 
 def rooms(text: str) -> set[str]:
     """The folders named in the first column of a table."""
-    return set(re.findall(r"^\| `([a-z/_]+)/` \|", text, re.MULTILINE))
+    return set(re.findall(r"^\| `([a-z0-9/_]+)/` \|", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES)
