@@ -1,5 +1,5 @@
 # Everything a newcomer or CI runs. `make` alone lists it. The virtual environment is made once, and again when
-# pyproject.toml or constraints.txt changes. Nothing outside this folder is touched, except a cache of Kafka's jars.
+# pyproject.toml or deploy/locked changes. Nothing outside this folder is touched, except a cache of Kafka's jars.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,7 +8,10 @@ MAKEFLAGS += --no-builtin-rules
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+LOCKED := deploy/locked
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install
+PIP := $(INSTALL) --require-hashes
+THIS := $(INSTALL) --no-deps --no-build-isolation --editable .
 # The first Python that is new enough; `make PYTHON=…` chooses another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
@@ -20,7 +23,7 @@ ARGS ?=
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.run ## the whole pipeline on a made-up clinic, in under a minute; needs no services
+demo: $(VENV)/.demo ## the whole pipeline on a made-up clinic, in under a minute; needs no services
 	@$(BIN)/shoal demo $(ARGS)
 
 test: $(VENV)/.dev ## every test but the soak, on a real Kafka and Redis where there are any
@@ -56,7 +59,7 @@ soak: $(VENV)/.dev ## kill workers and services fifty times at random, then caus
 # else has those ports, the native services take others, print them, and leave them in .local/env for `make worker`.
 has_docker = docker compose version >/dev/null 2>&1 && docker info >/dev/null 2>&1
 
-up: $(VENV)/.run ## start Kafka and Redis: with Docker if its engine answers, else natively
+up: $(VENV)/.demo ## start Kafka and Redis: with Docker if its engine answers, else natively
 	@if $(has_docker); then docker compose up --detach --wait kafka redis; else $(BIN)/python -m deploy.local up; fi
 
 down: ## stop what `make up` started; the data is kept
@@ -67,22 +70,31 @@ down: ## stop what `make up` started; the data is kept
 worker: $(VENV)/.run ## run the service in the foreground, for the policy SHOAL_POLICY with the secret SHOAL_KEY
 	@set -a; if [ -e .local/env ]; then source .local/env; fi; set +a; exec $(BIN)/shoal worker $(ARGS)
 
-constraints: $(VENV)/.dev ## pin the versions that are installed now
-	@{ echo '# Every version the tests ran with; made by `make constraints`. Names and versions only.'; \
-	$(BIN)/python -m pip freeze --exclude-editable; } > constraints.txt
+constraints: $(VENV)/.dev ## pin the versions that are installed now, and the hashes of their wheels
+	@{ echo '# Every version the tests ran with; made by `make constraints`. deploy/locked has their hashes.'; \
+	$(BIN)/python -m pip freeze --all --exclude pip --exclude-editable; } > constraints.txt
+	@$(BIN)/python -m deploy.locked
 
 $(BIN)/python:
 	@if [ -z "$(PYTHON)" ]; then echo "Shoal needs Python 3.11 or later, and there is none on PATH." >&2; exit 2; fi
 	@echo "Making $(VENV) with $(PYTHON) …"
 	@"$(PYTHON)" -m venv $(VENV)
 
-# Order-only on Python: its date says nothing about what is installed.
-$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
+# Order-only on Python: its date says nothing about what is installed. Only wheels whose hashes are known are taken, and
+# Shoal's own is built with what is installed then.
+$(VENV)/.run: pyproject.toml $(LOCKED)/run.txt $(LOCKED)/build.txt | $(BIN)/python
 	@echo "Installing Shoal …"
-	@$(PIP) --editable .
+	@$(PIP) --requirement $(LOCKED)/run.txt --requirement $(LOCKED)/build.txt
+	@$(THIS)
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.demo: $(VENV)/.run $(LOCKED)/demo.txt
+	@echo "Installing the demo's embedded services …"
+	@$(PIP) --requirement $(LOCKED)/demo.txt
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(wildcard $(LOCKED)/*.txt) | $(BIN)/python
 	@echo "Installing Shoal and its tools …"
-	@$(PIP) --editable '.[dev]'
-	@touch $@ $(VENV)/.run
+	@$(PIP) --requirement $(LOCKED)/dev.txt
+	@$(THIS)
+	@touch $(VENV)/.run $(VENV)/.demo $@

@@ -14,10 +14,11 @@ from shoal.core.people import NONE
 from shoal.core.publication import PublishedRows
 from shoal.core.release import NO_VALUE, ShownGroup
 from shoal.core.signatures.blocks import Neighbours
-from shoal.core.signatures.bonds import Site, cohorts_of, rows_of, show_bonds, update_bonds
+from shoal.core.signatures.bonds import Site, cohorts_of, lose_bonds, make_bonds, rows_of, show_bonds
 from shoal.core.signatures.entries import NO_GROUP, SHOWN
 from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR, LastingGroup
-from shoal.core.signatures.regroup import Regrouping, Scene
+from shoal.core.signatures.regroup import Regrouping
+from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.trail import follow
 
 
@@ -53,7 +54,11 @@ class Lasting:
         self._regrouping.part(self._scene)
 
     def update_cohorts(self) -> None:
-        """Step 4: bonds of permanent values that are too few for a signature."""
+        """Step 4: bonds that lost somebody for good; whether the others are shown is seen when all else is."""
+        lose_bonds(self._bonds, self._people)
+
+    def overlap(self) -> None:
+        """Step 5: what others have published says which signatures their people may still be shown as."""
         draft = self._draft
         self._neighbours = Neighbours.of(
             self._policy,
@@ -65,36 +70,37 @@ class Lasting:
             self._signatures,
             self._touched,
         )
-        values = self._regrouping.bound_values
-        if values:
-            draw = self._state.keyed.draw(self._people.tag, self._number, "bond")
-            site = Site(self._people, self._is_published, ~self._neighbours.is_inside, self._scene.place, draw)
-            update_bonds(self._bonds, site, values, self._policy.l)
-            show_bonds(self._bonds, site, self._groups, self._number)
-
-    def overlap(self) -> None:
-        """Step 5: what others have published says which signatures their people may still be shown as."""
         self._neighbours.judge_signatures(self._groups)
 
     def form_groups(self) -> None:
-        """Step 6: decide how entries are shown, choose signatures, and balance the groups."""
+        """Step 6: decide how entries are shown, choose signatures, balance the groups, and show bonds beside them."""
         self._regrouping.regroup(self._scene, self._neighbours, self._touched)
+        if self._regrouping.bound_values:
+            draw = self._state.keyed.draw(self._people.tag, self._number, "bond")
+            may_join = self._is_published & ~self._neighbours.is_inside
+            site = Site(self._people, may_join, self._regrouping.is_told(), self._scene.place, draw)
+            make_bonds(self._bonds, site, self._regrouping.bound_values, self._policy.l)
+            show_bonds(self._bonds, site, self._groups, self._number)
 
     def charge(self) -> None:
-        """Step 7: the largest j/m of anybody without a guard: what was shown of them under one signature."""
+        """Step 7: the largest j/m of anybody without a guard: how many spells were shown under one signature."""
         entries, people = self._entries, self._people
         is_new = np.ones(len(entries), dtype=bool)
         known = len(self._state.entries)
-        is_new[:known] = entries.flags[:known] != self._state.entries.flags
-        rows = np.union1d(np.unique(entries.owner[is_new]), self._touched)
-        rows = rows[people.guard[rows] == NONE]
+        is_new[:known] = entries.spells[:known] != self._state.entries.spells
+        is_asked = np.zeros(len(people), dtype=bool)
+        is_asked[entries.owner[is_new]] = is_asked[self._touched] = True
+        rows = np.flatnonzero(is_asked & (people.guard == NONE))
         _, mine = entries.of(rows)
         mine = mine[entries.has(SHOWN)[mine] & (entries.signature[mine] >= 0)]
-        keys, counts = np.unique(
-            entries.owner[mine] * (len(self._signatures) + 1) + entries.signature[mine], return_counts=True
-        )
-        sizes = self._signatures.sizes[keys % (len(self._signatures) + 1)]
-        self._max_breach = max(self._max_breach, float((counts / sizes).max(initial=0.0)))
+        order = np.lexsort((entries.signature[mine], entries.owner[mine]))
+        mine = mine[order]
+        owner, signature = entries.owner[mine], entries.signature[mine].astype(np.int64)
+        is_first = np.r_[True, (owner[1:] != owner[:-1]) | (signature[1:] != signature[:-1])][: len(mine)]
+        spells = np.bincount(np.cumsum(is_first) - 1, weights=entries.spells[mine])
+        sizes = self._signatures.sizes[signature[is_first]]
+        shares = np.minimum(spells, sizes // self._policy.l) / sizes
+        self._max_breach = max(self._max_breach, float(shares.max(initial=0.0)))
 
     def decided(self) -> Decided:
         """What is published, and the records that it changes."""
@@ -103,7 +109,7 @@ class Lasting:
         before, entries = self._state.entries, self._entries
         has_changed = np.ones(len(entries), dtype=bool)
         known = len(before)
-        columns = ("signature", "group", "flags")
+        columns = ("signature", "group", "flags", "spells")
         same = [getattr(entries, name)[:known] == getattr(before, name) for name in columns]
         has_changed[:known] = ~np.logical_and.reduce(same)
         labels = self._policy.sensitive.hierarchy.leaves
@@ -117,7 +123,7 @@ class Lasting:
             next_group=self._groups.size,
             max_breach=self._max_breach,
             cohorts=cohorts_of(self._bonds, labels, self._regrouping.bound_values, self._policy.l),
-            people=np.unique(entries.owner[has_changed]),
+            people=np.flatnonzero(np.bincount(entries.owner[has_changed])),
             records={
                 "signatures": self._signatures.changed_since(self._state.signatures),
                 "lasting_groups": self._records,
@@ -153,8 +159,8 @@ class Lasting:
         touched = [before.group[moved], entries.group[moved], entries.group[known:]]
         touched.append(np.flatnonzero(groups.rounds[:old] != self._state.groups.rounds))
         touched.append(rows.group[self._has_moved()[rows.person]])
-        changed = np.unique(np.concatenate(touched))
-        changed = changed[(changed != NO_GROUP) & (changed > 0)]
+        found = np.concatenate(touched)
+        changed = np.flatnonzero(np.bincount(found[found > 0]))
         groups.changed[changed] = self._number
         return np.asarray(changed)
 

@@ -55,7 +55,7 @@ class Person(NamedTuple):
     guard: Guard | None = None
     held: Values = ()
     coarse: int = NOWHERE
-    entries: tuple[tuple[int, int, int, int], ...] = ()
+    entries: tuple[tuple[int, ...], ...] = ()
     trail: tuple[Qid, ...] = ()
 
 

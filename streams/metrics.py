@@ -1,4 +1,4 @@
-"""What a worker counts of its own work.
+"""What a worker counts of its own work, for its log and `/ready`; what Prometheus sees is in prometheus.py.
 
 A metric is a number with a name, never text, so that nothing about a person can become one. Every field of `Metrics`
 is in the answer of `/ready` and in the log's `ingest.progress`, under its own name; the log's allow-list takes the

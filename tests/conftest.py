@@ -33,14 +33,14 @@ _missing = pytest.StashKey[dict[str, str]]()
 @pytest.fixture(scope="session")
 def kafka_service(request: pytest.FixtureRequest) -> Iterator[Found]:
     """A real Kafka for the whole run, with where it came from."""
-    with _obtain(request.config, "Kafka", find_kafka()) as found:
+    with obtain(request.config, "Kafka", find_kafka()) as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def redis_service(request: pytest.FixtureRequest) -> Iterator[Found]:
     """A real Redis for the whole run, with where it came from."""
-    with _obtain(request.config, "Redis", find_redis()) as found:
+    with obtain(request.config, "Redis", find_redis()) as found:
         yield found
 
 
@@ -80,10 +80,10 @@ def _killable(request: pytest.FixtureRequest) -> Iterator[Local]:
     with contextlib.ExitStack() as stack:
         kafka = request.getfixturevalue("kafka_service").service
         if kafka is None:
-            kafka = stack.enter_context(_obtain(request.config, "a Kafka to kill", native_kafka())).service
+            kafka = stack.enter_context(obtain(request.config, "a Kafka to kill", native_kafka())).service
         server = request.getfixturevalue("redis_service").service
         if server is None:
-            server = stack.enter_context(_obtain(request.config, "a Redis to kill", native_redis())).service
+            server = stack.enter_context(obtain(request.config, "a Redis to kill", native_redis())).service
         assert isinstance(kafka, Kafka)
         assert isinstance(server, Redis)
         yield Local(kafka, server)
@@ -139,7 +139,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @contextlib.contextmanager
-def _obtain(config: pytest.Config, name: str, source: AbstractContextManager[Found]) -> Iterator[Found]:
+def obtain(config: pytest.Config, name: str, source: AbstractContextManager[Found]) -> Iterator[Found]:
     with contextlib.ExitStack() as stack:
         try:
             found = stack.enter_context(source)

@@ -6,7 +6,9 @@ the tree's order, then the second, and so on. A round that lacks a value is fill
 group that most of it came from, or the nearest one with room, or a new one.
 
 Counterfeits are limited, in a group and in a release. Where there are too many, the rounds that need most of them are
-given up: their entries are "*" in this release.
+given up: their entries are "*" in this release. One "*" is better than three counterfeits: once a release has more
+counterfeits than it should, rounds that are nearly empty are given up as well, if all in them were shown before and so
+come back.
 
 Nothing here looks at which of the m values an entry has, only at whether two entries have the same one (S5). Renaming
 the values of a signature in all its entries gives the same groups.
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from shoal.core.cells.tree import Rows
 from shoal.core.randomness import Tags
 from shoal.core.signatures.nearest import NONE, Sites, join_nearest, means, ranks
-from shoal.core.signatures.tuning import COUNTERFEITS_IN_GROUP, ROWS_AT_FIRST, ROWS_AT_MOST
+from shoal.core.signatures.tuning import COUNTERFEITS_IN_GROUP, IDLE, ROWS_AT_FIRST, ROWS_AT_MOST
 
 NO_GROUP = -1
 
@@ -34,6 +36,7 @@ class Members(NamedTuple):
     place: Rows
     draw: Tags
     family: Rows  # newcomers that were given their signatures together; 0 for others
+    is_new: NDArray[np.bool_]  # never shown until now
 
 
 class Balanced(NamedTuple):
@@ -52,6 +55,7 @@ class _Rounds(NamedTuple):
     lacking: Rows
     home: Rows
     place: NDArray[np.float64]
+    is_idle: NDArray[np.bool_]  # nearly empty, and without newcomers
 
 
 def even_parts(members: Members, sizes: Rows) -> NDArray[np.bool_]:
@@ -72,12 +76,12 @@ def even_parts(members: Members, sizes: Rows) -> NDArray[np.bool_]:
 
 
 def balance(
-    members: Members, sizes: Rows, frozen: Rows, *, most_counterfeits: int, next_group: int, keep: Rows
+    members: Members, sizes: Rows, frozen: Rows, *, most_counterfeits: int, enough: int, next_group: int, keep: Rows
 ) -> Balanced:
     """Balance these signatures; all members of a group are among `members`.
 
     `sizes` is m by signature. Members of the groups in `frozen` stay where they are, and so do rounds there, `keep`.
-    `most_counterfeits` is what the release can bear for all of them together.
+    `most_counterfeits` is what the release can bear for all of them together, `enough` what it should have at most.
     """
     group = members.group.copy()
     is_frozen = np.isin(group, frozen) & (group != NO_GROUP)
@@ -87,6 +91,7 @@ def balance(
     round_of, rounds = _deal(members, loose, sizes)
     homes = _find_homes(rounds, members, even_groups, even_rounds, sizes, next_group)
     is_kept = _prune(rounds, homes.group, even_groups, even_rounds, sizes, most_counterfeits)
+    _give_up_idle(rounds, is_kept, enough)
     group[loose] = np.where(is_kept[round_of], homes.group[round_of], NO_GROUP)
     numbers = np.r_[even_groups, homes.group[is_kept]]
     times = np.r_[even_rounds, np.ones(np.count_nonzero(is_kept), dtype=np.int64)]
@@ -116,7 +121,10 @@ def _deal(members: Members, loose: Rows, sizes: Rows) -> tuple[Rows, _Rounds]:
     grouped = np.flatnonzero(members.group[loose] != NO_GROUP)
     np.minimum.at(home, round_of[grouped], members.group[loose[grouped]])
     home[home == np.iinfo(np.int64).max] = NO_GROUP
-    return round_of, _Rounds(signatures, sizes[signatures] - filled, home, place / np.maximum(1, filled))
+    lacking = sizes[signatures] - filled
+    has_new = np.bincount(round_of, weights=members.is_new[loose], minlength=len(keys)) > 0
+    is_idle = (lacking >= IDLE * filled) & ~has_new
+    return round_of, _Rounds(signatures, lacking, home, place / np.maximum(1, filled), is_idle)
 
 
 class _Homes(NamedTuple):
@@ -180,3 +188,13 @@ def _prune(
         given_up = int(np.searchsorted(np.cumsum(rounds.lacking[worst]), over)) + 1
         is_kept[worst[:given_up]] = False
     return is_kept
+
+
+def _give_up_idle(rounds: _Rounds, is_kept: NDArray[np.bool_], enough: int) -> None:
+    """Give up nearly empty rounds until a release has no more counterfeits than it should."""
+    over = int(rounds.lacking[is_kept].sum()) - enough
+    idle = np.flatnonzero(is_kept & rounds.is_idle)
+    if over > 0 and len(idle):
+        idle = idle[np.lexsort((idle, -rounds.lacking[idle]))]
+        count = int(np.searchsorted(np.cumsum(rounds.lacking[idle]), over)) + 1
+        is_kept[idle[:count]] = False

@@ -20,7 +20,7 @@ from shoal.core.overlap.external import Externals
 from shoal.core.people import People
 from shoal.core.policy.policy import Policy
 from shoal.core.signatures.components import Components, components_of
-from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, SHOWN, Entries
+from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, Entries
 from shoal.core.signatures.group import Groups
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.trail import Trail
@@ -77,19 +77,23 @@ class Neighbours:
     def judge_signatures(self, groups: Groups) -> None:
         """Bar the signatures that a new publication, or a move into one, tells apart; freeze the groups around them."""
         entries = self._entries
+        for component in np.unique(self._component[self._component >= 0]).tolist():
+            self._blocks_of(component)  # here, so that new signatures are numbered in an order that all restarts have
         for row in self.affected.tolist():
             mine = [entry for entry in entries.of_person(row) if entries.signature[entry] >= 0]
             held = sum(1 for entry in entries.of_person(row) if entries.flags[entry] & HELD)
             for signature in {int(entries.signature[entry]) for entry in mine}:
                 here = [entry for entry in mine if entries.signature[entry] == signature]
-                shown = sum(1 for entry in here if entries.flags[entry] & SHOWN)
+                shown = min(int(entries.spells[here].sum(dtype=np.int64)), self._judge.most_under(signature))
                 parts = self._parts(signature, int(self._component[row]))
                 if len(parts) == 1 and len(parts[0]) >= max(self._policy.overlap, shown * self._policy.l) * held:
                     continue
                 placed = [int(entries.group[entry]) for entry in here if entries.group[entry] != NO_GROUP]
                 groups.is_frozen[[group for group in placed if groups.kind[group] >= 0]] = 1
                 least = max(self._policy.overlap, shown * self._policy.l) * max(1, held)
-                if min(len(part) for part in parts) < least:
+                # Somebody who comes back has no group to stay in, and must not share one with newcomers.
+                is_back = any(entries.flags[entry] & HELD and entries.group[entry] == NO_GROUP for entry in here)
+                if min(len(part) for part in parts) < least or (is_back and len(parts) > 1):
                     entries.flags[here] |= BARRED
 
     # -- parts --------------------------------------------------------------------------------------------------

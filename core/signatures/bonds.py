@@ -2,9 +2,10 @@
 
 (docs/design.md, "Values that last", permanent values.) A *bond* is a clique: a holder of a permanent value and enough
 others that never held it, l people in all, chosen once among those near the holder. Its group shows the value once, in
-releases in which all its people are published; otherwise the value has no row, not even "*". Nobody is in two bonds of
-one value. A decoy who becomes a holder gets no bond of their own, and a bond that lost somebody for good is never shown
-again: both would tell who the holder was.
+releases in which all its people are published and look alike; otherwise the value has no row, not even "*". They look
+alike if each of them has another row that is not "*", or none of them has: a holder of nothing else has a "*" besides,
+and would be told by it. Nobody is in two bonds of one value. A decoy who becomes a holder gets no bond of their own. A
+bond that lost somebody for good is never shown again. Both would tell who the holder was.
 
 Owners are ids, not rows: a restart reads people back in any order.
 """
@@ -59,30 +60,35 @@ class Bonds:
 
 
 class Site(NamedTuple):
-    """Where bonds are made: people, who of them is published, who may be in a bond, where they are, and a draw each."""
+    """Where bonds are made, as columns over people."""
 
     people: People
-    is_published: NDArray[np.bool_]
-    is_free: NDArray[np.bool_]
+    may_join: NDArray[np.bool_]  # is published, and in nobody else's group
+    is_told: NDArray[np.bool_]  # has a row that is not "*"
     place: Rows
     draw: Tags
 
 
-def update_bonds(bonds: Bonds, site: Site, values: Iterable[int], size: float) -> None:
-    """Find out which bonds are lost, and make one for each holder of these values who is published and in none."""
-    people = site.people
+def lose_bonds(bonds: Bonds, people: People) -> None:
+    """Note which bonds lost somebody for good."""
     for number, bond in bonds.bonds.items():
         if not bond.is_lost and any(people.status[row] == DEREGISTERED_STATUS for row in _rows(bond, people)):
             bonds.bonds[number] = bond._replace(is_lost=True)
+
+
+def make_bonds(bonds: Bonds, site: Site, values: Iterable[int], size: float) -> None:
+    """Make a bond for each holder of these values who may be in one and is in none, of people who look alike."""
     for value in sorted(values):
-        _bind_holders(bonds, site, value, ceil(size))
+        for is_told in (False, True):
+            _bind_holders(bonds, site, value, ceil(size), site.may_join & (site.is_told == is_told))
 
 
 def show_bonds(bonds: Bonds, site: Site, groups: Groups, number: int) -> None:
-    """Give every bond all of whose people are published a group, a new one unless it had one in the last release."""
+    """Give every bond whose people are all here and look alike a group, the one that it had if it was shown before."""
     for key, bond in sorted(bonds.bonds.items()):
         rows = _rows(bond, site.people)
-        is_shown = not bond.is_lost and bool(np.all(site.is_published[rows] & site.is_free[rows]))
+        is_alike = len(np.unique(site.is_told[rows])) == 1
+        is_shown = not bond.is_lost and is_alike and bool(np.all(site.may_join[rows]))
         if is_shown and bond.group == NO_GROUP:
             group = groups.form(np.array([CLIQUE_GROUP]), np.array([bond.value]), number)
             bonds.bonds[key] = bond._replace(group=int(group[0]))
@@ -114,7 +120,7 @@ def _rows(bond: Bond, people: People) -> list[int]:
     return [row for row in people.rows_of(bond.owners) if row is not None]
 
 
-def _bind_holders(bonds: Bonds, site: Site, value: int, size: int) -> None:
+def _bind_holders(bonds: Bonds, site: Site, value: int, size: int, may_join: NDArray[np.bool_]) -> None:
     people = site.people
     holds = np.array([value in values for values in people.sets.items], dtype=bool)
     is_holder = holds[people.held]
@@ -122,7 +128,7 @@ def _bind_holders(bonds: Bonds, site: Site, value: int, size: int) -> None:
     for bond in bonds.bonds.values():
         if bond.value == value:
             is_bound[_rows(bond, people)] = True
-    may_join = site.is_published & site.is_free & ~is_bound
+    may_join = may_join & ~is_bound
     holders = np.flatnonzero(may_join & is_holder)
     if not len(holders):
         return

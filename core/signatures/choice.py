@@ -174,6 +174,40 @@ def _fill_rounds(newcomers: Newcomers, left: Rows, known: Signatures, rounds: Ro
         if is_last:
             break
         size, level = size * NEIGHBOURHOOD_GROWTH, level + 1
+    _swap(newcomers, [at for at in picky if found[at] == UNDECIDED], left, known, (used, slots), found)
+
+
+def _swap(
+    newcomers: Newcomers,
+    unserved: list[int],
+    left: Rows,
+    known: Signatures,
+    places: tuple[Rows, Rows],
+    found: Rows,
+) -> None:
+    """A picky newcomer that fits nowhere changes with one of its value that fits anywhere, and that takes its place."""
+    values = {int(newcomers.value[at]) for at in unserved}
+    easy = [at for at in left.tolist() if found[at] != UNDECIDED and at not in newcomers.shunned]
+    given: dict[int, dict[int, list[int]]] = {value: {} for value in values}
+    for at in easy:
+        if int(newcomers.value[at]) in values:
+            given[int(newcomers.value[at])].setdefault(int(found[at]), []).append(at)
+    used, slots = places
+    for position in sorted(unserved, key=lambda at: int(newcomers.draw[at])):
+        value = int(newcomers.value[position])
+        free = (known.members[used] == value) & (slots[:, : known.members.shape[1]] > 0)
+        open_lines = np.flatnonzero(free.any(axis=1))
+        for number, others in sorted(given[value].items(), key=lambda one: (-len(one[1]), one[0])):
+            if others and newcomers.fits(position, known.sets[number]):
+                found[position] = number
+                newcomers.settle(position, known.sets[number])
+                other = others.pop()
+                found[other] = UNDECIDED
+                if len(open_lines):
+                    line = int(open_lines[0])
+                    found[other] = used[line]
+                    slots[line, int(np.argmax(known.members[used[line]] == value))] -= 1
+                break
 
 
 def _serve_picky(
@@ -300,8 +334,13 @@ def _match_one_by_one(newcomers: Newcomers, left: Rows, known: Signatures, m: in
                     break
             if len(chosen) == m:
                 break
-        if len(chosen) < m:
-            return
+        if len(chosen) < m:  # the first of these finds no company
+            seed = chosen[0]
+            value = int(newcomers.value[seed])
+            waiting[value].remove(seed)
+            if not waiting[value]:
+                del waiting[value]
+            continue
         found[chosen] = known.number(tuple(sorted(values)))
         for position in chosen:
             newcomers.settle(position, values)

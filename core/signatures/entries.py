@@ -21,6 +21,7 @@ HELD: Final = 1  # the person has a record and this value is in it: a spell goes
 SHOWN: Final = 2  # it was shown, under its signature or plainly, in some release
 STARRED: Final = 4  # it was surplus before it was ever shown, and stays "*" for its spell
 BARRED: Final = 8  # what others published tells its signature apart: "*" for ever
+CURRENT: Final = 16  # it was shown in this spell
 
 NO_SIGNATURE: Final = -1
 PLAIN: Final = -2  # once shown plainly: plain or "*" for ever
@@ -28,16 +29,19 @@ NO_GROUP: Final = -1
 END: Final = -1
 
 Flags = NDArray[np.uint8]
-Stored = tuple[int, int, int, int]  # an EntryRecord as msgpack gives it
+Stored = tuple[int, ...]  # an EntryRecord as msgpack gives it
+
+MOST_SPELLS: Final = 255  # more are not counted: no signature is that large
 
 
 class EntryRecord(NamedTuple):
-    """An entry as it is stored: the value's leaf code, its signature, its group, and the flags above."""
+    """An entry as it is stored: the value's leaf code, its signature, its group, the flags above, and shown spells."""
 
     value: int
     signature: int
     group: int
     flags: int
+    spells: int = 0
 
 
 class Entries:
@@ -54,6 +58,7 @@ class Entries:
                 ("slot", np.int16),
                 ("group", np.int64),
                 ("flags", np.uint8),
+                ("spells", np.uint8),
                 ("before", np.int64),
             )
         }
@@ -97,6 +102,11 @@ class Entries:
     def flags(self) -> Flags:
         return self._columns["flags"][: self.size]
 
+    @property
+    def spells(self) -> NDArray[np.uint8]:
+        """In how many spells each entry was shown."""
+        return self._columns["spells"][: self.size]
+
     def has(self, flag: int) -> NDArray[np.bool_]:
         """Whether each entry has a flag."""
         return np.asarray((self.flags & flag) != 0)
@@ -134,7 +144,7 @@ class Entries:
         self._reserve(last)
         self._know(int(owners.max(initial=-1)) + 1)
         fixed: dict[str, Any] = {"owner": owners, "value": values, "signature": NO_SIGNATURE, "slot": 0}
-        fixed |= {"group": NO_GROUP, "flags": HELD, "before": END}
+        fixed |= {"group": NO_GROUP, "flags": HELD, "spells": 0, "before": END}
         for name, numbers in fixed.items():
             self._columns[name][first:last] = numbers
         new = np.arange(first, last)
@@ -149,19 +159,30 @@ class Entries:
         self.size = last
         return new
 
-    def hold(self, touched: Rows, wanted_owner: Rows, wanted_value: Rows, leaves: int) -> Rows:
-        """Make exactly these (person, value) pairs the held ones of the people touched; returns entries that ended."""
+    def hold(self, touched: Rows, wanted_owner: Rows, wanted_value: Rows, is_permanent: NDArray[np.bool_]) -> Rows:
+        """Make exactly these (person, value) pairs the held ones of the people touched; returns entries that ended.
+
+        `is_permanent` is by value. The spell of a permanent value never ends, only its person may be absent.
+        """
+        leaves = len(is_permanent)
         _, known = self.of(touched)
         keys = self.owner[known] * leaves + self.value[known]
         wanted = wanted_owner * leaves + wanted_value
         is_wanted = np.isin(keys, wanted)
         was_held = self.has(HELD)[known]
         ended = known[was_held & ~is_wanted]
-        self.flags[ended] &= ~np.uint8(HELD | STARRED)
+        self.flags[ended] &= ~np.uint8(HELD)
+        self.flags[ended[~is_permanent[self.value[ended]]]] &= ~np.uint8(STARRED | CURRENT)
         self.flags[known[~was_held & is_wanted]] |= HELD
         is_new = ~np.isin(wanted, keys)
         self.append(wanted_owner[is_new], wanted_value[is_new])
         return ended
+
+    def show(self, entries: Rows) -> None:
+        """Note that entries are shown; for some it is the first time in this spell."""
+        new = entries[(self.flags[entries] & CURRENT) == 0]
+        self.spells[new] += self.spells[new] < MOST_SPELLS
+        self.flags[entries] |= SHOWN | CURRENT
 
     def give(self, entries: Rows, signatures: Rows | int, known: Signatures) -> None:
         """Give entries their signatures, for ever."""
@@ -176,7 +197,7 @@ class Entries:
             entry = mine.pop(record.value, None)
             if entry is None:
                 entry = int(self.append(np.array([row]), np.array([record.value]))[0])
-            self.group[entry], self.flags[entry] = record.group, record.flags
+            self.group[entry], self.flags[entry], self.spells[entry] = record.group, record.flags, record.spells
             self.signature[entry] = record.signature
             if record.signature >= 0:
                 self.slot[entry] = known.sets[record.signature].index(record.value)
@@ -191,6 +212,7 @@ class Entries:
         table = np.array(flat, dtype=np.int64)
         new = self.append(table[:, 0], table[:, 1])
         self.signature[new], self.group[new], self.flags[new] = table[:, 2], table[:, 3], table[:, 4]
+        self.spells[new] = table[:, 5]
         signed = new[table[:, 2] >= 0]
         self.slot[signed] = known.slots(self.signature[signed].astype(np.int64), self.value[signed])
 
@@ -201,7 +223,7 @@ class Entries:
         positions, found = positions[is_kept], found[is_kept]
         order = np.lexsort((self.value[found], positions))
         found = found[order]
-        columns = (self.value[found], self.signature[found], self.group[found], self.flags[found])
+        columns = (column[found] for column in (self.value, self.signature, self.group, self.flags, self.spells))
         lines = [EntryRecord(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
         bounds = np.searchsorted(positions[order], np.arange(len(rows) + 1)).tolist()
         return [tuple(lines[begin:end]) for begin, end in pairwise(bounds)]

@@ -20,7 +20,10 @@ class Sites(NamedTuple):
 
 
 def join_nearest(kind: Rows, place: NDArray[np.float64], sites: Sites) -> Rows:
-    """For each item the site it joins, by position, or NONE: the nearest of its kind if that has room left."""
+    """For each item the site it joins, by position, or NONE: the nearest of its kind if that has room left.
+
+    Items that come first in order take the last places, so the order must not be that of arrival.
+    """
     found = np.full(len(kind), NONE, dtype=np.int64)
     open_sites = np.flatnonzero(sites.room > 0)
     if not len(open_sites) or not len(kind):

@@ -9,38 +9,28 @@
 7. *bind*: show the cliques of permanent values.
 """
 
-from typing import NamedTuple
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.people import NONE, People
+from shoal.core.people import People
 from shoal.core.policy.policy import Policy
-from shoal.core.randomness import Keyed, Tags
+from shoal.core.randomness import Tags
 from shoal.core.runs import each_between
 from shoal.core.signatures.balance import Balanced, Members, balance
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.choice import UNDECIDED, Gaps, Newcomers, choose_signatures
-from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
+from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
 from shoal.core.signatures.group import PLAIN_GROUP, STAR, Groups
+from shoal.core.signatures.judging import UNJUDGED, Judging
 from shoal.core.signatures.nearest import NONE as NO_SITE
-from shoal.core.signatures.nearest import Sites, join_nearest, means, ranks
+from shoal.core.signatures.nearest import Sites, join_nearest, means
+from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.signature import Signatures
-from shoal.core.signatures.tuning import COUNTERFEITS_IN_GROUP, PLAIN_ROWS
-from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Held, Judge
-
-UNJUDGED = -9
-
-
-class Scene(NamedTuple):
-    """What a release is made from: people where they are now."""
-
-    people: People
-    keyed: Keyed
-    number: int
-    is_published: NDArray[np.bool_]  # by row
-    place: Rows  # by row, in the tree's depth-first order
+from shoal.core.signatures.tuning import COUNTERFEITS_ENOUGH, COUNTERFEITS_IN_GROUP, PLAIN_ROWS
+from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Judge
 
 
 class Regrouping:
@@ -52,6 +42,8 @@ class Regrouping:
         self._judge = Judge(policy, signatures.sets)
         self._blank = len(policy.sensitive.hierarchy.leaves)  # the value of a row that stands for none
         self.bound_values = policy.sensitive.permanent - self._judge.permanent
+        self._is_permanent = np.zeros(self._blank + 1, dtype=bool)
+        self._is_permanent[list(policy.sensitive.permanent)] = True
         self._group_before = entries.group.copy()
         self._taken: dict[int, frozenset[int]] = {}  # by row, what a new signature must not hold
 
@@ -61,8 +53,8 @@ class Regrouping:
         """Step 1: spells begin and end; the places of those that ended are offered, in batches."""
         entries = self.entries
         owner, value = self._wanted(people, touched)
-        ended = entries.hold(touched, owner, value, self._blank + 1)
-        placed = ended[entries.group[ended] != NO_GROUP]
+        ended = entries.hold(touched, owner, value, self._is_permanent)
+        placed = ended[(entries.group[ended] != NO_GROUP) & ~self._is_permanent[entries.value[ended]]]
         signed = placed[self.groups.kind[entries.group[placed]] >= 0]
         if len(signed):
             slots = entries.slot[signed].astype(np.int64)
@@ -88,76 +80,14 @@ class Regrouping:
 
     def regroup(self, scene: Scene, neighbours: Neighbours, touched: Rows) -> None:
         """Steps 3 to 6."""
-        self._scene, self._neighbours = scene, neighbours
-        self._is_touched = np.zeros(len(scene.people), dtype=bool)
-        self._is_touched[touched] = True
-        self._is_touched[neighbours.affected] = True
-        shown = self.judge()
+        self._scene = scene
+        judging = Judging(self._policy, self._judge, self.entries, self.groups, scene, neighbours)
+        judging.touch(touched)
+        judging.touch(neighbours.affected)
+        shown, self._taken = judging.run(), judging.taken
         self.choose(shown)
         self.balance(shown)
         self.settle(shown)
-
-    # -- 3 ------------------------------------------------------------------------------------------------------
-
-    def judge(self) -> Rows:
-        """Step 3: by entry how it is to be shown, UNJUDGED for those that stay as they are."""
-        entries, people = self.entries, self._scene.people
-        shown = np.full(len(entries), UNJUDGED, dtype=np.int64)
-        held = np.flatnonzero(entries.has(HELD))
-        held = held[self._scene.is_published[entries.owner[held]]]
-        group, flags = entries.group[held], entries.flags[held]
-        is_starred = np.zeros(len(held), dtype=bool)
-        is_starred[group != NO_GROUP] = self.groups.is_star(group[group != NO_GROUP])
-        is_waiting = (
-            (group == NO_GROUP) | (is_starred & ((flags & STARRED) == 0)) | self._is_touched[entries.owner[held]]
-        )
-        asked = held[is_waiting]
-        shown[asked[entries.value[asked] == self._blank]] = SHOW_STAR
-        asked = asked[entries.value[asked] != self._blank]
-        is_special = (people.guard != NONE) | self._neighbours.is_inside
-        is_special[entries.owner[entries.has(BARRED)]] = True
-        signed = np.flatnonzero(entries.signature != NO_SIGNATURE)
-        has_history = np.zeros(len(people), dtype=bool)
-        has_history[entries.owner[signed]] = True
-        is_simple = ~is_special[entries.owner[asked]]
-        again = asked[is_simple & (entries.signature[asked] >= 0) & entries.has(SHOWN)[asked]]
-        shown[again] = entries.signature[again]
-        fresh = asked[is_simple & ~has_history[entries.owner[asked]]]
-        self._judge_fresh(fresh, shown)
-        left = asked[shown[asked] == UNJUDGED]
-        self._judge_one_by_one(np.unique(entries.owner[left]), shown)
-        return shown
-
-    def _judge_fresh(self, fresh: Rows, shown: Rows) -> None:
-        """People without guard, history or others' groups: all their entries at once."""
-        entries, policy = self.entries, self._policy
-        is_open = np.zeros(self._blank + 1, dtype=bool)
-        is_open[list(policy.sensitive.open)] = True
-        shown[fresh] = SHOW_STAR
-        plain = is_open[entries.value[fresh]]
-        shown[fresh[plain]] = SHOW_PLAIN
-        unseen = fresh[~plain & ((entries.flags[fresh] & STARRED) == 0)]
-        at_once = int(policy.signature // policy.l)
-        kinds = [len(kind) for kind in (self._judge.transient, self._judge.permanent) if kind]
-        most = min([at_once * (size // policy.signature) for size in kinds], default=0)
-        is_first = ranks(entries.owner[unseen], self._draws(unseen, "unseen")) < most
-        shown[unseen[is_first]] = SHOW_NEW
-
-    def _judge_one_by_one(self, rows: Rows, shown: Rows) -> None:
-        entries, people = self.entries, self._scene.people
-        where, mine = entries.of(rows)
-        mine = mine[np.argsort(where, kind="stable")]
-        bounds = np.searchsorted(np.sort(where), np.arange(len(rows) + 1)).tolist()
-        columns = (mine, entries.value[mine], entries.signature[mine], entries.flags[mine], self._draws(mine, "unseen"))
-        lines = [Held(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
-        guards = people.guard[rows].tolist()
-        for at, row in enumerate(rows.tolist()):
-            held = [line for line in lines[bounds[at] : bounds[at + 1]] if line.value != self._blank]
-            guard = people.guards.items[guards[at]]
-            verdict = self._judge.decide(held, guard, self._neighbours.beside(row))
-            for entry, how in verdict.shown.items():
-                shown[entry] = how
-            self._taken[row] = verdict.taken | self._judge.guarded_leaves(guard)
 
     # -- 4 ------------------------------------------------------------------------------------------------------
 
@@ -168,6 +98,7 @@ class Regrouping:
         known = np.flatnonzero(shown >= 0)
         forced = known[entries.signature[known] == NO_SIGNATURE]
         entries.give(forced, shown[forced], self.signatures)
+        self._keep_company(shown)
         new = np.flatnonzero(shown == SHOW_NEW)
         for kind in (self._judge.transient, self._judge.permanent):
             values = np.array(sorted(kind), dtype=np.int64)
@@ -178,11 +109,35 @@ class Regrouping:
         shown[left] = SHOW_STAR
         entries.flags[left] |= STARRED
 
+    def _keep_company(self, shown: Rows) -> None:
+        """Star newcomers with those who have nothing to show but a permanent value.
+
+        A "*" is rare. If most of them stood for a permanent value, each would tell it. So of the people who are given
+        one for it, and those who are starred with them, no more than 1/l hold it.
+        """
+        entries = self.entries
+        blank = np.flatnonzero((shown == SHOW_STAR) & (entries.value == self._blank) & ~entries.has(CURRENT))
+        new = np.flatnonzero(shown == SHOW_NEW)
+        is_one_of_several = np.bincount(entries.owner[entries.has(HELD)], minlength=1)[entries.owner[new]] > 1
+        count = ceil((self._policy.l - 1) * len(blank))
+        starred = new[np.lexsort((self._draws(new, "company"), is_one_of_several))[:count]]
+        shown[starred] = SHOW_STAR
+        entries.flags[starred] |= STARRED
+        entries.show(blank)
+
+    def is_told(self) -> NDArray[np.bool_]:
+        """By row, whether somebody has a row that is not "*"."""
+        entries = self.entries
+        grouped = np.flatnonzero(entries.group != NO_GROUP)
+        told = np.zeros(len(self._scene.people), dtype=bool)
+        told[entries.owner[grouped[~self.groups.is_star(entries.group[grouped])]]] = True
+        return told
+
     def _choose(self, new: Rows, values: Rows, shown: Rows) -> None:
         entries = self.entries
         newcomers = self._newcomers(new)
         is_mine = np.isin(self.signatures.members[: len(self.signatures)], [-1, *values.tolist()]).all(axis=1)
-        usable = np.flatnonzero(is_mine & self._is_usable())
+        usable = np.flatnonzero(is_mine)
         gaps = self._gaps(usable, shown)
         m, l = self._policy.signature, self._policy.l
         spare = self._most_counterfeits(self._rows_published()) - self._counterfeits()
@@ -213,32 +168,18 @@ class Regrouping:
         place = self._scene.place[owners]
         return Newcomers(entries.value[new], place, self._draws(new, "choose"), shunned, siblings)
 
-    def _is_usable(self) -> NDArray[np.bool_]:
-        """Which signatures newcomers may be given."""
-        return np.ones(len(self.signatures), dtype=bool)
-
     def _gaps(self, usable: Rows, shown: Rows) -> Gaps:
         """Places that are offered and would make a round more complete, the most complete rounds first."""
         entries, signatures = self.entries, self.signatures
-        is_usable = np.zeros(len(signatures), dtype=bool)
-        is_usable[usable] = True
-        offered = np.where(is_usable[:, None], signatures.offered[: len(signatures)], 0)
-        is_asked = np.asarray(offered.any(axis=1))
+        is_asked = np.zeros(len(signatures), dtype=bool)
+        is_asked[usable] = signatures.offered[usable].any(axis=1)
         is_there = (shown >= 0) | ((shown == UNJUDGED) & (entries.group != NO_GROUP))
         mine = np.flatnonzero(is_there & (entries.signature >= 0))
         mine = mine[is_asked[entries.signature[mine]]]
-        width = offered.shape[1]
+        width = signatures.members.shape[1]
         keys = entries.signature[mine].astype(np.int64) * width + entries.slot[mine]
-        counts = np.bincount(keys, minlength=len(offered) * width).reshape(len(offered), width)
-        is_slot = signatures.members[: len(signatures)] >= 0
-        lacking = np.where(is_slot, counts.max(axis=1, initial=0)[:, None] - counts, 0)
-        # what a signature does not lack any more is not offered later, when somebody else may have left
-        signatures.offered[: len(signatures)][is_asked] = np.minimum(lacking, offered)[is_asked]
-        number, slot = np.nonzero(np.minimum(lacking, offered))
-        times = np.minimum(lacking, offered)[number, slot]
-        turn = each_between(counts[number, slot], times)  # the round that each place is in
-        number, slot = np.repeat(number, times), np.repeat(slot, times)
-        missing = np.count_nonzero((counts[number] <= turn[:, None]) & is_slot[number], axis=1)
+        counts = np.bincount(keys, minlength=len(signatures) * width).reshape(len(signatures), width)
+        number, slot, missing = signatures.free_places(counts, is_asked)
         value = signatures.members[number, slot]
         return Gaps(value, number, missing, np.zeros(len(value), dtype=bool))
 
@@ -260,12 +201,13 @@ class Regrouping:
         signed = signed[is_member]
         rows = self._rows_published()
         budget = self._most_counterfeits(rows)
-        spare = budget - self._fakes_of(np.flatnonzero(~touched), signed, group)
-        if spare < 0:  # groups that nobody touched have too many by now
+        elsewhere = self._fakes_of(np.flatnonzero(~touched), signed, group)
+        if elsewhere > budget:  # groups that nobody touched have too many by now
             touched[:] = True
-            spare = budget
+            elsewhere = 0
         mine = signed[touched[entries.signature[signed]]]
-        self._regroup(mine, group, shown, max(0, spare))
+        enough = int(rows * COUNTERFEITS_ENOUGH) - elsewhere
+        self._regroup(mine, group, shown, budget - elsewhere, enough)
         self._star_unplaced(shown)
 
     def _places_now(self, shown: Rows) -> Rows:
@@ -278,27 +220,29 @@ class Regrouping:
         group[judged[~stays]] = NO_GROUP
         return group
 
-    def _regroup(self, mine: Rows, group: Rows, shown: Rows, most: int) -> None:
+    def _regroup(self, mine: Rows, group: Rows, shown: Rows, most: int, enough: int) -> None:
         entries, scene = self.entries, self._scene
         shown[mine] = entries.signature[mine]
-        most = self._dissolve_frozen(mine, group, shown, most)
+        left = self._dissolve_frozen(mine, group, shown, most)
         mine = mine[shown[mine] >= 0]
         draw = self._draws(mine, "even", is_for_ever=True)
         place = scene.place[entries.owner[mine]]
         signature, slot = entries.signature[mine].astype(np.int64), entries.slot[mine].astype(np.int64)
-        members = Members(signature, slot, group[mine], place, draw, self._family[mine])
+        is_new = ~entries.has(SHOWN)[mine]
+        members = Members(signature, slot, group[mine], place, draw, self._family[mine], is_new)
         live = np.unique(members.group[members.group != NO_GROUP])
         frozen = live[self.groups.is_frozen[live] != 0]
         sizes, first = self.signatures.sizes, self.groups.size
         keep = self.groups.rounds[frozen]
-        made = balance(members, sizes, frozen, most_counterfeits=most, next_group=first, keep=keep)
+        enough -= most - left
+        made = balance(members, sizes, frozen, most_counterfeits=left, enough=enough, next_group=first, keep=keep)
         numbers = self._number_new(mine, made, first)
         is_placed = made.group != NO_GROUP
         entries.group[mine[is_placed]] = numbers[made.group[is_placed]]
         gone = mine[~is_placed & (self.groups.kind[np.maximum(0, entries.group[mine])] >= 0)]
         entries.group[gone] = NO_GROUP
         self.groups.rounds[numbers[made.groups]] = made.rounds
-        entries.flags[mine[is_placed]] |= SHOWN
+        entries.show(mine[is_placed])
 
     def _dissolve_frozen(self, mine: Rows, group: Rows, shown: Rows, most: int) -> int:
         """Give up frozen groups that have too many counterfeits by now; returns how many are left for the others.
@@ -358,18 +302,19 @@ class Regrouping:
             self._join_runs(asked, kind)
             if how == SHOW_PLAIN:
                 entries.signature[asked] = PLAIN
-                entries.flags[asked] |= SHOWN
+                entries.show(asked)
 
     def _join_runs(self, asked: Rows, kind: int) -> None:
         entries, scene = self.entries, self._scene
+        asked = asked[np.argsort(self._draws(asked, "join"), kind="stable")]  # not in the order of arrival
         value = entries.value[asked] if kind == PLAIN_GROUP else np.zeros(len(asked), dtype=np.int64)
         place = scene.place[entries.owner[asked]]
         members = np.flatnonzero(entries.group != NO_GROUP)
-        members = members[self.groups.kind[entries.group[members]] == kind]
-        groups, line = np.unique(entries.group[members], return_inverse=True)
-        where = means(line, scene.place[entries.owner[members]], len(groups))
-        room = PLAIN_ROWS - np.bincount(line, minlength=len(groups))
-        joined = join_nearest(value, place.astype(np.float64), Sites(self.groups.value[groups], where, room))
+        where = means(entries.group[members], scene.place[entries.owner[members]], self.groups.size)
+        sizes = np.bincount(entries.group[members], minlength=self.groups.size)
+        groups = np.flatnonzero((sizes > 0) & (self.groups.kind == kind))
+        sites = Sites(self.groups.value[groups], where[groups], PLAIN_ROWS - sizes[groups])
+        joined = join_nearest(value, place.astype(np.float64), sites)
         entries.group[asked[joined != NO_SITE]] = groups[joined[joined != NO_SITE]]
         left = np.flatnonzero(joined == NO_SITE)
         left = left[np.lexsort((self._draws(asked[left], "runs"), place[left], value[left]))]
@@ -381,11 +326,8 @@ class Regrouping:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _draws(self, entries: Rows, purpose: str, *, is_for_ever: bool = False) -> Tags:
-        """A pseudo-random number for each entry: of its person and value, in this release or for ever."""
-        tags = self._scene.people.tag[self.entries.owner[entries]]
-        mixed = tags + (self.entries.value[entries].astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        return self._scene.keyed.draw(mixed, 0 if is_for_ever else self._scene.number, purpose)
+    def _draws(self, some: Rows, purpose: str, *, is_for_ever: bool = False) -> Tags:
+        return self._scene.draws(self.entries, some, purpose, is_for_ever=is_for_ever)
 
     def _most_counterfeits(self, rows: int) -> int:
         share = self._policy.counterfeits
@@ -407,6 +349,6 @@ class Regrouping:
         is_mine[signatures] = True
         here = signed[is_mine[self.entries.signature[signed]] & (group[signed] != NO_GROUP)]
         here = here[self.groups.kind[group[here]] >= 0]
-        groups = np.unique(group[here])
+        groups = np.flatnonzero(np.bincount(group[here]))
         sizes = self.signatures.sizes[self.groups.kind[groups]]
         return int((self.groups.rounds[groups] * sizes).sum()) - len(here)

@@ -8,19 +8,26 @@ are matrices of the same shape, by place in the signature:
 - `offered`: places that newcomers with that value may take.
 
 Comparing a newcomer's value with a place that fell free tells what the one who left had. So a place is offered only
-together with others: once a batch holds at least `BATCH` times l entries that ended, whatever their values, it is
-looked at once. If no value has more than 1/l of the batch, all its places are offered; otherwise none of them ever is.
-Somebody who learns the whole batch then still gives no value of anybody in it more than 1/l, and a batch that is not
-offered only says that its values are alike, not which they are (docs/lasting.md, "Places that fall free").
+together with others of its *batch*, the entries that ended since the last offer:
+
+- a batch is looked at in the first release in which it holds l entries. If no value has more than 1/l of it, all its
+  places are offered. If one has, but there are values enough, as many of each are offered as `fair_caps` says: those
+  offered most often are offered equally often, so any of them may be the one with more;
+- otherwise the batch waits. It is then known that its values are alike. Once there are more than l different ones, one
+  place of each is offered, and the others never are.
+
+Exchange the values that are offered most often within a batch, and the offers stay the same. So somebody who learns
+every offer gives no value of anybody who left more than 1/l (docs/lasting.md, "Places that fall free").
 """
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.signatures.tuning import BATCH
+from shoal.core.runs import each_between
 
 
 class SignatureRecord(NamedTuple):
@@ -29,6 +36,20 @@ class SignatureRecord(NamedTuple):
     values: tuple[int, ...]
     pending: tuple[int, ...]
     offered: tuple[int, ...]
+
+
+def fair_caps(counts: Rows, share: float) -> Rows:
+    """For each line of counts the largest cap c such that the counts from c up are on average 1 in `share` of all.
+
+    Capped at c they are equal, so any of these values may be the one with most. 0 if there are too few values.
+    """
+    best = np.zeros(len(counts), dtype=np.int64)
+    total = counts.sum(axis=1)
+    for cap in range(1, int(counts.max(initial=0)) + 1):
+        is_top = counts >= cap
+        is_fair = np.where(is_top, counts, 0).sum(axis=1) * share <= is_top.sum(axis=1) * total
+        best[is_fair & is_top.any(axis=1)] = cap
+    return best
 
 
 class Signatures:
@@ -72,15 +93,32 @@ class Signatures:
         return np.asarray(np.argmax(self.members[signatures] == values[:, None], axis=1), dtype=np.int64)
 
     def offer(self, signatures: Rows, slots: Rows, l: float) -> None:
-        """Note the places of entries that ended, and offer the batches that are full and mixed."""
-        np.add.at(self.pending, (signatures, slots), 1)
+        """Note the places of entries that ended, and offer those of batches whose values are mixed enough."""
         touched = np.unique(signatures)
+        is_fresh = self.pending[touched].sum(axis=1) < l
+        np.add.at(self.pending, (signatures, slots), 1)
         pending = self.pending[touched]
-        total, most = pending.sum(axis=1), pending.max(axis=1, initial=0)
-        is_full = total >= BATCH * l
-        is_mixed = most * l <= total
-        self.offered[touched[is_full & is_mixed]] += pending[is_full & is_mixed]
-        self.pending[touched[is_full]] = 0
+        most, is_varied = pending.max(axis=1, initial=0), np.count_nonzero(pending, axis=1) >= l + 1
+        is_mixed = most * l <= pending.sum(axis=1)
+        cap = np.where(is_fresh, np.where(is_mixed, most, fair_caps(pending, l + 1)), is_varied)
+        self.offered[touched] += np.minimum(pending, cap[:, None])
+        self.pending[touched[cap > 0]] = 0
+
+    def free_places(self, counts: Rows, is_asked: NDArray[np.bool_]) -> tuple[Rows, Rows, Rows]:
+        """(signature, slot, how many its round lacks) of each place offered in the signatures that are asked.
+
+        `counts` are the entries there now, by signature and slot. What a signature does not lack any more is not
+        offered later either, when somebody else may have left.
+        """
+        is_slot = self.members[: len(self)] >= 0
+        lacking = np.where(is_slot, counts.max(axis=1, initial=0)[:, None] - counts, 0)
+        free = np.where(is_asked[:, None], np.minimum(lacking, self.offered[: len(self)]), 0)
+        self.offered[: len(self)][is_asked] = free[is_asked]
+        number, slot = np.nonzero(free)
+        times = free[number, slot]
+        turn = each_between(counts[number, slot], times)  # the round that each place is in
+        number, slot = np.repeat(number, times), np.repeat(slot, times)
+        return number, slot, np.count_nonzero((counts[number] <= turn[:, None]) & is_slot[number], axis=1)
 
     def records(self) -> Iterator[tuple[int, SignatureRecord]]:
         for number in range(len(self.sets)):

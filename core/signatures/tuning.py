@@ -2,19 +2,20 @@
 
 from typing import Final
 
-# Entries that ended under one signature are looked at together, BATCH times l at a time. Two times l is the smallest
-# batch in which more than half of all draws are mixed; a larger one keeps places empty for longer.
-BATCH: Final = 1
-
 # Rows of a group: small enough to say something about a region, large enough that one who leaves is one of many.
 ROWS_AT_FIRST: Final = 32
 ROWS_AT_MOST: Final = 64
 
 # Rows of a plain group or of a group of "*": nothing is hidden by their size, so it is a matter of record length.
-PLAIN_ROWS: Final = 256
+PLAIN_ROWS: Final = 64
 
 # The largest share of a group that may be counterfeits (docs/design.md, "Balancing").
 COUNTERFEITS_IN_GROUP: Final = 4  # one in four
+
+# A release should not have more counterfeits than this share, even if its policy allows more. Beyond it a round that
+# lacks IDLE times as many as it has is given up: one "*" that comes back says less than three counterfeits say falsely.
+COUNTERFEITS_ENOUGH: Final = 0.01
+IDLE: Final = 3
 
 # Entries of one neighbourhood, in which signatures are given first, and how much larger each further one is.
 NEIGHBOURHOOD: Final = 256

@@ -7,7 +7,9 @@ The rules are about one person at a time and never look at which value an entry 
 - while there is one protected value that the person might get and that could only be "*", nothing of theirs is shown
   that was not shown before (S3, all or nothing). Of several entries not yet shown, one release shows only as many as
   would be safe wherever they lay, drawn unseen;
-- a guard is a sum over signatures: j·|S ∩ A|/m stays within its bound, wherever one more value lay.
+- a guard is a sum over signatures: j·|S ∩ A|/m stays within its bound, wherever one more spell lay. j is the number of
+  spells shown under S, at most m/l; so for somebody with a guard, a value that comes back is not yet shown either. A
+  value that was shown plainly counts as a signature of one.
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,7 @@ from typing import Final, NamedTuple
 
 from shoal.core.events.guard import EMPTY, Guard
 from shoal.core.policy.policy import Policy
-from shoal.core.signatures.entries import BARRED, HELD, NO_SIGNATURE, PLAIN, SHOWN, STARRED
+from shoal.core.signatures.entries import BARRED, CURRENT, HELD, PLAIN, SHOWN, STARRED
 
 SHOW_PLAIN: Final = -2
 SHOW_STAR: Final = -3
@@ -34,6 +36,7 @@ class Held(NamedTuple):
     value: int
     signature: int
     flags: int
+    spells: int
     draw: int
 
 
@@ -82,25 +85,31 @@ class Judge:
     def decide(self, mine: Sequence[Held], guard: Guard | None, beside: Beside = FREE) -> Verdict:
         """How each held entry of one person is shown; `mine` are all entries they ever had, permanent cliques aside."""
         shown: dict[int, set[int]] = {}
+        spells: dict[int, int] = {}
         plain = {held.value for held in mine if held.signature == PLAIN and held.flags & SHOWN}
         for held in mine:
             if held.signature >= 0:
                 shown.setdefault(held.signature, set()).update([held.value] if held.flags & SHOWN else ())
+                spells[held.signature] = spells.get(held.signature, 0) + held.spells
         now = [held for held in mine if held.flags & HELD]
         is_empty = guard is not None and guard.node == EMPTY
         guarded = self._guarded(guard)
         if guarded is None:
             return Verdict({held.entry: SHOW_STAR for held in now})
-        forbidden = self._too_much(shown, guarded, guard)
+        left = self._bound(guard) - self._spent(spells, guarded) - len(plain & guarded)
+        forbidden = {one for one in shown if left < 0 and guarded.intersection(self.sets[one])}
         forbidden |= {held.signature for held in mine if held.flags & BARRED}
         decided: dict[int, int] = {}
         unseen: list[Held] = []
+        back: list[Held] = []
         for held in now:
             home = self._signature_of(held, shown)
             if home in forbidden:
                 decided[held.entry] = SHOW_STAR
             elif held.flags & SHOWN and held.signature >= 0:
                 decided[held.entry] = held.signature
+                if guarded and not held.flags & CURRENT:
+                    back.append(held)
             elif held.flags & STARRED and held.signature != PLAIN:
                 decided[held.entry] = SHOW_STAR
             elif home < 0 and (self._is_open(held.value) or (is_empty and held.value in self.transient)):
@@ -109,13 +118,19 @@ class Judge:
                 decided[held.entry] = SHOW_STAR
             else:
                 unseen.append(held)
-        most = self._safe_number(shown, plain, is_empty, guarded, guard, beside) if unseen else 0
-        for turn, held in enumerate(sorted(unseen, key=lambda one: one.draw)):
-            decided[held.entry] = self._signature_of(held, shown) if turn < most else SHOW_STAR
-            if turn < most and decided[held.entry] == SHOW_NEW and beside.blocks is not None:
-                decided[held.entry] = beside.blocks[held.value]
-        taken = {value for signature in shown for value in self.sets[signature]} | plain
-        return Verdict(decided, frozenset(taken | {held.value for held in now}))
+        most = self._safe_number(shown, plain, is_empty, beside) if unseen else 0
+        most_spells = self._safe_spells(shown, plain, guarded, left, beside) if guarded else UNLIMITED
+        for held in sorted([*back, *unseen], key=lambda one: one.draw):
+            is_unseen = not held.flags & SHOWN
+            if not most_spells or (is_unseen and not most):
+                decided[held.entry] = SHOW_STAR
+                continue
+            most_spells, most = most_spells - 1, most - is_unseen
+            if is_unseen:
+                decided[held.entry] = self._signature_of(held, shown)
+                if decided[held.entry] == SHOW_NEW and beside.blocks is not None:
+                    decided[held.entry] = beside.blocks[held.value]
+        return Verdict(decided, frozenset(self._taken(shown, plain) | {held.value for held in now}))
 
     def _is_open(self, value: int) -> bool:
         return value in self.policy.sensitive.open
@@ -151,53 +166,43 @@ class Judge:
         own = guard.bound if guard is not None else None
         return Fraction(1) / Fraction(self.policy.l) if own is None else Fraction(own)
 
-    def _spent(self, shown: dict[int, set[int]], guarded: frozenset[int]) -> Fraction:
-        return sum((self._share(signature, guarded) * len(values) for signature, values in shown.items()), Fraction(0))
+    def _spent(self, spells: dict[int, int], guarded: frozenset[int]) -> Fraction:
+        """The sum of j·|S ∩ A|/m."""
+        counted = ((one, min(number, self.most_under(one))) for one, number in spells.items())
+        return sum((self._share(signature, guarded) * number for signature, number in counted), Fraction(0))
 
     def _share(self, signature: int, guarded: frozenset[int]) -> Fraction:
         values = self.sets[signature]
         return Fraction(len(guarded.intersection(values)), len(values))
 
-    def _too_much(self, shown: dict[int, set[int]], guarded: frozenset[int], guard: Guard | None) -> set[int]:
-        """Signatures that meet a guard which was overdrawn before it was named."""
-        if not guarded or self._spent(shown, guarded) <= self._bound(guard):
-            return set()
-        return {signature for signature in shown if guarded.intersection(self.sets[signature])}
-
     # -- all or nothing -----------------------------------------------------------------------------------------
 
-    def _safe_number(
-        self,
-        shown: dict[int, set[int]],
-        plain: set[int],
-        is_empty: bool,
-        guarded: frozenset[int],
-        guard: Guard | None,
-        beside: Beside,
-    ) -> int:
-        """How many entries not yet shown may be shown now, wherever they lie."""
+    def _safe_number(self, shown: dict[int, set[int]], plain: set[int], is_empty: bool, beside: Beside) -> int:
+        """How many entries not yet shown may be shown now, wherever they lie (S3)."""
         if not beside.has_every_block:
             return 0
         if not is_empty and plain - self.policy.sensitive.open:
             return 0  # such a value could only be "*"
         most = min([self.most_under(signature) - len(values) for signature, values in shown.items()], default=UNLIMITED)
-        m, taken = self.policy.signature, {value for signature in shown for value in self.sets[signature]} | plain
+        m, taken = self.policy.signature, self._taken(shown, plain)
         at_once = floor(Fraction(m) / Fraction(self.policy.l))
         for kind in (self.transient, self.permanent) if beside.blocks is None else ():
             outside = len(kind - taken)
             if outside:
                 most = min(most, at_once * (outside // m))
-        if guarded:
-            free = self.transient - taken
-            held = shown if beside.blocks is None else {*shown, *beside.blocks.values()}
-            worst = max([self._share(signature, guarded) for signature in held], default=Fraction(0))
-            if free & guarded and beside.blocks is None:
-                worst = max(worst, Fraction(max(1, m - len(free - guarded)), m))
-            left = self._bound(guard) - self._spent(shown, guarded)
-            most = min(most, floor(left / worst)) if worst else most
         return max(0, most)
 
+    def _safe_spells(
+        self, shown: dict[int, set[int]], plain: set[int], guarded: frozenset[int], left: Fraction, beside: Beside
+    ) -> int:
+        """How many spells not yet shown may be shown now within what is left of a guard's bound, wherever they lie."""
+        m, free = self.policy.signature, self.transient - self._taken(shown, plain)
+        known = shown.keys() if beside.blocks is None else {*shown, *beside.blocks.values()}
+        worst = max([self._share(signature, guarded) for signature in known], default=Fraction(0))
+        if free & guarded and beside.blocks is None:
+            worst = max(worst, Fraction(max(1, m - len(free - guarded)), m))
+        return max(0, floor(left / worst)) if worst else UNLIMITED
 
-def is_new(held: Held) -> bool:
-    """Whether an entry has neither a signature nor was ever shown."""
-    return held.signature == NO_SIGNATURE and not held.flags & SHOWN
+    def _taken(self, shown: dict[int, set[int]], plain: set[int]) -> set[int]:
+        """The values that a new signature must not hold."""
+        return {value for signature in shown for value in self.sets[signature]} | plain

@@ -68,12 +68,20 @@ class Kafka(Service):
             raise Unavailable("Kafka needs Java 11 or later, which is not installed (package `default-jre-headless`)")
         classpath = f"{kafka_jars()}/*"
         logs, settings = self.folder / "logs", self.folder / "server.properties"
-        settings.write_text(_SETTINGS.format(port=self.port, controller_port=self._controller_port, logs=logs))
+        settings.write_text(self.settings(logs))
         if not (logs / "meta.properties").exists():
             self._format(java, classpath, settings)
         heap = [f"-Xms{self._heap_mb // 2}m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-Xshare:auto"]
         quiet = [f"-Dlog4j.configuration={_LOG4J.as_uri()}", "-Djava.awt.headless=true"]
         return [java, *heap, *quiet, "-cp", classpath, "kafka.Kafka", str(settings)]
+
+    def settings(self, logs: Path) -> str:
+        """The broker's server.properties."""
+        return _SETTINGS.format(port=self.port, controller_port=self._controller_port, logs=logs)
+
+    def format_options(self) -> list[str]:
+        """What the tool that formats the storage is told besides."""
+        return []
 
     def is_ready(self) -> bool:
         """The broker's own metadata lists it: it is unfenced and has a controller."""
@@ -99,7 +107,7 @@ class Kafka(Service):
         ]
         done = subprocess.run(
             # One word, for an id may begin with a dash.
-            [*tool, "format", f"--cluster-id={cluster}", "--config", str(settings)],
+            [*tool, "format", f"--cluster-id={cluster}", "--config", str(settings), *self.format_options()],
             capture_output=True,
             text=True,
             check=False,

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
+from shoal.streams.cli.secret import read_secret, secret_options
 from shoal.streams.cli.terminal import Bar, bar
 
 
@@ -28,7 +29,7 @@ from shoal.streams.cli.terminal import Bar, bar
     help="What others had published before the first release, beside the external events in EVENTS: external events "
     "in lines, a folder of releases or a CSV of generalized rows.",
 )
-@click.option("--seed", help="Secret from which pseudonyms are made [default: SHOAL_KEY, else a new one every time].")
+@secret_options("from which pseudonyms are made [default: SHOAL_KEY, else a new one every time]")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(
     policy: Path,
@@ -37,6 +38,7 @@ def command(
     events: tuple[Path, ...],
     external: tuple[Path, ...],
     seed: str | None,
+    seed_file: Path | None,
     as_json: bool,
     event_format: str | None,
     mapping: Path | None,
@@ -60,27 +62,17 @@ def command(
         raise click.UsageError(
             "--external goes with --audit and --events: the attack needs to know who was published where"
         )
+    # Without a secret the pseudonyms are good for this one report only.
+    key = read_secret(seed, seed_file) or secrets.token_bytes(32)
     with bar("auditing") as shown:
         choice = choice_of(event_format, mapping)
-        report = run(rules, out, audit, events, _key(seed), _Shown(shown), external=external, choice=choice)
+        report = run(rules, out, audit, events, key, _Shown(shown), external=external, choice=choice)
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:
         for line in write_report(report):
             click.echo(line)
     return 0 if report.is_kept else 1
-
-
-def _key(seed: str | None) -> bytes:
-    """The seed, or SHOAL_KEY, or a new secret: the pseudonyms are then good for this one report only."""
-    if seed is None:
-        from shoal.streams.settings import load_settings
-
-        key = load_settings().key
-        return secrets.token_bytes(32) if key is None else key.get_secret_value().encode("utf-8", "surrogateescape")
-    if not seed:
-        raise click.BadParameter("an empty seed is no secret", param_hint="--seed")
-    return seed.encode("utf-8", "surrogateescape")
 
 
 class _Shown:

@@ -152,37 +152,52 @@ def _show_attack(console: "Console", story: "Story") -> None:
     from rich.table import Table
 
     k, bound = story.policy.k, 1 / story.policy.l
-    naive, shoal = story.naive, story.shoal
+    columns = {"each release alone": story.naive}
+    columns |= {f"Shoal, {model}": story.shoal[model] for model in ("redrawn", "lasting")}
     console.print("\n[bold]What an attacker learns who keeps all releases and compares them[/bold]\n")
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("")
-    table.add_column("each release alone", justify="right")
-    table.add_column("Shoal", justify="right")
+    for title in columns:
+        table.add_column(title, justify="right")
+    found = list(columns.values())
     table.add_row(
         f"people whose row fits fewer than {k} people",
-        _bad(f"{naive.rows_below_k:,} of {naive.present:,}", naive.rows_below_k),
-        _bad(f"{shoal.rows_below_k:,} of {shoal.present:,}", shoal.rows_below_k),
+        *(_bad(f"{one.rows_below_k:,} of {one.present:,}", one.rows_below_k) for one in found),
     )
     table.add_row(
         f"people linked to a value with more than {bound:.2f}",
-        _bad(f"{naive.values_above_bound:,} of {naive.ever:,}", naive.values_above_bound),
-        _bad(f"{shoal.values_above_bound:,} of {shoal.ever:,}", shoal.values_above_bound),
+        *(_bad(f"{one.values_above_bound:,} of {one.ever:,}", one.values_above_bound) for one in found),
     )
     table.add_row(
-        "the highest probability of one value of one person",
-        _bad(f"{naive.surest:.2f}", naive.values_above_bound),
-        _bad(f"{shoal.surest:.2f}", shoal.values_above_bound),
+        "the highest probability of a value of a person",
+        *(_bad(f"{one.surest:.2f}", one.values_above_bound) for one in found),
     )
     table.add_row(
-        "[dim]not promised: people with one value left, if values never changed[/dim]",
-        f"[dim]{naive.pinned:,}[/dim]",
-        f"[dim]{shoal.pinned:,}[/dim]",
+        "people claimed to have a value, as values stay",
+        *(f"{one.claims.over:,} of {one.claims.people:,}" for one in found),
     )
+    table.add_row(f"claims that are right; lasting: at most {bound:.0%}", *_right(story))
     console.print(table)
     console.print(
         f"\nThe other publisher anonymizes each release well by itself: a class never has fewer than {k} people, and "
-        f"no value belongs to more than {bound:.0%} of a class. But an attacker can compare its releases."
+        f"no value belongs to more than {bound:.0%} of a class. But an attacker can compare its releases.\n"
+        f"Redrawn and lasting are Shoal's two models of values; the releases above are {story.policy.values}. Somebody "
+        "who believes that values mostly stay claims to know some of them. Only a lasting table promises that no more "
+        f"than {bound:.0%} of such claims are right, but for chance."
     )
+
+
+def _right(story: "Story") -> list[str]:
+    """How many of the claims are right: promised in a lasting table, and in a redrawn one not."""
+    from shoal.core.audit.reading.truth import exact
+
+    bound = 1 / exact(story.policy.l)
+    texts = []
+    for name, findings in (("naive", story.naive), *((model, story.shoal[model]) for model in ("redrawn", "lasting"))):
+        text = f"{findings.claims.over_right:,} of {findings.claims.over:,}"
+        is_bad = not findings.claims.is_within(bound)
+        texts.append(f"[dim]{text}[/dim]" if name == "redrawn" else _bad(text, is_bad))
+    return texts
 
 
 def _bad(text: str, count: int) -> str:
@@ -197,6 +212,7 @@ def _show_files(console: "Console", story: "Story") -> None:
         (folder / "clinic", "what went in: policy.yaml, its hierarchies, events.jsonl"),
         (folder / "replay" / "rejects.jsonl", "which events were rejected, and why"),
         (folder / "private", "who was published where: for audits, never to be published"),
+        (folder / "other-model", "the same events under the other model of values, for comparison"),
         (folder / "worker.log", "the log of the worker"),
     ):
         console.print(f"  {place!s:<32} {what}", soft_wrap=True)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,7 +53,7 @@ PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
 @click.option("--publisher", metavar="NAME", help="With --external: the name of that publisher.")
 @click.option(
     "--to",
-    type=click.File("w"),
+    type=click.Path(allow_dash=True),
     help="With --external: write events in lines, for `shoal replay`, instead of sending.",
 )
 @click.option("--format", "wire", metavar="NAME", default="msgpack", show_default=True, help="How events are sent.")
@@ -63,7 +63,7 @@ PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
 def command(
     policy: Path,
     file: str | None,
-    to: IO[str] | None,
+    to: str | None,
     wire: str,
     wait: bool,
     wait_s: float,
@@ -91,7 +91,7 @@ def command(
         if file is not None:
             raise click.UsageError("--to goes with --external")
         with _lines(rules, None, options) as lines:
-            to.writelines(json.dumps(line.event) + "\n" for line in lines)
+            _write(to, "".join(json.dumps(line.event) + "\n" for line in lines))
         return 0
     settings = load_settings(kafka=kafka)
     with _lines(rules, file, options) as lines, bar("sending") as shown:
@@ -111,6 +111,18 @@ def command(
     if sent.refused > len(sent.examples):
         note(f"{sent.refused - len(sent.examples):,} more lines were not sent.")
     return 2 if sent.refused else 0
+
+
+def _write(to: str, text: str) -> None:
+    from shoal.streams.files.fresh_file import write_fresh
+
+    path = Path(to)
+    if to == "-":
+        click.echo(text, nl=False)
+    elif path.exists() and not path.is_file():  # a pipe or a device must not be replaced by a file
+        path.write_text(text, encoding="utf-8")
+    else:
+        write_fresh(path, text.encode())
 
 
 @contextmanager

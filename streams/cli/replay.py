@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
+from shoal.streams.cli.secret import read_secret, secret_options
 from shoal.streams.cli.terminal import Bar, bar, note
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the releases; it is published.")
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder for who was published where; private.")
 @click.option("--state", type=click.Path(path_type=Path), help="File to resume from and to save to; private.")
-@click.option(
-    "--seed", help="Secret from which all randomness comes [default: SHOAL_KEY, else the state's or a new one]."
-)
+@secret_options("from which all randomness comes [default: SHOAL_KEY, else the state's or a new one]")
 def command(
     policy: Path,
     events: str,
@@ -30,6 +29,7 @@ def command(
     audit: Path | None,
     state: Path | None,
     seed: str | None,
+    seed_file: Path | None,
     event_format: str | None,
     mapping: Path | None,
 ) -> None:
@@ -45,7 +45,8 @@ def command(
     from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.files.replay import Job, replay
 
-    job = Job(load_policy(policy), events, out, audit, state, _secret(seed), choice_of(event_format, mapping))
+    secret = read_secret(seed, seed_file)
+    job = Job(load_policy(policy), events, out, audit, state, secret, choice_of(event_format, mapping))
     with bar("replaying", in_bytes=True) as shown:
         outcome = replay(job, _Shown(shown))
     if sys.stdout.isatty():
@@ -59,18 +60,6 @@ def command(
             f"{outcome.waiting:,} accepted events from line {outcome.resume_line:,} on came after the last release "
             "and are not released yet."
         )
-
-
-def _secret(seed: str | None) -> bytes | None:
-    """The seed, or SHOAL_KEY, which is the same secret, or None."""
-    if seed is None:
-        from shoal.streams.settings import load_settings
-
-        key = load_settings().key
-        return None if key is None else key.get_secret_value().encode("utf-8", "surrogateescape")
-    if not seed:
-        raise click.BadParameter("an empty seed is no secret", param_hint="--seed")
-    return seed.encode("utf-8", "surrogateescape")
 
 
 class _Shown:

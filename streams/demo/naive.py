@@ -30,7 +30,8 @@ def publish_naively(policy: Policy, table: Table) -> View:
         key = frozenset((people[row], values[row]) for row in rows)
         view.groups[key] = Group(len(rows), shown)
         for row in rows:
-            view.region[people[row]], view.group[people[row]] = box, key
+            view.region[people[row]] = box
+            view.rows[key].append(people[row])
     return view
 
 

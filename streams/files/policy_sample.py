@@ -17,6 +17,7 @@ from shoal.core.policy.policy import Attribute, Policy
 from shoal.core.policy.strategy import required_ratio
 from shoal.streams.files.event_lines import BY_NAME, read_lines
 from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.policy_forecast import Forecast, suggestions
 from shoal.streams.files.policy_summary import first_ratio
 from shoal.streams.files.true_tables import tables_at_releases
 
@@ -44,16 +45,21 @@ class Sample:
     accepted: int = 0
     rejected: int = 0
     stayed: list[tuple[int, int]] = field(default_factory=list)  # (people at a release, of them gone or changed)
+    forecast: Forecast | None = None  # of a lasting table
 
 
 def read_sample(policy: Policy, source: str, choice: FormatChoice = BY_NAME) -> Sample:
     """Reads the events of a file. Raises `InputError` if it cannot be read at all."""
-    sample = Sample({})
+    sample = Sample({}, forecast=Forecast(policy) if policy.values == "lasting" else None)
     before: dict[str, Record] | None = None
     for number, table, accepted, rejected in tables_at_releases(policy, read_lines(policy, [source], choice)):
         if number is None:
             sample.table, sample.accepted, sample.rejected = table, accepted, rejected
+            if before is None and sample.forecast:
+                sample.forecast.see(table)
             continue
+        if sample.forecast:
+            sample.forecast.see(table)
         if before:
             gone = sum(table.get(person) != record for person, record in before.items())
             sample.stayed.append((len(before), gone))
@@ -77,7 +83,9 @@ def findings(policy: Policy, sample: Sample) -> Iterator[Finding]:
     yield Finding(f"{people:,} people; {alone:.0%} are the only one with their quasi-identifiers", "sample")
     if policy.values == "redrawn":
         yield from _budget(policy, sample)
-    yield from _frequent(policy, list(sample.table.values()))
+    if sample.forecast:
+        yield from _forecast(policy, sample.forecast, _transient(policy, _count(sample)))
+    yield from _frequent(policy, _count(sample), people)
     for position, attribute in enumerate(policy.attributes):
         yield from _attribute(attribute, [record.qid[position] for record in sample.table.values()])
 
@@ -114,27 +122,55 @@ def _budget(policy: Policy, sample: Sample) -> Iterator[Finding]:
     )
 
 
-def _frequent(policy: Policy, records: Sequence[Record]) -> Iterator[Finding]:
-    leaves = policy.sensitive.hierarchy.leaves
+def _count(sample: Sample) -> Counter[int]:
+    return Counter(leaf for record in sample.table.values() for leaf in record.values)
+
+
+def _transient(policy: Policy, counts: Counter[int]) -> Counter[int]:
     spared = policy.sensitive.open | policy.sensitive.permanent
-    counts = Counter(leaf for record in records for leaf in record.values)
-    for leaf in sorted(policy.sensitive.permanent & counts.keys()):
-        if counts[leaf] * policy.l > len(records):
+    return Counter({leaf: count for leaf, count in counts.items() if leaf not in spared})
+
+
+def _forecast(policy: Policy, forecast: Forecast, counts: Counter[int]) -> Iterator[Finding]:
+    """What the policy costs on the sample, and what might be written into it."""
+    cost = forecast.cost()
+    if cost is not None:
+        yield Finding(cost, "cost")
+    for suggestion in suggestions(policy, forecast, counts):
+        yield Finding(suggestion, "suggested")
+
+
+def _frequent(policy: Policy, counts: Counter[int], people: int) -> Iterator[Finding]:
+    permanent = Counter({leaf: counts[leaf] for leaf in policy.sensitive.permanent if counts[leaf]})
+    if policy.values == "redrawn":
+        yield from _in_cliques(policy, permanent, people)
+        yield from _in_groups(policy, _transient(policy, counts), people)
+        return
+    if len(policy.sensitive.permanent) < policy.signature:
+        yield from _in_cliques(policy, permanent, people)
+    else:
+        yield from _in_signatures(policy, permanent, "permanent")
+    yield from _in_signatures(policy, _transient(policy, counts), "protected")
+
+
+def _in_cliques(policy: Policy, counts: Counter[int], people: int) -> Iterator[Finding]:
+    """Which permanent values have too many holders for everyone to have l - 1 decoys."""
+    leaves = policy.sensitive.hierarchy.leaves
+    for leaf in sorted(counts):
+        if counts[leaf] * policy.l > people:
             yield Finding(
-                f"{leaves[leaf]} is held by {counts[leaf] / len(records):.1%} of the people, and a permanent value can "
+                f"{leaves[leaf]} is held by {counts[leaf] / people:.1%} of the people, and a permanent value can "
                 f"be hidden for {1 / policy.l:.1%} of them at most, so it will sometimes be suppressed."
             )
-    counts = Counter({leaf: count for leaf, count in counts.items() if leaf not in spared})
-    yield from _in_signatures(policy, counts) if policy.values == "lasting" else _in_groups(policy, counts, records)
 
 
-def _in_groups(policy: Policy, counts: Counter[int], records: Sequence[Record]) -> Iterator[Finding]:
+def _in_groups(policy: Policy, counts: Counter[int], people: int) -> Iterator[Finding]:
     """Which of these protected values of a redrawn table are too frequent."""
     ratio, leaves = first_ratio(policy), policy.sensitive.hierarchy.leaves
-    frequent = [(leaf, count) for leaf, count in counts.most_common() if count * ratio > len(records)]
+    frequent = [(leaf, count) for leaf, count in counts.most_common() if count * ratio > people]
     for leaf, count in frequent[:SHOWN]:
         yield Finding(
-            f"{leaves[leaf]} is a value of {count / len(records):.1%} of the people, more than the {1 / ratio:.1%} "
+            f"{leaves[leaf]} is a value of {count / people:.1%} of the people, more than the {1 / ratio:.1%} "
             "that grouping alone can hide, so it will sometimes be raised, suppressed or withheld; make it open if it "
             "is not sensitive, or foresee fewer exposures."
         )
@@ -142,14 +178,15 @@ def _in_groups(policy: Policy, counts: Counter[int], records: Sequence[Record]) 
         yield Finding(f"{len(frequent) - SHOWN:,} more values are too frequent to be hidden by grouping alone.")
 
 
-def _in_signatures(policy: Policy, counts: Counter[int]) -> Iterator[Finding]:
-    """Which of these protected values of a lasting table are too frequent: fewer than m values in all can be."""
+def _in_signatures(policy: Policy, counts: Counter[int], kind: str) -> Iterator[Finding]:
+    """Which of these values of a lasting table are too frequent: fewer than m values in all can be."""
     total, leaves = counts.total(), policy.sensitive.hierarchy.leaves
+    advice = "make it open if it is not sensitive" if kind == "protected" else "it may be better not to name it so"
     for leaf, count in counts.most_common():
         if count * policy.signature > total:
             yield Finding(
-                f"{leaves[leaf]} makes up {count / total:.1%} of the protected values, more than one in "
-                f"{policy.signature}, so some of them will be shown as *; make it open if it is not sensitive."
+                f"{leaves[leaf]} makes up {count / total:.1%} of the {kind} values, more than one in "
+                f"{policy.signature}, so some of them will be shown as *; {advice}."
             )
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from shoal.core.policy.policy import Policy
 from shoal.core.policy.strategy import required_ratio
 
+LISTED = 8
+
 
 def describe(policy: Policy) -> Iterator[str]:
     """Yields a few lines, for the author to compare with what they meant."""
@@ -20,14 +22,25 @@ def describe(policy: Policy) -> Iterator[str]:
     yield f"attributes  {', '.join(f'{attribute.name} ({attribute.kind})' for attribute in policy.attributes)}"
     yield f"sensitive   {sensitive.name}: {values:,} values, {len(sensitive.open):,} of them open"
     if sensitive.permanent:
-        known = "everyone is there" if policy.participation == "all" else f"{policy.participation:,} people are there"
-        labels = ", ".join(sensitive.hierarchy.leaves[leaf] for leaf in sorted(sensitive.permanent))
-        yield f"permanent   {labels}: each holder among {policy.l:g} people or more, to those who know whether {known}"
+        yield f"permanent   {_permanent_labels(policy)}: {_describe_permanent(policy)}"
     yield f"rows        every region is shared by at least {policy.k:,} people"
     yield f"values      over all releases together nobody is linked to a value with more than {1 / policy.l:.4g}"
     yield from _describe_model(policy)
     yield f"releases    {', '.join(trigger for trigger in triggers if trigger)}"
     yield f"digest      {policy.digest}"
+
+
+def _permanent_labels(policy: Policy) -> str:
+    labels = [policy.sensitive.hierarchy.leaves[leaf] for leaf in sorted(policy.sensitive.permanent)]
+    more = f" and {len(labels) - LISTED:,} more" if len(labels) > LISTED else ""
+    return ", ".join(labels[:LISTED]) + more
+
+
+def _describe_permanent(policy: Policy) -> str:
+    if policy.values == "lasting" and len(policy.sensitive.permanent) >= policy.signature:
+        return "shown among permanent values only"
+    known = "everyone is there" if policy.participation == "all" else f"{policy.participation:,} people are there"
+    return f"each holder among {policy.l:g} people or more, to those who know whether {known}"
 
 
 def _describe_model(policy: Policy) -> Iterator[str]:
@@ -52,5 +65,11 @@ def warnings(policy: Policy) -> Iterator[str]:
         yield "the policy names no trigger, so a release is made only on request."
     if len(policy.sensitive.open) == len(policy.sensitive.hierarchy.leaves):
         yield "every sensitive value is open, so none is protected."
+    hidden = len(policy.sensitive.hierarchy.leaves) - len(policy.sensitive.open | policy.sensitive.permanent)
+    if policy.values == "lasting" and 0 < hidden < policy.signature:
+        yield (
+            f"{hidden:,} values are neither open nor permanent, fewer than the {policy.signature:,} of a signature, so "
+            "they can only be shown as *."
+        )
     if policy.k == 1:
         yield "with k = 1 a row may be recognised by its region alone."

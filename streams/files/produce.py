@@ -18,11 +18,15 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from shoal.core.events.event import Reject, parse_release
 from shoal.core.policy.policy import Policy
-from shoal.streams.errors import ServiceError
+from shoal.streams.errors import ServiceError, StreamsError
 from shoal.streams.files.formats.format import Line
 from shoal.streams.intake.formats import JSON, MSGPACK, InputFormat
+from shoal.streams.kafka.access import client_options
+from shoal.streams.kafka.entry import enter, require
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
-from shoal.streams.kafka.topics import Topics, ensure_topics, retry_until, unreachable
+from shoal.streams.kafka.rights import TOPIC, Right, refused
+from shoal.streams.kafka.topics import Topics, connect_within
 from shoal.streams.settings import Settings
 
 IN_FLIGHT = 20_000
@@ -70,8 +74,9 @@ def refusal(event: dict[str, Any]) -> str | None:
 class Sender:
     """Sends one table's events and requests for releases."""
 
-    def __init__(self, producer: AIOKafkaProducer, topics: Topics, wire: InputFormat) -> None:
-        self._producer, self._topics, self._wire = producer, topics, wire
+    def __init__(self, producer: AIOKafkaProducer, settings: Settings, topics: Topics, wire: InputFormat) -> None:
+        self._producer, self._settings, self._topics, self._wire = producer, settings, topics, wire
+        self._allowed: set[str] = set()
         self._headers = [("content-type", wire.media_types[0].encode())]
         self._pending: list[asyncio.Future[Any]] = []
 
@@ -80,6 +85,7 @@ class Sender:
         is_external = event.get("op") == "external"
         topic = self._topics.external if is_external else self._topics.events
         key, value = event["publisher" if is_external else "id"].encode(), self._write(event, raw)
+        await self._ask_for(topic)
         try:
             sending = await self._producer.send(topic, value, key=key, headers=self._headers)
         except MessageSizeTooLargeError:
@@ -97,37 +103,48 @@ class Sender:
     async def request_release(self, at: str | None) -> int:
         """Asks for a release of everything sent so far. Returns the offset of the request."""
         await self.flush()
+        await self._ask_for(self._topics.triggers)
         request = {"op": "release"} if at is None else {"op": "release", "at": at}
         sending = self._producer.send_and_wait(self._topics.triggers, json.dumps(request).encode(), partition=0)
         return int((await _within(DELIVERY_S, sending)).offset)
+
+    async def _ask_for(self, topic: str) -> None:
+        """Raises InputError if this client may not write to a topic. Asked once, when it first has something to send:
+        a program that sends one kind of event needs the right to one topic.
+        """
+        if topic not in self._allowed:
+            if not self._settings.embedded:
+                await require(self._settings, self._topics.table, [Right("Write", TOPIC, topic)])
+            self._allowed.add(topic)
 
     def _write(self, event: dict[str, Any], raw: bytes | None) -> bytes:
         return raw.strip() if raw is not None and self._wire is JSON else self._wire.write(event)
 
 
 @asynccontextmanager
-async def open_sender(settings: Settings, policy: Policy, wire: InputFormat = MSGPACK) -> AsyncIterator[Sender]:
-    """Connects to Kafka, making the table's topics if they are missing. Raises `ServiceError` if it cannot."""
+async def open_sender(
+    settings: Settings, policy: Policy, topic: str, wire: InputFormat = MSGPACK
+) -> AsyncIterator[Sender]:
+    """Connects to Kafka, making the table's topics if they are missing. Raises `ServiceError` if it cannot, and
+    `InputError` if Kafka does not let it; `topic` is the one that it will most likely send to.
+    """
     servers = settings.kafka_servers
-    await ensure_topics(
-        servers,
-        policy.table,
-        settings.partitions,
-        settings.replication,
-        within_s=settings.connect_s,
-        embedded=settings.embedded,
-    )
+    await enter(settings, policy.table, ())
     producer = AIOKafkaProducer(
-        bootstrap_servers=servers, enable_idempotence=True, linger_ms=5, max_batch_size=256 * 1024
+        **client_options(servers), enable_idempotence=True, linger_ms=5, max_batch_size=256 * 1024
     )
     try:
-        await retry_until(producer.start, settings.connect_s)
-    except KafkaError as error:
+        await connect_within(producer.start, settings.connect_s, servers)
+    except (StreamsError, KafkaError) as error:
         await producer.stop()
-        raise unreachable(servers) from error
+        if is_refusal(error):  # who may write to no topic at all is not even given a producer's number
+            raise refused(servers, [Right("Write", TOPIC, topic)]) from error
+        raise
     try:
-        yield Sender(producer, Topics(policy.table), wire)
+        yield Sender(producer, settings, Topics(policy.table), wire)
     except KafkaError as error:
+        if is_refusal(error):  # it was granted a moment ago
+            raise refused(servers, [f"Write on the topics of table {policy.table} again"]) from error
         raise ServiceError(GONE) from error
     finally:  # also if it is interrupted while it starts
         with suppress(TimeoutError):  # with a broker that is gone it would wait to send the rest
@@ -153,7 +170,7 @@ async def produce(
     """Sends every line. With `wait_s` it waits for each release before it sends the next line, as `replay` does."""
     sent = Sent()
     async with AsyncExitStack() as stack:
-        sender = await stack.enter_async_context(open_sender(settings, policy, wire))
+        sender = await stack.enter_async_context(open_sender(settings, policy, Topics(policy.table).events, wire))
         reader = None
         if wait_s is not None:
             reader = await stack.enter_async_context(
@@ -186,7 +203,7 @@ async def request_release(
 ) -> CommittedRelease | None:
     """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
     at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    async with open_sender(settings, policy) as sender:
+    async with open_sender(settings, policy, Topics(policy.table).triggers) as sender:
         offset = await sender.request_release(at)
     if wait_s is None:
         return None

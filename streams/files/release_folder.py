@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.kafka.chain import check_format
 
 CELLS, GROUPS, MANIFEST = "cells.jsonl", "groups.jsonl", "manifest.json"
@@ -71,7 +72,7 @@ class ReleaseFolder:
         staged.mkdir(parents=True)
         rows, values = tables(cells, groups, self._attributes)
         for name, content in {**published, ROWS: rows, VALUES: values}.items():
-            write_synced(staged / name, content)
+            write_fresh(staged / name, content)
         sync_folder(staged)
 
     def show(self, number: int) -> None:
@@ -165,16 +166,6 @@ def region_text(part: Mapping[str, Any]) -> str:
 def csv_line(*fields: str) -> str:
     """One line of CSV, with quotes only where they are needed (RFC 4180, with the line feed of Unix)."""
     return ",".join(_quoted(field) for field in fields) + "\n"
-
-
-def write_synced(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file and waits until the disk has it."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - only a descriptor can be given a mode
-        view = memoryview(content)
-        while view:
-            view = view[file.write(view) :]
-        os.fsync(descriptor)
 
 
 def sync_folder(path: Path) -> None:

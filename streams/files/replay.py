@@ -32,7 +32,8 @@ from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.files.event_lines import BY_NAME, EventLines, Events, open_lines
 from shoal.streams.files.formats.format import FormatChoice
-from shoal.streams.files.release_folder import ReleaseFolder, release_name, write_synced
+from shoal.streams.files.fresh_file import PRIVATE, open_private, write_fresh
+from shoal.streams.files.release_folder import ReleaseFolder, release_name
 from shoal.streams.files.replay_state import Position, SavedState, StateFile
 from shoal.streams.memory import without_cycle_search
 
@@ -146,8 +147,7 @@ class _Run:
         if self._job.audit:
             self._job.audit.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Private: with the order of events, a rejected update tells who has a permanent value.
-        (self._job.out / REJECTS).touch(mode=0o600)
-        self._rejects = stack.enter_context((self._job.out / REJECTS).open("ab"))
+        self._rejects = stack.enter_context(open_private(self._job.out / REJECTS))
         self._rejects.truncate(min(self._position.rejects_bytes, self._rejects.tell()))
         self._rejects.seek(0, os.SEEK_END)
 
@@ -253,11 +253,11 @@ class _Run:
         if self._job.audit is None:
             return
         name, dumps = release_name(planned.release.number), json.dumps
-        write_synced(
-            self._job.audit / f"{name}.members.jsonl", "".join(planned.release.members.lines()).encode(), 0o600
+        write_fresh(
+            self._job.audit / f"{name}.members.jsonl", "".join(planned.release.members.lines()).encode(), PRIVATE
         )
         cohorts = dumps(planned.release.cohorts, ensure_ascii=False) + "\n"
-        write_synced(self._job.audit / f"{name}.cohorts.json", cohorts.encode(), 0o600)
+        write_fresh(self._job.audit / f"{name}.cohorts.json", cohorts.encode(), PRIVATE)
 
     def _save(self) -> None:
         if self._file is None:

@@ -32,12 +32,15 @@ from shoal.streams.deadletter.scheduler import DeadLetters
 from shoal.streams.errors import FencedError, GuaranteeError, InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.partition import Partition, load_partition
+from shoal.streams.intake.watch import Course, Place, Watch, hear
 from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.record import Record
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.metrics import Metrics
+from shoal.streams.prometheus import EVENTS, KAFKA_SECONDS, REBALANCES, RECONNECTS
 from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError, is_passing, patiently
 from shoal.streams.store.store import Store
@@ -68,6 +71,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._letters = DeadLetters(settings.kafka_servers, store)
         self._looked = self._committed = self._reported = 0.0
         self._metrics = Metrics()
+        self._watch = Watch(settings.session_s)
         self._told = 0
         self._log = get_log(table=policy.table)
 
@@ -89,14 +93,30 @@ class Ingest(Service, ConsumerRebalanceListener):
         return self._metrics
 
     def _lag(self) -> int:
-        consumer = self._consumer
-        if consumer is None:
-            return 0
-        behind = 0
-        for number, part in self._parts.items():
-            high = consumer.highwater(self._partition(number)) if self._is_assigned(number) else None
-            behind += max(0, (high or 0) - part.offset)
-        return behind
+        return sum(place.lag for place in self.places().values())
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the table has."""
+        return self._count
+
+    @property
+    def assigned(self) -> int:
+        """How many partitions Kafka gave this worker."""
+        return len(self._assigned or ())
+
+    @property
+    def course(self) -> Course:
+        """How this worker's ingest is getting on."""
+        return self._watch.course(self.places().values(), is_loaded=self.is_loaded)
+
+    def places(self) -> dict[int, Place]:
+        """Every loaded partition as of now."""
+        return {number: self._place(part) for number, part in self._parts.items()}
+
+    def _place(self, part: Partition) -> Place:
+        heard = hear(self._consumer, self._partition(part.number), part.offset)
+        return Place(heard.lag, len(part.intake.window), self._letters.waiting_s(part.number), heard.silence_s)
 
     # -- the service --------------------------------------------------------------------------------------------------
 
@@ -130,10 +150,12 @@ class Ingest(Service, ConsumerRebalanceListener):
     def on_partitions_revoked(self, revoked: Any) -> None:  # noqa: ARG002 - all of them, always
         """Called by aiokafka as a rebalance begins. A batch on its way may still be committed, or refused."""
         self._assigned, self._is_aligned = None, False
+        self._watch.lose()
 
     def on_partitions_assigned(self, assigned: Any) -> None:
         """Called by aiokafka, which sends no heartbeats meanwhile; so nothing is loaded here."""
         self._assigned, self._is_aligned = frozenset(partition.partition for partition in assigned), False
+        REBALANCES.inc()
         self._log.info("ingest.assigned", partitions=len(self._assigned))
 
     async def _work(self) -> None:
@@ -151,7 +173,10 @@ class Ingest(Service, ConsumerRebalanceListener):
                     "created anew or lost records, and its records must be kept for ever"
                 ) from None
             except KafkaError as error:
+                if is_refusal(error):
+                    raise
                 attempt += 1
+                RECONNECTS.labels("kafka", "ingest").inc()
                 self._log.warning("kafka.retry", step="ingest", error=type(error).__name__, attempt=attempt)
                 await self._disconnect()
                 await self.sleep(min(2.0, 0.1 * 2 ** min(attempt, 5)))
@@ -161,6 +186,7 @@ class Ingest(Service, ConsumerRebalanceListener):
     async def _disconnect(self) -> None:
         consumer, self._consumer = self._consumer, None
         self._assigned, self._is_aligned = None, False
+        self._watch.lose()
         if consumer is not None:
             await stop_client(consumer)
 
@@ -171,6 +197,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         if assigned is None or self._must_align() or assigned != self._parts.keys():
             await self._put_in_order(consumer, assigned)
             return
+        self._watch.run()
         idle = [number for number in self._parts if number not in self._flights]
         partitions = [self._partition(number) for number in idle]
         fetched: dict[TopicPartition, Sequence[Record]] = {}
@@ -188,6 +215,7 @@ class Ingest(Service, ConsumerRebalanceListener):
             part, records = self._parts[number], fetched.get(self._partition(number), ())
             if records or positions[number] != part.offset or is_frozen:
                 self._flights[number] = asyncio.create_task(self._advance(part, records, positions[number]))
+                self._watch.depart(number)
         if fetched:
             await asyncio.sleep(0)  # judge, and send to Redis, before more is polled
         elif self._flights:
@@ -200,6 +228,7 @@ class Ingest(Service, ConsumerRebalanceListener):
     def _land(self) -> None:
         """Forget the batches that are committed; raise what went wrong with one."""
         for number in [number for number, task in self._flights.items() if task.done()]:
+            self._watch.land(number)
             self._flights.pop(number).result()
 
     async def _put_in_order(self, consumer: AIOKafkaConsumer, assigned: frozenset[int] | None) -> None:
@@ -232,6 +261,7 @@ class Ingest(Service, ConsumerRebalanceListener):
             people = len(self._parts[number].intake.roster) if number in self._parts else 0
             seconds = round(time.monotonic() - began, 3)
             self._log.info("ingest.loaded", partition=number, people=people, seconds=seconds)
+            self._watch.move()
             self._is_aligned = False
             if self._assigned != assigned:
                 return
@@ -286,6 +316,8 @@ class Ingest(Service, ConsumerRebalanceListener):
                 crash_point("ingest.3")
                 self._metrics.accepted += batch.accepted
                 self._metrics.rejected += len(batch.rejects)
+                EVENTS.labels(part.number, "accepted").inc(batch.accepted)
+                EVENTS.labels(part.number, "rejected").inc(len(batch.rejects))
                 if reply.waiting:
                     self._letters.wake(part.number)
                     if reply.waiting > _MOST_WAITING:
@@ -304,6 +336,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         except RedisError as error:
             if not is_passing(error):
                 raise
+            RECONNECTS.labels("redis", "ingest").inc()
             self._log.warning("ingest.reloaded", partition=part.number, reason="redis", error=type(error).__name__)
             await self._reload(part)
 
@@ -318,6 +351,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._log.warning("ingest.fenced", partition=number)
 
     def _on_retry(self, error: BaseException, attempt: int) -> None:
+        RECONNECTS.labels("redis", "ingest").inc()
         if attempt in (1, 5) or attempt % 30 == 0:
             self._log.warning("redis.retry", step="ingest", error=type(error).__name__, attempt=attempt)
 
@@ -328,7 +362,8 @@ class Ingest(Service, ConsumerRebalanceListener):
         if now - self._committed > _GROUP_COMMIT_S and self._is_aligned:
             self._committed = now
             offsets = {self._partition(number): part.offset for number, part in self._parts.items()}
-            with contextlib.suppress(KafkaError, asyncio.TimeoutError):  # only tools that watch the lag read it
+            only_for_tools = contextlib.suppress(KafkaError, asyncio.TimeoutError)  # those that watch the lag
+            with only_for_tools, KAFKA_SECONDS.labels("group-commit").time():
                 await asyncio.wait_for(consumer.commit(offsets), 3.0)
         seen = self._metrics.accepted + self._metrics.rejected
         if now - self._reported > _PROGRESS_S and seen != self._told:

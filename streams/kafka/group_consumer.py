@@ -1,8 +1,12 @@
 """The consumer of a group whose offsets are kept in Redis: it starts nowhere by itself and commits nothing."""
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka.errors import KafkaConnectionError
 
+from shoal.streams.errors import InputError
+from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.partition_reader import stop_client
+from shoal.streams.kafka.refusal import why_refused
 from shoal.streams.kafka.topics import METADATA_MAX_AGE_MS
 
 POLL_MS = 100
@@ -11,10 +15,10 @@ POLL_MS = 100
 async def open_group_consumer(
     servers: list[str], topic: str, group: str, session_s: float, listener: ConsumerRebalanceListener
 ) -> AIOKafkaConsumer:
-    """A started consumer of committed records. Raises KafkaError."""
+    """A started consumer of committed records. Raises KafkaError, and InputError if Kafka does not let it in."""
     session_ms = int(1000 * session_s)
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=servers,
+        **client_options(servers),
         group_id=group,
         enable_auto_commit=False,
         auto_offset_reset="none",
@@ -30,7 +34,10 @@ async def open_group_consumer(
     consumer.subscribe([topic], listener=listener)
     try:
         await consumer.start()
-    except BaseException:
+    except BaseException as error:
         await stop_client(consumer)
+        why = await why_refused(servers) if isinstance(error, KafkaConnectionError) else None
+        if isinstance(why, InputError):
+            raise why from error
         raise
     return consumer

@@ -16,7 +16,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.kafka.topics import retry_until, unreachable
+from shoal.streams.kafka.access import client_options
+from shoal.streams.kafka.topics import connect_within
 
 _POLL_MS = 200
 
@@ -25,9 +26,11 @@ _POLL_MS = 200
 async def open_reader(
     servers: list[str], within_s: float = 15.0, *, committed: bool = True
 ) -> AsyncIterator[AIOKafkaConsumer]:
-    """A consumer outside any group. Raises ServiceError if Kafka cannot be reached in time."""
+    """A consumer outside any group. Raises ServiceError if Kafka cannot be reached in time, InputError if it does not
+    let this client in.
+    """
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=servers,
+        **client_options(servers),
         isolation_level="read_committed" if committed else "read_uncommitted",
         auto_offset_reset="none",
         enable_auto_commit=False,
@@ -36,10 +39,7 @@ async def open_reader(
         request_timeout_ms=30_000,
     )
     try:
-        try:
-            await retry_until(consumer.start, within_s)
-        except KafkaError as error:
-            raise unreachable(servers) from error
+        await connect_within(consumer.start, within_s, servers)
         yield consumer
     finally:
         await stop_client(consumer)

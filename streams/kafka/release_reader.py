@@ -12,10 +12,14 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
+from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.chain import Chain
+from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_of, trigger_of
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
-from shoal.streams.kafka.topics import Topics, partition_counts, retry_until, unreachable
+from shoal.streams.kafka.refusal import unreachable
+from shoal.streams.kafka.rights import check_rights, consumer_rights
+from shoal.streams.kafka.topics import Topics, admin_client, connect_within
 
 POLL_MS = 200
 SILENCE_S = 45.0  # there is more to read, and no record comes: long enough for a broker to be restarted
@@ -90,19 +94,24 @@ class ReleaseReader:
 
 @asynccontextmanager
 async def open_releases(servers: list[str], table: str, within_s: float) -> AsyncIterator[ReleaseReader]:
-    """Connects to a table's releases. Raises `ServiceError` without Kafka, `InputError` without the topic."""
+    """Connects to a table's releases. Raises `ServiceError` without Kafka, `InputError` without the topic or the right
+    to read it.
+    """
     topic = Topics(table).releases
-    if topic not in await partition_counts(servers, within_s):
+    async with admin_client(servers, within_s) as admin:
+        cluster = await describe(admin, [topic])
+        await check_rights(admin, servers, cluster, consumer_rights(table))
+    if cluster.topics[topic].error == UNKNOWN_TOPIC:
         raise InputError(f"there is no topic {topic} yet; a worker for this table makes it when it first starts.")
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=servers,
+        **client_options(servers),
         isolation_level="read_committed",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         max_partition_fetch_bytes=16 * 1024 * 1024,
     )
     try:
-        await retry_until(consumer.start, within_s)
+        await connect_within(consumer.start, within_s, servers)
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])
         await consumer.seek_to_beginning(partition)

@@ -1,21 +1,31 @@
 """The topics of one table: their names, how they are created, and how many partitions they have."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
 
 from shoal.streams.errors import InputError, ServiceError
+from shoal.streams.kafka.access import client_options
+from shoal.streams.kafka.cluster import NO_ERROR, UNKNOWN_TOPIC, describe
+from shoal.streams.kafka.refusal import is_refusal, unreachable, why_refused
 
 # Everything is kept: a rebuild replays the events, and an attacker who has copied an old release has it for ever.
 _KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 # A dead letter is the original record and some headers, so it must be allowed to be longer than any original.
 LONGEST_DEAD_LETTER = 16 * 1024 * 1024
-_NO_ERROR, _UNKNOWN_TOPIC = 0, 3
+_BROKERS_DEFAULT = -1
+_REFUSALS = (TopicAuthorizationFailedError, ClusterAuthorizationFailedError)
 # A broker that has just come back may not know its topics yet. A consumer that joins a group then is assigned nothing
 # until it asks again; the libraries ask every five minutes.
 METADATA_MAX_AGE_MS = 5_000
@@ -48,6 +58,10 @@ class Topics:
         return f"shoal.{self.table}.dead-letter"
 
     @property
+    def all(self) -> tuple[str, ...]:
+        return (self.events, self.external, self.triggers, self.releases, self.dead_letter)
+
+    @property
     def ingest_group(self) -> str:
         return f"shoal.{self.table}.ingest"
 
@@ -69,15 +83,17 @@ async def ensure_topics(
     servers: list[str],
     table: str,
     partitions: int = 8,
-    replication: int = 1,
+    replication: int | None = None,
     *,
     within_s: float = 15.0,
     embedded: bool = False,
 ) -> int:
     """Create the topics that are missing; returns the number of partitions of the events topic, new or not.
 
-    The embedded broker creates topics by itself, with a number of partitions of its own. Raises ServiceError if Kafka
-    cannot be reached within `within_s`, InputError if a topic that must have one partition has more.
+    Without `replication` they have as many copies as the broker gives by default. The embedded broker creates topics by
+    itself, with a number of partitions of its own. Topics that this client may not see are taken to exist. Raises
+    ServiceError if Kafka cannot be reached within `within_s`, InputError if a topic that must have one partition has
+    more.
     """
     topics = Topics(table)
     wanted = {
@@ -90,21 +106,22 @@ async def ensure_topics(
     async with admin_client(servers, within_s) as admin:
         if embedded:
             return (await _await_topics(admin, list(wanted), within_s))[topics.events]
-        existing = await _partitions(admin)
+        found = (await describe(admin, list(wanted))).topics
         missing = [
-            NewTopic(name, count, replication, topic_configs=config)
+            _new_topic(name, count, replication, config)
             for name, (count, config) in wanted.items()
-            if name not in existing
+            if found[name].error == UNKNOWN_TOPIC
         ]
         if missing:
             await _create(admin, missing)
-            existing = await _await_topics(admin, list(wanted), within_s)
+        seen = [name for name in wanted if found[name].error in (NO_ERROR, UNKNOWN_TOPIC)]
+        existing = await _await_topics(admin, seen, within_s)
     for name in (topics.triggers, topics.releases):
-        if existing[name] != 1:
+        if existing.get(name, 1) != 1:
             raise InputError(
                 f"topic {name} has {existing[name]} partitions and must have one: its order is that of the releases"
             )
-    return existing[topics.events]
+    return existing.get(topics.events, 0)
 
 
 async def partition_counts(servers: list[str], within_s: float = 15.0) -> Mapping[str, int]:
@@ -115,10 +132,12 @@ async def partition_counts(servers: list[str], within_s: float = 15.0) -> Mappin
 
 @asynccontextmanager
 async def admin_client(servers: list[str], within_s: float) -> AsyncIterator[AIOKafkaAdminClient]:
-    """A connected admin client. Raises ServiceError if it cannot connect within `within_s`."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=int(1000 * max(1.0, within_s)))
+    """A connected admin client. Raises ServiceError if it cannot connect within `within_s`, InputError if Kafka does
+    not let it in.
+    """
+    admin = AIOKafkaAdminClient(**client_options(servers), request_timeout_ms=int(1000 * max(1.0, within_s)))
     try:
-        await retry_until(admin.start, within_s)
+        await connect_within(admin.start, within_s, servers)
         yield admin
     except KafkaError as error:
         raise unreachable(servers) from error
@@ -126,23 +145,25 @@ async def admin_client(servers: list[str], within_s: float) -> AsyncIterator[AIO
         await admin.close()
 
 
-async def retry_until(connect: Any, within_s: float) -> None:
-    """Call `connect` until it does not raise a KafkaError; the last one is raised when the time is over."""
+async def connect_within(start: Callable[[], Awaitable[Any]], within_s: float, servers: list[str]) -> None:
+    """Call a client's `start` until it works. Raises ServiceError if Kafka cannot be reached in time, InputError as
+    soon as it is clear that Kafka does not let this client in, and KafkaError if it lacks a right.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
     while True:
         try:
-            await connect()
-        except KafkaError:
-            if loop.time() >= deadline:
+            await start()
+        except KafkaError as error:
+            if is_refusal(error):
                 raise
+            is_late = loop.time() >= deadline
+            why = await why_refused(servers, guesses=is_late)
+            if is_late or isinstance(why, InputError):
+                raise (why or unreachable(servers)) from error
             await asyncio.sleep(0.3)
         else:
             return
-
-
-def unreachable(servers: list[str]) -> ServiceError:
-    return ServiceError(f"Kafka cannot be reached at {', '.join(servers)}: start it, or set SHOAL_KAFKA")
 
 
 async def _partitions(admin: AIOKafkaAdminClient, names: list[str] | None = None) -> dict[str, int]:
@@ -150,7 +171,7 @@ async def _partitions(admin: AIOKafkaAdminClient, names: list[str] | None = None
     return {
         topic["topic"]: len(topic["partitions"])
         for topic in described
-        if topic["error_code"] == _NO_ERROR and topic["partitions"]
+        if topic["error_code"] == NO_ERROR and topic["partitions"]
     }
 
 
@@ -166,10 +187,21 @@ async def _await_topics(admin: AIOKafkaAdminClient, names: list[str], within_s: 
         await asyncio.sleep(0.1)
 
 
+def _new_topic(name: str, partitions: int, replication: int | None, config: Mapping[str, str]) -> NewTopic:
+    topic = NewTopic(name, partitions, replication or 1, topic_configs=config)
+    if replication is None:
+        topic.replication_factor = _BROKERS_DEFAULT  # set here, for aiokafka's constructor does not take it
+    return topic
+
+
 async def _create(admin: AIOKafkaAdminClient, missing: list[NewTopic]) -> None:
     response = await admin.create_topics(missing, timeout_ms=15_000)
+    refused = [topic for topic, code, *_ in response.topic_errors if for_code(code) in _REFUSALS]
+    if refused:
+        names = ", ".join(sorted(refused))
+        raise InputError(f"there are no topics {names}: create them, or grant Create on topic {names}")
     for topic, code, *rest in response.topic_errors:
         error = for_code(code)
-        if code != _NO_ERROR and error is not TopicAlreadyExistsError:  # another worker may have been quicker
+        if code != NO_ERROR and error is not TopicAlreadyExistsError:  # another worker may have been quicker
             said = rest[0] if rest and isinstance(rest[0], str) else error.__name__
             raise InputError(f"Kafka does not create topic {topic}: {said}")

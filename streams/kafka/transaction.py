@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,9 @@ from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
 from shoal.streams.errors import FencedError
 from shoal.streams.faults import crash_point
+from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.topics import LONGEST_DEAD_LETTER
+from shoal.streams.prometheus import KAFKA_SECONDS
 
 _BATCH = 256 * 1024
 _STOP_S = 5.0
@@ -34,7 +37,7 @@ class Transaction:
     def __init__(self, servers: list[str], transactional_id: str, timeout_s: float = 60.0) -> None:
         self._timeout_s = timeout_s
         self._producer = AIOKafkaProducer(
-            bootstrap_servers=servers,
+            **client_options(servers),
             transactional_id=transactional_id,
             transaction_timeout_ms=int(1000 * timeout_s),
             max_batch_size=_BATCH,
@@ -55,12 +58,14 @@ class Transaction:
 
         `crash` names the crash point between the two.
         """
+        began = time.monotonic()
         try:
             async with asyncio.timeout(2 * self._timeout_s):  # the broker gave up long ago
                 await self._producer.begin_transaction()
                 end = await self._send_all(topic, partition, messages)
                 crash_point(crash)
                 await self._producer.commit_transaction()
+            KAFKA_SECONDS.labels("transaction").observe(time.monotonic() - began)
         except TimeoutError as error:
             raise KafkaError("the transaction took too long") from error
         except ProducerFenced:

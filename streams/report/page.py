@@ -9,6 +9,7 @@ from pathlib import Path
 from string import Template
 
 from shoal.core.policy.policy import Policy
+from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.files.policy_summary import describe
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Request, Tile
 from shoal.streams.report.plot import Panel, draw
@@ -22,11 +23,11 @@ def write_report(request: Request, metrics: Sequence[Metric], releases: Sequence
     plots = [(picture, draw([picture.panel])) for picture in pictures]
     folder.mkdir(parents=True, exist_ok=True)
     for picture, png in plots:
-        (folder / picture.file).write_bytes(png)
+        write_fresh(folder / picture.file, png)
     figures = {"table": request.policy.table, "policy": request.policy.digest, "releases": list(releases)}
-    (folder / FIGURES_FILE).write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_fresh(folder / FIGURES_FILE, (json.dumps(figures, indent=1, ensure_ascii=False) + "\n").encode())
     page = folder / PAGE
-    page.write_text(render(request, metrics, releases, plots), encoding="utf-8")
+    write_fresh(page, render(request, metrics, releases, plots).encode())
     return page
 
 

@@ -35,6 +35,8 @@ def read_series(request: Request, metrics: Sequence[Metric], watcher: Watcher) -
             figures |= metric.measure(reading)
         found.append(figures)
         watcher.advance(1)
+    for metric in metrics:
+        found[-1] |= metric.conclude()
     return found
 
 

@@ -1,4 +1,4 @@
-"""Redis connections that pack large commands quickly, and which errors of Redis may pass by themselves."""
+"""Redis connections that pack large commands quickly, find their server, and wait while it is away."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,18 +6,18 @@ from typing import Any, TypeVar
 
 import hiredis
 from redis.asyncio import ConnectionPool, Redis
-from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection, parse_url
+from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ReadOnlyError, RedisError, ResponseError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import RedisError, ResponseError
 
-from shoal.streams.errors import InputError, ServiceError
+from shoal.streams.errors import InputError
+from shoal.streams.store.address import CLUSTER, SENTINEL, Access, Address, read_address, without_secret
+from shoal.streams.store.finder import Finder, PrimaryFinder, SlotFinder
+from shoal.streams.store.refusal import explain, is_elsewhere, is_passing
 
 _ANSWER_S = 20.0
-# Redis cannot write just now (no memory, no disk, no master), and may be able to again soon.
-_PASSING = ("OOM", "MISCONF", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "LOADING", "UNKILLABLE", "BUSY")
 
 T = TypeVar("T")
 
@@ -44,44 +44,90 @@ class _UnixConnection(_QuickPacking, UnixDomainSocketConnection):
     pass
 
 
+class _Found:
+    """A connection whose server is looked for whenever it is opened."""
+
+    def __init__(self, *, finder: Finder, **options: Any) -> None:
+        super().__init__(**options)
+        self._finder = finder
+
+    async def _connect(self) -> None:
+        self.host, self.port = await self._finder.find()
+        await super()._connect()  # type: ignore[misc] # redis-py's, beside this class
+
+    async def read_response(self, *args: Any, **options: Any) -> Any:
+        try:
+            return await super().read_response(*args, **options)  # type: ignore[misc] # as above
+        except ResponseError as error:
+            if not is_elsewhere(error):
+                raise
+            # It was the primary, or had the slot. The command was not carried out; the next one looks for the server.
+            await self.disconnect()  # type: ignore[attr-defined] # as above
+            raise RedisConnectionError("the server is another one now") from None
+
+
+class _FoundTcpConnection(_Found, _TcpConnection):
+    pass
+
+
+class _FoundTlsConnection(_Found, _TlsConnection):
+    pass
+
+
 _QUICK: dict[type, type] = {SSLConnection: _TlsConnection, UnixDomainSocketConnection: _UnixConnection}
 
 
-def open_redis(url: str) -> "Redis":
-    """A client that retries nothing by itself: only the caller knows whether a command may be repeated."""
-    try:
-        options: dict[str, Any] = dict(parse_url(url))
-    except ValueError:
-        raise InputError(
-            "SHOAL_REDIS is not an address of a Redis; write redis://host:port/database or unix:///path"
-        ) from None
+def open_redis(url: str, access: Access | None = None, key: bytes = b"") -> "Redis":
+    """A client that retries nothing by itself: only the caller knows whether a command may be repeated.
+
+    In a Cluster it is the client of the node that has `key`. Raises InputError.
+    """
+    access = access or Access()
+    address = read_address(url, access)
+    options = dict(address.options)
     connection_class = _QUICK.get(options.pop("connection_class", Connection), _TcpConnection)
+    finder = _finder(address, access, key)
+    if finder is not None:
+        options["finder"] = finder
+        connection_class = _FoundTlsConnection if address.has_tls else _FoundTcpConnection
     options |= {"socket_timeout": _ANSWER_S, "socket_connect_timeout": 5.0, "retry": Retry(NoBackoff(), 0)}
-    pool = ConnectionPool(connection_class=connection_class, **options)
-    return Redis(connection_pool=pool)
+    return Redis(connection_pool=ConnectionPool(connection_class=connection_class, **options))
 
 
-async def await_redis(client: "Redis", within_s: float, url: str) -> None:
-    """Return when Redis answers. Raises ServiceError if it does not answer within `within_s`."""
+def _finder(address: Address, access: Access, key: bytes) -> Finder | None:
+    tls = {"ssl": True, **access.tls} if address.has_tls else {}
+    if address.kind == SENTINEL:
+        asking = {"username": access.sentinel_username, "password": access.sentinel_password, **tls}
+        return PrimaryFinder(address.nodes, address.service, asking)
+    if address.kind == CLUSTER:
+        names = ("username", "password")
+        return SlotFinder(address.nodes, key, {name: address.options.get(name) for name in names} | tls)
+    return None
+
+
+async def await_redis(client: "Redis", within_s: float, url: str, table: str = "") -> None:
+    """Return when Redis answers. Raises ServiceError if it does not answer within `within_s`, InputError at once if it
+    does not let this client in.
+    """
+
+    async def ping() -> None:
+        await client.ping()
+
+    await await_answer(ping, within_s, url, table)
+
+
+async def await_answer(action: Callable[[], Awaitable[T]], within_s: float, url: str, table: str = "") -> T:
+    """Repeat an action until Redis takes it. Raises as `await_redis` does."""
     deadline = asyncio.get_running_loop().time() + within_s
     while True:
         try:
-            await client.ping()
+            return await action()
         except (RedisError, OSError) as error:
-            if asyncio.get_running_loop().time() >= deadline or not is_passing(error):
-                raise ServiceError(
-                    f"Redis cannot be reached at {without_secret(url)}: start it, or set SHOAL_REDIS"
-                ) from error
+            said = explain(error, without_secret(url), table)
+            is_late = asyncio.get_running_loop().time() >= deadline
+            if is_late or isinstance(said, InputError) or not is_passing(error):
+                raise said from error
             await asyncio.sleep(0.3)
-        else:
-            return
-
-
-def is_passing(error: BaseException) -> bool:
-    """Whether the same request may succeed a little later."""
-    if isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OSError | asyncio.TimeoutError):
-        return True
-    return isinstance(error, ResponseError) and str(error).startswith(_PASSING)
 
 
 async def patiently(action: Callable[[], Awaitable[T]], on_retry: Callable[[BaseException, int], None]) -> T:
@@ -98,10 +144,6 @@ async def patiently(action: Callable[[], Awaitable[T]], on_retry: Callable[[Base
             await asyncio.sleep(min(2.0, 0.1 * 2 ** min(attempt, 5)))
 
 
-def without_secret(url: str) -> str:
-    """An address without its password, as it may be shown."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
-
-
-__all__ = ["RedisError", "await_redis", "is_passing", "open_redis", "patiently", "without_secret"]
+__all__ = [
+    "RedisError", "await_answer", "await_redis", "explain", "is_passing", "open_redis", "patiently", "without_secret",
+]  # fmt: skip

@@ -10,6 +10,7 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 |                 |      | written by the seal script: release, manifest, state, counts; sent, applied: the last |
 |                 |      | release on the topic, and the last that is in the keys below |
 | beginning       | text | for a minute: one worker is creating this table |
+| rights          |      | used, and removed again, by the script that finds out which commands are allowed |
 | people:p:s      | hash | id → person, in 32 shards for each home partition |
 | groups:s        | hash | number → group record |
 | tree            | hash | node → node record |

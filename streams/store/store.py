@@ -13,7 +13,9 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from shoal.core.state import Meta
 from shoal.streams.errors import FencedError, InputError, LostError
-from shoal.streams.store.connection import await_redis, open_redis, without_secret
+from shoal.streams.prometheus import REDIS_SECONDS
+from shoal.streams.store.address import Access
+from shoal.streams.store.connection import await_answer, await_redis, open_redis, without_secret
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.keys import BARRIER, BEGINNING, EXTERNAL, INGEST, META, OUTBOX, TRIGGERS, staged_key
 from shoal.streams.store.meta import Identity, TableMeta, read_meta, write_meta
@@ -43,16 +45,33 @@ class Waiting(NamedTuple):
 class Store:
     """One table's keys on one Redis."""
 
-    def __init__(self, url: str, table: str, cipher: Cipher) -> None:
+    def __init__(self, url: str, table: str, cipher: Cipher, access: Access | None = None) -> None:
         self.url, self.table, self.cipher = url, table, cipher
         self.prefix = f"{{shoal:{table}}}:".encode()
-        self.redis: Any = open_redis(url)  # redis-py types its answers as either of two kinds of text
+        # redis-py types its answers as either of two kinds of text.
+        self.redis: Any = open_redis(url, access, self.prefix)
         self._scripts = {path.stem: path.read_text() for path in sorted(_LUA.glob("*.lua"))}
         self._sha: dict[str, str] = {}
 
     async def connect(self, within_s: float) -> None:
-        """Raises ServiceError if Redis does not answer in time."""
-        await await_redis(self.redis, within_s, self.url)
+        """Raises ServiceError if Redis does not answer in time, InputError if it does not let this client in, or not
+        give a command that Shoal needs.
+        """
+        await await_redis(self.redis, within_s, self.url, self.table)
+        await await_answer(self._try_transaction, within_s, self.url, self.table)
+        denied = await await_answer(lambda: self.run("rights"), within_s, self.url, self.table)
+        if denied:
+            commands = " ".join("+" + name.decode().lower() for name in denied)
+            raise InputError(
+                f"Redis at {without_secret(self.url)} does not let its user do what it must: grant {commands} on the "
+                f"keys ~{self.prefix.decode()}*"
+            )
+
+    async def _try_transaction(self) -> None:
+        """A rebuild ends with one; no script can try it. Word by word: a pipeline hides which one was refused."""
+        async with self.redis.client() as one:
+            for word in ("MULTI", "EXEC"):
+                await one.execute_command(word)
 
     async def close(self) -> None:
         await self.redis.aclose()
@@ -65,6 +84,10 @@ class Store:
         sha = self._sha.get(script)
         if sha is None:
             sha = self._sha[script] = await self._load(script)
+        with REDIS_SECONDS.labels(script).time():
+            return await self._call(script, sha, *args)
+
+    async def _call(self, script: str, sha: str, *args: str | bytes | int) -> Any:
         try:
             return await self.redis.execute_command("EVALSHA", sha, 1, self.prefix, *args)
         except NoScriptError:  # Redis was restarted
@@ -110,16 +133,16 @@ class Store:
         await self.order("own", label, token)
         return token
 
-    async def check_server(self) -> list[str]:
-        """Refuse a Redis that evicts keys when it is full; returns the names of settings under which it may forget.
+    async def check_server(self) -> list[str] | None:
+        """Refuse a Redis that evicts keys when it is full; returns the names of settings under which it may forget,
+        None if it does not say how it is set.
 
-        An evicted ledger would be a forgotten promise. Raises InputError. If a server does not tell its settings, they
-        are taken to be right.
+        An evicted ledger would be a forgotten promise. Raises InputError.
         """
         try:
             found = [await self.redis.config_get(name) for name in ("maxmemory-policy", *_DURABLE)]
         except ResponseError:
-            return []
+            return None
         settings = {str(name): str(value) for answer in found for name, value in answer.items()}
         if settings.get("maxmemory-policy", "").startswith("allkeys-"):
             raise InputError(

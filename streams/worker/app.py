@@ -23,11 +23,14 @@ from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError, ServiceError, StreamsError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
+from shoal.streams.kafka.entry import enter, require
+from shoal.streams.kafka.refusal import is_refusal, unreachable
 from shoal.streams.kafka.release_reader import last_committed
-from shoal.streams.kafka.topics import ensure_topics, unreachable
+from shoal.streams.kafka.rights import refused, worker_rights
 from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings
-from shoal.streams.store.connection import RedisError, is_passing, without_secret
+from shoal.streams.store.address import access_of
+from shoal.streams.store.connection import RedisError, explain, without_secret
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import BEGINNING
 from shoal.streams.store.meta import Identity, TableMeta, check_identity, identity_of
@@ -35,6 +38,7 @@ from shoal.streams.store.store import Store
 from shoal.streams.worker.faust_app import make_app
 from shoal.streams.worker.planner import Planner
 from shoal.streams.worker.publish import check_story
+from shoal.streams.worker.trigger import has_timers
 from shoal.streams.worker.web import add_views
 
 _STOP_S = 15.0
@@ -55,7 +59,7 @@ def run_worker(settings: Settings, *, debug: bool = False) -> int:
 
 async def _run(settings: Settings, policy: Policy) -> int:
     log = get_log(table=policy.table)
-    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes))
+    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
     outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def end(error: BaseException | None) -> None:
@@ -89,16 +93,12 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     """
     table, servers = policy.table, settings.kafka_servers
     await store.connect(settings.connect_s)
-    for name in [] if settings.embedded else await store.check_server():
-        get_log(table=table).warning("redis.forgetful", setting=name)
-    partitions = await ensure_topics(
-        servers,
-        table,
-        settings.partitions,
-        settings.replication,
-        within_s=settings.connect_s,
-        embedded=settings.embedded,
-    )
+    if not settings.embedded:
+        await _check_durability(store)
+    rights = worker_rights(table, has_clock=has_timers(policy))
+    partitions, remarks = await enter(settings, table, rights, checks_topics=True)
+    for remark in remarks:
+        get_log(table=table).warning("topic.risky", topic=remark.topic, setting=remark.setting, reason=remark.reason)
     identity = identity_of(settings, policy, store.cipher)
     try:
         meta: TableMeta | None = None
@@ -120,8 +120,17 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
         if meta is None:
             await _begin(store, policy, settings, identity, partitions)
     except RedisError as error:
-        raise _redis_gone(error, settings) from error
+        raise explain(error, without_secret(settings.redis), table) from error
     return partitions
+
+
+async def _check_durability(store: Store) -> None:
+    log = get_log(table=store.table)
+    lacking = await store.check_server()
+    if lacking is None:
+        log.warning("redis.unchecked", reason="it does not answer CONFIG GET, so its durability could not be checked")
+    for name in lacking or ():
+        log.warning("redis.forgetful", setting=name)
 
 
 async def _begin(store: Store, policy: Policy, settings: Settings, identity: Identity, partitions: int) -> None:
@@ -143,7 +152,7 @@ async def _services(settings: Settings, policy: Policy, store: Store, partitions
     ingest = Ingest(settings, policy, store, partitions, end)
     planner = Planner(settings, policy, store, partitions, end)
     app = make_app(settings, policy, planner)
-    add_views(app, store, ingest, planner)
+    add_views(app, store, ingest, planner, policy.table)
     # Faust starts the app's dependencies in this order, and stops them in reverse.
     app.add_dependency(ingest)
     app.add_dependency(planner)
@@ -190,8 +199,16 @@ class _signals:  # noqa: N801 - a context manager, used like a function
 
 async def _explain(error: BaseException, settings: Settings, policy: Policy, store: Store) -> BaseException:
     """The error to show the operator for the one that ended the worker."""
+    if is_refusal(error):  # it was granted when the worker started
+        try:
+            await require(settings, policy.table, worker_rights(policy.table, has_clock=has_timers(policy)))
+        except StreamsError as found:
+            return found
+        return refused(settings.kafka_servers, [f"what was taken away from it ({type(error).__name__})"])
     if isinstance(error, KafkaError):  # our services wait for Kafka to come back; Faust, while it starts, does not
         return unreachable(settings.kafka_servers)
+    if isinstance(error, RedisError):  # one that does not pass by itself
+        return explain(error, without_secret(settings.redis), policy.table)
     if isinstance(error, StreamsError) or not isinstance(error, LostError):
         return error
     try:
@@ -200,7 +217,7 @@ async def _explain(error: BaseException, settings: Settings, policy: Policy, sto
     except StreamsError as found:
         return found
     except RedisError as found:
-        return _redis_gone(found, settings)
+        return explain(found, without_secret(settings.redis), policy.table)
     if meta is not None:
         return _part_lost(policy.table)
     return GuaranteeError(
@@ -213,12 +230,4 @@ def _part_lost(table: str) -> GuaranteeError:
     return GuaranteeError(
         f"Redis lost a part of the state of table {table}: nothing is published until `shoal rebuild` has brought it "
         "back"
-    )
-
-
-def _redis_gone(error: RedisError, settings: Settings) -> StreamsError:
-    if is_passing(error):
-        return ServiceError(f"Redis went away at {without_secret(settings.redis)} while the worker was starting")
-    return ServiceError(
-        f"Redis at {without_secret(settings.redis)} does not do what it is asked ({type(error).__name__})"
     )

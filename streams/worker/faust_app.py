@@ -8,6 +8,7 @@ import faust
 from aiokafka import TopicPartition
 
 from shoal.core.policy.policy import Policy
+from shoal.streams.kafka.access import faust_options
 from shoal.streams.kafka.topics import METADATA_MAX_AGE_MS, Topics
 from shoal.streams.settings import Settings
 from shoal.streams.worker.planner import Planner
@@ -28,7 +29,7 @@ def make_app(settings: Settings, policy: Policy, planner: Planner) -> faust.App:
     app = _App(
         topics.trigger_group,
         env={},  # else Faust lets variables like BROKER_URL or WEB_PORT override these settings
-        broker=[f"kafka://{server}" for server in settings.kafka_servers],
+        **faust_options(settings.kafka_servers),
         broker_session_timeout=session_s,
         broker_heartbeat_interval=session_s / 4,
         broker_rebalance_timeout=max(session_s, 10.0),

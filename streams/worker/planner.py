@@ -26,8 +26,11 @@ from shoal.streams.errors import FencedError, GuaranteeError, LostError, Service
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.partition_reader import open_reader, read_ends, read_to_end
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
+from shoal.streams.prometheus import RECONNECTS
+from shoal.streams.prometheus import State as Doing
 from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.keys import TRIGGERS
@@ -37,6 +40,7 @@ from shoal.streams.store.store import Store
 from shoal.streams.worker.external import external_ends, external_letters
 from shoal.streams.worker.publish import Publisher
 from shoal.streams.worker.release_maker import ReleaseMaker
+from shoal.streams.worker.standing import Standing
 from shoal.streams.worker.timers import keep_time
 from shoal.streams.worker.trigger import Trigger, read_trigger
 
@@ -75,6 +79,11 @@ class Planner(Service):
         """Whether this worker is the one that plans."""
         return self._owns.is_set()
 
+    @property
+    def standing(self) -> Standing:
+        """What it is doing, and what the last release was."""
+        return self._maker.standing
+
     def own(self, *, is_owner: bool) -> None:
         """The triggers partition is, or is not, this worker's.
 
@@ -83,11 +92,13 @@ class Planner(Service):
         """
         if is_owner and not self._owns.is_set():
             self._owns.set()
+            self.standing.say(Doing.STARTING)
             self._log.info("planner.owned")
         elif is_owner:
             self._incoming.put_nowait(None)
         elif self._owns.is_set():
             self._owns.clear()
+            self.standing.say(Doing.ELSEWHERE)
             self._log.info("planner.released")
             if self._tenure is not None:
                 self._tenure.cancel()
@@ -118,13 +129,16 @@ class Planner(Service):
                 continue
             except FencedError:
                 self._log.warning("planner.fenced")
+                self.standing.say(Doing.STARTING, "FencedError")
                 pause = self._settings.session_s + 1.0
             except DisturbedError:
                 self._log.warning("planner.disturbed")
             except (KafkaError, RedisError, ServiceError, OSError) as error:
-                if isinstance(error, RedisError) and not is_passing(error):
+                if (isinstance(error, RedisError) and not is_passing(error)) or is_refusal(error):
                     self._fail(error)
                     return
+                RECONNECTS.labels("redis" if isinstance(error, RedisError) else "kafka", "planner").inc()
+                self.standing.say(Doing.RETRYING, type(error).__name__)
                 attempt = 1 if time.monotonic() - began > 60 else attempt + 1
                 if attempt in (1, 5) or attempt % 30 == 0:
                     self._log.warning("planner.retry", error=type(error).__name__, attempt=attempt)
@@ -160,6 +174,8 @@ class Planner(Service):
             await box.empty({})
             await external_letters(self._servers, self._store, self._topics)
             await self._advance(await self._store.next_trigger())
+            await self._maker.report()
+            self.standing.say(Doing.WAITING)
             self._log.info("planner.ready", release=self._maker.release, trigger=self._next_trigger)
             tasks = [
                 asyncio.create_task(self._serve(tenure)),

@@ -31,15 +31,19 @@ from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.intake.taker import make_taker
+from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
+from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.release_reader import CommittedRelease, open_releases
+from shoal.streams.kafka.rights import refused, worker_rights
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.kafka.windows import WindowedEvents, open_events
 from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings
-from shoal.streams.store.connection import RedisError
+from shoal.streams.store.address import access_of
+from shoal.streams.store.connection import RedisError, explain, is_passing, without_secret
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.meta import FormatError, identity_of
@@ -62,16 +66,21 @@ def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
     try:
         return asyncio.run(_rebuild(settings, policy))
     except KafkaError as error:
+        if is_refusal(error):  # it was granted when the rebuild began
+            raise refused(settings.kafka_servers, [f"what was taken away from it ({type(error).__name__})"]) from error
         raise ServiceError("Kafka went away during the rebuild; Redis has no state now, so run it again") from error
     except RedisError as error:
+        if not is_passing(error):
+            raise explain(error, without_secret(settings.redis), policy.table) from error
         raise ServiceError("Redis went away during the rebuild; it has no state now, so run it again") from error
 
 
 async def _rebuild(settings: Settings, policy: Policy) -> int:
-    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes))
+    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
     log = get_log(table=policy.table)
     servers, topics = settings.kafka_servers, Topics(policy.table)
     await store.connect(settings.connect_s)
+    await require(settings, policy.table, worker_rights(policy.table, has_clock=False))
     counts = await partition_counts(servers, settings.connect_s)
     if topics.events not in counts or topics.releases not in counts:
         raise InputError(f"there are no topics of table {policy.table} to rebuild from")

@@ -20,7 +20,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
-from shoal.streams.kafka.manifest import Headers, Origin, write_origin
+from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, write_origin
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
@@ -33,6 +33,7 @@ from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.external import ExternalRead, external_letters, read_external
 from shoal.streams.worker.publish import Publisher, check_sealed, check_story
+from shoal.streams.worker.standing import Standing
 
 _WAIT_S: Final = 0.03
 _SAY_S: Final = 10.0
@@ -55,8 +56,10 @@ class ReleaseMaker:
         self._settings, self._servers = settings, settings.kafka_servers
         self._topics = Topics(policy.table)
         self._state: State | None = None
+        self._last: ManifestRecord | None = None  # on the releases topic, as the tenure began
         self.release = 0
         self.is_planning = False
+        self.standing = Standing()
         self._log = get_log(table=policy.table)
 
     async def finish_sealed(self, release_log: ReleaseLog, publisher: Publisher) -> None:
@@ -78,6 +81,14 @@ class ReleaseMaker:
             await release_log.apply(meta.release)
             self._log.info("release.applied", release=meta.release)
         self.release = meta.release
+        self._last = await publisher.last() if meta.sent < meta.release else last
+
+    async def report(self) -> None:
+        """Say what the last release was, for a planner that has just begun. Redis knows when it was asked for."""
+        state = await self.load()
+        waiting = await self._store.waiting(self.release + 1)
+        manifest = None if self._last is None else self._last.value
+        self.standing.published(manifest, waiting.last_s, len(state.people), self._policy)
 
     async def load(self) -> State:
         """The state in memory if it is the stored one, else the stored one."""
@@ -95,7 +106,9 @@ class ReleaseMaker:
         state = await self.load()
         self.is_planning = True
         try:
+            self.standing.enter("wait")
             barrier = await self._await_passage(release_log, release)
+            self.standing.enter("read")
             windows = await release_log.read_windows(release)
             crash_point("release.3")
             self._log.info("release.read", release=release, people=sum(map(len, windows.values())))
@@ -103,6 +116,7 @@ class ReleaseMaker:
             read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external)
             ends = [barrier.ends[partition] for partition in range(self._partitions)]
             headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends))
+            self.standing.enter("plan")
             began = time.monotonic()
             before = (await self._meta()).counts
             window = Window(barrier.at, windows, read.groups)
@@ -111,27 +125,36 @@ class ReleaseMaker:
             seconds = round(time.monotonic() - began, 3)
             self._log.info("release.planned", release=release, seconds=seconds, misrouted=len(made.misrouted))
             crash_point("release.4")
+            self.standing.enter("stage")
             count = await release_log.stage(release, planned.chunks)
             crash_point("release.5")
             self._log.info("release.staged", release=release, chunks=count)
+            self.standing.enter("seal")
             await release_log.seal(state.meta.manifest, made.change.meta, count, planned.counts)
             crash_point("release.6")
             self._state = None  # until it agrees with Redis again
             self._log.info("release.sealed", release=release)
+            self.standing.enter("publish")
             await publisher.publish(sealed)
             crash_point("release.7")
             self._log.info("release.published", release=release, records=len(sealed.records) + 1)
+            published_at = time.time()
+            self.standing.enter("sent")
             await release_log.sent(release)
             crash_point("release.8")
+            self.standing.enter("apply")
             await release_log.apply(release)
             crash_point("release.9")
             if read.rejects:
                 await external_letters(self._servers, self._store, self._topics)
             await in_thread(state.apply, made.change)
             self._state, self.release = state, release
+            self.standing.finish()
+            self.standing.published(sealed.manifest, published_at, len(state.people), self._policy)
             self._log.info("release.applied", release=release, seconds=round(time.monotonic() - began, 3))
         finally:
             self.is_planning = False
+            self.standing.leave()
 
     def _plan(
         self, state: State, window: Window, release: int, headers: Headers, before: Counts, read: ExternalRead

@@ -8,6 +8,7 @@ from typing import Protocol
 from aiokafka import AIOKafkaProducer
 
 from shoal.core.policy.policy import Policy
+from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.partition_reader import open_reader, stop_client
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
@@ -35,7 +36,7 @@ async def keep_time(settings: Settings, policy: Policy, store: Store, progress: 
     if not has_timers(policy):
         return
     log, servers, topics = get_log(table=policy.table), settings.kafka_servers, Topics(policy.table)
-    producer = AIOKafkaProducer(bootstrap_servers=servers, acks="all", enable_idempotence=True)
+    producer = AIOKafkaProducer(**client_options(servers), acks="all", enable_idempotence=True)
     await producer.start()
     asked, asked_at = 0, 0.0
     try:

@@ -1,21 +1,42 @@
-"""What the worker says about itself over HTTP: `/health`, whether it is alive, and `/ready`, whether it can work."""
+"""What the worker says about itself over HTTP: `/health`, whether it is alive, `/ready`, whether it can work, and
+`/metrics`, everything that Prometheus may want to know.
+
+`/ready` counts ingest and, in the worker that plans, the planner. A rebalance is ordinary work, and a worker in the
+middle of one is ready; one that never ends is not. `state` says which of the two it is, and `reason` what is wrong.
+"""
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import faust
+from aiohttp.web import Response
 
 from shoal.streams.intake.ingest import Ingest
+from shoal.streams.intake.watch import Course
+from shoal.streams.prometheus import State
 from shoal.streams.store.connection import RedisError
 from shoal.streams.store.store import Store
+from shoal.streams.worker.exposition import CONTENT_TYPE, Exposition
 from shoal.streams.worker.planner import Planner
+from shoal.streams.worker.standing import Standing
 
-_ASK_S = 2.0
+_ASK_S: Final = 2.0
+_BEGIN_S: Final = 120.0  # for a tenure to begin; it reads the whole state back
+_STEP_S: Final = 900.0  # for one step of a release
 
 
-def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner) -> None:
-    """The two views. Neither says anything about people."""
+class Verdict(NamedTuple):
+    """Whether the worker can work, one word for what it is in, and a sentence where something is wrong."""
+
+    is_ready: bool
+    state: str
+    reason: str | None = None
+
+
+def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner, table: str) -> None:
+    """The three views. None says anything about a person."""
+    exposition = Exposition(app, table, ingest, planner.standing)
 
     @app.page("/health", name="health")
     async def health(view: Any, _request: Any) -> Any:
@@ -26,6 +47,10 @@ def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner) ->
         found = await readiness(store, ingest, planner)
         return view.json(found, status=200 if found["ready"] else 503)
 
+    @app.page("/metrics", name="metrics")
+    async def metrics(_view: Any, _request: Any) -> Any:
+        return Response(body=exposition.write(), headers={"Content-Type": CONTENT_TYPE})
+
 
 async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[str, Any]:
     """The answer of `/ready`; every metric of streams/metrics.py is in it."""
@@ -34,12 +59,41 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[s
         published = await asyncio.wait_for(store.published(), _ASK_S)
     except (TimeoutError, RedisError, OSError):
         has_redis = False
+    course, standing = ingest.course, planner.standing
+    verdict = judge(course, standing, has_redis=has_redis, has_table=published is not None)
     return {
-        "ready": published is not None and ingest.is_loaded,
+        "ready": verdict.is_ready,
+        "state": verdict.state,
+        "reason": verdict.reason,
         "redis": has_redis,
-        "kafka": ingest.is_loaded,
+        "kafka": course in (Course.RUNNING, Course.REBALANCING),
         "role": "planner" if planner.is_owner else "ingest",
+        "ingest": course.value,
+        "planner": standing.state.value,
+        "step": standing.step,
         "partitions": ingest.owned,
         "release": None if published is None else published.sent,
         **ingest.metrics().as_dict(),
     }
+
+
+def judge(course: Course, standing: Standing, *, has_redis: bool, has_table: bool) -> Verdict:
+    """Whether a worker can work. What is wrong with a service comes before what follows from it."""
+    if not has_redis:
+        return Verdict(False, "stuck", "Redis does not answer")
+    if not has_table:
+        return Verdict(False, "stuck", "Redis does not know the table any more")
+    if course is Course.SILENT:
+        return Verdict(False, "stuck", "Kafka does not answer")
+    if course is Course.STUCK:
+        return Verdict(False, "stuck", "ingest has not moved for far longer than a rebalance or a batch takes")
+    if course is Course.STARTING:
+        return Verdict(False, "starting")
+    if standing.state is State.STUCK:
+        return Verdict(False, "stuck", f"the planner cannot make the next release: {standing.why}")
+    if standing.seconds > (_STEP_S if standing.state is State.RELEASING else _BEGIN_S):
+        if standing.state is State.RELEASING:
+            return Verdict(False, "stuck", f"the release has been in its step `{standing.step}` for far too long")
+        if standing.state in (State.STARTING, State.RETRYING):
+            return Verdict(False, "stuck", f"the planner does not get to work ({standing.why or 'starting'})")
+    return Verdict(True, "rebalancing" if course is Course.REBALANCING else "ready")

@@ -126,7 +126,7 @@ def running_worker(local: Local, table: str, values: str = "lasting") -> Iterato
     store.flushall()
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
         policy = write_policy(Path(folder), table, values)
-        settings = {"POLICY": str(policy), "KEY": "bench", "WEB_PORT": "0", "LOG_FORMAT": "json"}
+        settings = {"POLICY": str(policy), "KEY": "a secret of the bench", "WEB_PORT": "0", "LOG_FORMAT": "json"}
         log = Path(folder) / "worker.log"
         with log.open("wb") as sink:
             process = subprocess.Popen(

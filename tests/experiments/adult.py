@@ -16,7 +16,7 @@ from shoal.core.measure.query import draw_queries
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.policy_yaml import load_policy
 from tests.experiments.mondrian import Points, View, anonymize, unsafe_share, view_of
-from tests.experiments.series import Figures, Table, Watcher, measure, run
+from tests.experiments.series import Figures, Table, Watcher, measure, redrawn, run
 from tests.support.root import ROOT
 
 FOLDER = ROOT / "examples" / "adult"
@@ -51,7 +51,7 @@ class Adult:
 
 
 def load_adult() -> Adult:
-    policy = load_policy(FOLDER / "policy.yaml")
+    policy = redrawn(load_policy(FOLDER / "policy.yaml"), 3)
     with gzip.open(FOLDER / "adult.csv.gz", "rt", encoding="utf-8") as text:
         people = list(csv.DictReader(text))
     columns = []

@@ -59,8 +59,9 @@ class LDiversity:
 class MInvariance:
     """Publishes a table after the other, and remembers the signature of every record that was in the last one."""
 
-    def __init__(self, policy: Policy, seed: int = 2007) -> None:
-        self._policy, self._m = policy, int(policy.l)
+    def __init__(self, policy: Policy, seed: int = 2007, m: int | None = None) -> None:
+        """m is l unless it is given."""
+        self._policy, self._m = policy, int(policy.l) if m is None else m
         self._random = np.random.default_rng(seed)
         self.signatures: dict[Record, Signature] = {}
 

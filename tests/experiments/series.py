@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from shoal.core.measure.query import Numbers, Query, count_true, estimate, query
 from shoal.core.measure.release_reader import ReleaseColumns, read_columns
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.policy.strategy import Adaptive
 from shoal.core.state import State
 from tests.support.root import ROOT
 
@@ -103,16 +104,24 @@ def measure(step: Step, queries: tuple[Query, ...] = ()) -> Figures:
     return found
 
 
+def redrawn(policy: Policy, releases: int) -> Policy:
+    """The policy of an example as a redrawn one without permanent values, with this many exposures foreseen."""
+    sensitive = policy.sensitive._replace(permanent=frozenset())
+    return replace(policy, values="redrawn", strategy=Adaptive(releases=releases), sensitive=sensitive)
+
+
 def column(releases: Iterable[Figures], name: str) -> Numbers:
     """One figure over the releases."""
     return np.array([figures[name] for figures in releases], dtype=np.float64)
 
 
 def engine_digest() -> str:
-    """Which engine is being run: a digest of core's sources, the auditor aside, which changes no release."""
+    """Which engine is being run: a digest of core's sources, what only reads releases aside."""
     digest = hashlib.sha256()
-    for path in [*sorted(CORE.glob("*.py")), *sorted(CORE.glob("cohort/*.py")), *sorted(CORE.glob("overlap/*.py"))]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(CORE.rglob("*.py")):
+        name = path.relative_to(CORE)
+        if name.parts[0] not in ("audit", "measure"):
+            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 
 

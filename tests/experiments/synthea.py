@@ -18,7 +18,7 @@ from shoal.core.measure.query import draw_queries
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.policy_yaml import load_policy
 from tests.experiments.mondrian import View, anonymize, unsafe_share, view_of
-from tests.experiments.series import Figures, Record, Table, Watcher, measure, run
+from tests.experiments.series import Figures, Record, Table, Watcher, measure, redrawn, run
 from tests.support.root import ROOT
 
 FOLDER = ROOT / "examples" / "synthea"
@@ -99,7 +99,7 @@ def years(policy: Policy, tables: Sequence[Table], queries: int, watch: Watcher)
 
 def experiment(watch: Watcher, *, quick: bool = False) -> Figures:
     """All conditions, only those that come and go, and all with those that stay for ever permanent."""
-    policy = load_policy(FOLDER / "policy.yaml")
+    policy = redrawn(load_policy(FOLDER / "policy.yaml"), 10)
     tables = load_tables(policy)
     lasting = lasting_values(tables, LASTING)
     permanent = lasting_values(tables, FOR_EVER) - policy.sensitive.open

@@ -7,6 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from shoal.core.audit.attack.persistence import PersistenceAttack
+from shoal.core.audit.attack.shown import ShownGroup
+from shoal.core.audit.attack.worlds import Token
 from shoal.core.measure.release_reader import read_columns
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
@@ -25,6 +28,7 @@ from tests.experiments.sheet import (
     number_of,
     sheet_of,
 )
+from tests.support.histories.staying import live, truth
 
 SMALL = replace(Clinic(), people=1_200, reactions=3_000, kinds=60, sensitive=10, rounds=6)
 
@@ -204,3 +208,20 @@ def attack(policy: Policy, rounds: Sequence[Round], sheets: Iterable[Sheet]) -> 
     for number, (one, sheet) in enumerate(zip(rounds, sheets, strict=True), start=1):
         found = breaches.see(number, one.table, one.homes, sheet)
     return found
+
+
+def test_people_who_come_back_are_given_away_by_m_invariance_if_their_values_stay(rounds: list[Round]) -> None:
+    """The persistence attack: a record that returns is another record, with another signature and the same value."""
+    m, values = 4, 60
+    publisher, attack = MInvariance(SMALL.policy_for(0, l=m)), PersistenceAttack(values, is_by_person=False)
+    qids = [qid for qid, _ in rounds[-1].table.values()]
+    for table in live(500, 8, values, stay=1.0, seed=3, leave=0.15):
+        sheet = publisher.publish({p: (qids[number_of(p)], (value,)) for p, value in table.items()})
+        people = {group: [f"p{number}" for number in rows] for group, rows in people_of(sheet).items()}
+        shown: dict[int, dict[Token, int]] = {
+            group: {(leaf,): count for leaf, count in counts.items()} for group, counts in values_of(sheet).items()
+        }
+        attack.see([ShownGroup(group, rows, shown[group]) for group, rows in people.items()], truth(table))
+    (claims,) = attack.claims(1 / m, (), (0.95,))
+    assert claims.sure > 40
+    assert claims.sure_right > 0.9 * claims.sure

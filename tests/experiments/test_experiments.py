@@ -2,13 +2,16 @@
 
 import re
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from shoal.core.audit.attack.chance import is_beyond_chance
 from tests.experiments.__main__ import fill, load, main
+from tests.experiments.lasting import PUBLISHERS, adult_with_churn
 from tests.experiments.mondrian import View, anonymize, unsafe_share
 from tests.experiments.rounds import Reactions
 from tests.experiments.series import changes
@@ -55,6 +58,31 @@ def test_beside_four_publishers_nobody_is_left_with_too_few_values(quick: Path) 
     assert figures["job, even"]["by_u"][0]["suppressed_with"] < 0.1
     assert figures["occupation, even"]["by_u"][0]["suppressed_with"] < 0.05
     assert figures["occupation, plain"]["by_u"][0]["suppressed_with"] < 0.65
+
+
+def test_where_values_last_only_signatures_keep_the_attacks_claims_wrong(quick: Path) -> None:
+    figures = run("lasting", quick)
+    for name, table in figures.items():
+        if name == "engine":
+            continue
+        publishers = table["publishers"]
+        assert set(publishers) == set(PUBLISHERS)
+        for claims in publishers["lasting"]["attack"]:
+            assert not is_beyond_chance(claims["over"], claims["over_right"], Fraction(1, 2))
+            assert claims["sure_right"] == 0
+        for end in (publishers["lasting"]["releases"][-1], publishers["m-invariance"]["releases"][-1]):
+            assert end["hidden_share"] < 0.25
+            assert end["surplus_share"] < 0.05
+        assert publishers["lasting"]["releases"][-1]["max_breach"] <= 0.5
+    naive = [table["publishers"]["l-diversity"]["attack"] for name, table in figures.items() if name != "engine"]
+    assert any(is_beyond_chance(one["over"], one["over_right"], Fraction(1, 2)) for found in naive for one in found)
+
+
+def test_adult_with_churn_changes_as_much_as_it_says() -> None:
+    first, second = adult_with_churn(500, 2).tables
+    stayed = first.keys() & second.keys()
+    assert (len(first), len(second), len(stayed)) == (500, 500, 490)
+    assert 1 <= sum(first[person] != second[person] for person in stayed) <= 10
 
 
 def test_a_looser_bound_on_coarse_cells_covers_more_and_loses_more(quick: Path) -> None:

@@ -63,7 +63,7 @@ def test_canaries_in_ids_values_keys_headers_and_bad_events_are_in_nothing_that_
     letters = len(bad) + 1 + 3
     scene.await_dead_letters(letters, PATIENCE_S)
     texts = {"log": worker.log}
-    for page in ("health", "ready"):
+    for page in ("health", "ready", "metrics"):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=30) as answer:
             texts[page] = answer.read().decode()
     native_services.redis.kill()

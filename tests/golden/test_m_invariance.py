@@ -10,7 +10,7 @@ kind as the papers': a small hospital, 2-invariant, and one patient who was publ
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from shoal.core.audit.attack.equivalence import candidates, tie
+from shoal.core.audit.attack.equivalence import candidates, equate
 from shoal.core.audit.attack.lasting_worlds import EntryGroup, Series, Spell, Uneven
 from shoal.core.audit.attack.persistence import PersistenceAttack
 from shoal.core.audit.attack.shown import ShownGroup
@@ -81,8 +81,8 @@ def test_with_inserts_and_deletes_alone_nobody_is_over_one_in_m() -> None:
     assert set(map(len, candidates(SERIES[:2]).values())) == {2}
 
 
-def test_who_takes_a_leavers_place_is_tied_to_the_leaver() -> None:
-    same = tie(SERIES)
+def test_who_takes_a_leavers_place_is_equated_with_the_leaver() -> None:
+    same = equate(SERIES)
     assert same[EVE] == same[FAY] == ANN, "Eve took Ann's place, and Fay took Eve's"
     assert same[CAT] == CAT
 
@@ -101,7 +101,7 @@ def test_enumeration_agrees_with_the_attack() -> None:
 
 
 def test_the_same_history_by_rules_s1_to_s5_gives_nobody_away() -> None:
-    assert tie(BY_RULES)[EVE] == ANN, "the attacker ties Eve to Ann as before"
+    assert equate(BY_RULES)[EVE] == ANN, "the attacker equates the two as before"
     assert set(map(len, candidates(BY_RULES).values())) == {4}
     series = Series(BY_RULES, L)
     assert series.check(series.count()) == Uneven(0, 0, Fraction(1, 4))

@@ -1,4 +1,4 @@
-"""Tables of a test's own, and Redis with nobody but them."""
+"""Tables of a test's own, Redis with nobody but them, and a Kafka that asks who is there."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import obtain
+from tests.support.services.secure_kafka import SecureKafka, native_secure_kafka
 from tests.support.services.table import Table
+
+
+@pytest.fixture(scope="module")
+def secure_kafka(request: pytest.FixtureRequest) -> Iterator[SecureKafka]:
+    """A real broker with TLS, SASL and an authorizer, for the tests of one file."""
+    with obtain(request.config, "Kafka with TLS and rights", native_secure_kafka()) as found:
+        assert isinstance(found.service, SecureKafka)
+        yield found.service
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_a_rebuild_under_another_secret_or_policy_is_refused_and_writes_nothing(
     # Some draws of a small table come to the same bytes under any secret; who is sampled does not.
     table = _left_after_a_release(make, privacy={**POLICY["privacy"], "sampling": 0.5})
     table.wipe()
-    wrong = table.run("rebuild", KEY="another secret")
+    wrong = table.run("rebuild", KEY="another secret of the tests")
     assert wrong.returncode == 1, wrong.stderr
     assert "does not come out as it was published" in wrong.stderr
     policy = json.loads(table.policy_path.read_text())
@@ -114,7 +114,7 @@ def _go_on(table: Table) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("kind", "state_key"),
-    [("cliques", ""), ("signed", "kept elsewhere"), ("cliques", "kept elsewhere"), ("redrawn", "")],
+    [("cliques", ""), ("signed", "kept in another place"), ("cliques", "kept in another place"), ("redrawn", "")],
     ids=["cliques", "signed, encrypted", "cliques, encrypted", "redrawn"],
 )
 def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_together(

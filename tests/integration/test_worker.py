@@ -140,14 +140,14 @@ def test_a_missed_moment_fires_once(make: Make, redis_url: str) -> None:
 
 def test_with_a_state_key_everything_works_the_same(make: Make) -> None:
     table = make()
-    worker = table.start(STATE_KEY="kept elsewhere")
+    worker = table.start(STATE_KEY="kept in another place")
     worker.await_log("planner.ready")
     table.send(inserts(0, 100))
     table.release()
     worker.kill()
     table.send(inserts(100, 100))
     table.request()
-    table.start(STATE_KEY="kept elsewhere")
+    table.start(STATE_KEY="kept in another place")
     table.await_releases(2)
     table.await_dead_letters(8)
     table.judge()
@@ -180,8 +180,8 @@ def test_a_table_begun_otherwise_is_refused_with_code_2(make: Make, kafka: str, 
         assert said in last
         assert "Traceback" not in refused.log
 
-    is_refused("another SHOAL_KEY", KEY="another secret")
-    is_refused("another SHOAL_STATE_KEY", STATE_KEY="suddenly encrypted")
+    is_refused("another SHOAL_KEY", KEY="another secret of the tests")
+    is_refused("another SHOAL_STATE_KEY", STATE_KEY="suddenly encrypted, it is")
     policy = table.policy_path.read_text()
     table.policy_path.write_text(policy + "\n")
     is_refused("another policy")

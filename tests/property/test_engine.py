@@ -178,7 +178,7 @@ def test_the_judge_catches_an_engine_that_publishes_cells_under_k(monkeypatch: p
         self._is_closed = np.zeros(self._tree.size, dtype=bool)
 
     monkeypatch.setattr("shoal.core.redrawn.Redrawn.close_cells", open_all)
-    assert "fewer than k rows" in _verdicts(clinic_policy(k=4, l=3, headroom=0), churn(100, 4))
+    assert "fewer than k people" in _verdicts(clinic_policy(k=4, l=3, headroom=0), churn(100, 4))
 
 
 def test_the_judge_catches_an_engine_that_draws_a_new_tree_each_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import shoal.core.overlap.formation
 import shoal.core.overlap.uneven_groups
-import shoal.core.plan
 from shoal.core.overlap.external import External, parse_external
 from shoal.core.overlap.formation import Overlapped
 from shoal.core.plan import Plan, plan
@@ -230,7 +229,7 @@ def test_a_row_that_asks_for_more_than_a_place_is_given_a_group_around_it(values
 def test_an_engine_that_ignores_other_publishers_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 1}, overlap=3)
     table, event = _crowd(200)
-    monkeypatch.setattr(shoal.core.plan, "form_overlapping", lambda *_: Overlapped([], {}, 0.0))
+    monkeypatch.setattr("shoal.core.redrawn.form_overlapping", lambda *_: Overlapped([], {}, 0.0))
     ((_, made, _, published),) = run(policy, [table], [(0, event)])
     assert wrong_in(policy, made, table, published) != []
 
@@ -240,7 +239,7 @@ def test_an_engine_that_carries_what_a_later_publication_makes_unsafe_is_found_o
 ) -> None:
     policy = clinic_policy(k=3, strategy={"name": "adaptive", "releases": 3}, overlap=3)
     table, event = _crowd(200)
-    monkeypatch.setattr(shoal.core.plan, "unsafe_groups", lambda *_: set())
+    monkeypatch.setattr("shoal.core.redrawn.unsafe_groups", lambda *_: set())
     *_, (_, made, _, published) = run(policy, [table, table], [(1, event)])
     assert wrong_in(policy, made, table, published) != []
 

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import shoal.core.groups.requirement
-import shoal.core.plan
 from shoal.core.plan import Plan
 from tests.support.engines.audited import audit_plans
 from tests.support.engines.series import DISEASES, ZIPS, clinic_policy
@@ -94,12 +93,12 @@ def _caught(participation: Any) -> set[str]:
 def test_rows_of_cliques_that_are_shown_beside_others_are_found_out(
     participation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shoal.core.plan, "overlapping_holders", lambda *_: {})
+    monkeypatch.setattr("shoal.core.redrawn.overlapping_holders", lambda *_: {})
     monkeypatch.setattr(shoal.core.groups.requirement, "with_barred", lambda requirement, _: requirement)
     unbalanced = "G5: a group leaves more rows unbalanced beside another publication than it suppresses"
     assert unbalanced in _caught(participation)
 
 
 def test_a_whole_clique_whose_value_is_hidden_beside_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shoal.core.plan, "overlapping_holders", lambda *_: {})
+    monkeypatch.setattr("shoal.core.redrawn.overlapping_holders", lambda *_: {})
     assert "G3: a group's owners of each cohort are not as many as the times it shows the value" in _caught(0)

@@ -44,7 +44,7 @@ class Believer:
             for column in (trails.release, trails.until, trails.gap, trails.pair, trails.values)
         )
         plain = np.array([content.is_plain for content in trails.contents], dtype=bool)
-        group = np.array([number for _, number in trails.pairs], dtype=np.int64)
+        group = np.array(trails.group, dtype=np.int64)
         self._is_plain = plain[group[self._pair]] if len(trail) else plain[:0]
         self._names = list(trails.numbers)
 

@@ -7,7 +7,7 @@ others of a group cannot all have a value that is known of one and shown once.
 
 This is what m-invariance gives away as soon as records are updated, or come back: a person who was published once, in a
 group that is m-diverse, is found out by what is published of others later. In a series by rules S1 to S5 all entries
-that are tied together have one signature, and nothing is excluded (docs/design.md, "Values that last").
+that are equated have one signature, and nothing is excluded (docs/design.md, "Values that last").
 
 Input is that of `lasting_worlds`: rows are spells, so a spell that goes on has the same value in all of its groups.
 """
@@ -19,7 +19,7 @@ from shoal.core.audit.attack.lasting_worlds import EntryGroup, Spell
 from shoal.core.audit.attack.worlds import Token
 
 
-def tie(releases: Sequence[Sequence[EntryGroup]]) -> dict[Spell, Spell]:
+def equate(releases: Sequence[Sequence[EntryGroup]]) -> dict[Spell, Spell]:
     """For every spell the first of those that are known to have the same value; itself if it is the first."""
     same: dict[Spell, Spell] = {}
 
@@ -45,7 +45,7 @@ def tie(releases: Sequence[Sequence[EntryGroup]]) -> dict[Spell, Spell]:
 
 def candidates(releases: Sequence[Sequence[EntryGroup]]) -> Mapping[Spell, frozenset[Token]]:
     """The values that are left for each spell when nothing more can be excluded."""
-    same = tie(releases)
+    same = equate(releases)
     groups = [group for release in releases for group in release]
     left: dict[Spell, frozenset[Token]] = {}
     for group in groups:

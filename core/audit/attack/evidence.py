@@ -47,8 +47,9 @@ class Evidence:
         contents = trails.contents
         self._leaves = trails.nothing + 1
         self.prior = _overall_distribution(trails)
-        self._previous, self._group = np.array(list(trails.pairs), dtype=np.int64).reshape(-1, 2).T
-        self._common = np.array(trails.common, dtype=np.int64)
+        self._previous, self._group, self._common = (
+            np.array(column, dtype=np.int64) for column in (trails.previous, trails.group, trails.common)
+        )
         self._total = np.array([content.total for content in contents], dtype=np.int64)
         self._stars = np.array([content.stars for content in contents], dtype=np.int64)
         self._start, keys, self._count = _flatten([(content.leaves, content.counts) for content in contents])

@@ -67,13 +67,14 @@ class Changes:
     def _compare(self, before: ShownGroup, after: ShownGroup) -> None:
         """Of x values that left a group and x that came, as many alike: who came has the value of one who left.
 
-        A leaver has the value of one newcomer with 1/x, and otherwise with what it is among the others.
+        A leaver has the value of one newcomer with 1/x, and otherwise with at most what it is among the others. A
+        counterfeit, before or after, may be who left or came.
         """
         old, new = Counter(before.rows), Counter(after.rows)
         left, came = old - new, new - old
         if not left or not came:
             return
-        places = max(left.total(), came.total())
+        places = max(left.total() + _counterfeits(before), came.total() + _counterfeits(after))
         mates = max(_share_of_mates(before), _share_of_mates(after))
         sure = Fraction(1, places) + (1 - Fraction(1, places)) * mates
         for person in left.keys() | came.keys():
@@ -88,6 +89,10 @@ class Changes:
     def result(self) -> Insight:
         found = self._surest.values()
         return Insight(max(found, default=Fraction(0)), sum(share > self._bound for share in found), len(found))
+
+
+def _counterfeits(group: ShownGroup) -> int:
+    return max(0, sum(group.shown.values()) - len(group.rows))
 
 
 def _share_of_mates(group: ShownGroup) -> Fraction:

@@ -9,7 +9,7 @@ carried. Where nothing fits a value that stayed, which p = 1 can make so, it has
 
 What is believed of a person and a value at a release is the sum over the person's rows then, at most 1; a row that
 holds several values counts that often. A *claim* is the surest such belief about a person, over all releases and all
-protected values, if it is over 1/l; where it is a tie, the first. So there is at most one claim per person. It is
+protected values, if it is over 1/l; of equal ones the first. So there is at most one claim per person. It is
 *right* if the person held that value at that release. What plain groups show is evidence, and no claim.
 
 In a redrawn table nothing is promised about this attack. In a lasting one no more than 1/l of the claims may be right,

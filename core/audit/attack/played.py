@@ -6,10 +6,11 @@ promised about it; in a lasting one no more than 1/l of the claims may be right,
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from shoal.core.audit.attack.following import Followed, Following
 from shoal.core.audit.attack.insider import Changes, Insight
 from shoal.core.audit.attack.persistence import Claims, PersistenceAttack
 from shoal.core.audit.attack.shown import ShownGroup, tokens_by_node
@@ -22,12 +23,14 @@ from shoal.core.policy.policy import Policy
 
 CLAIMS = "more claims of the persistence attack are right than 1/l of them, and not by chance"
 WORLDS = "possible worlds, counted one by one, tell more than is promised"
+_WIDTH = 52
 
 
 class Played(NamedTuple):
     """What came of it, on these releases and on naive ones. Insiders and worlds are for lasting tables.
 
-    `insider` is what single changes tell; `worlds` is None where the table is too large to count.
+    `insider` is what single changes of groups tell, `followed` what changes of values do; `worlds` is None where the
+    table is too large to count.
     """
 
     is_promised: bool
@@ -35,6 +38,7 @@ class Played(NamedTuple):
     here: tuple[Claims, ...]
     naive: tuple[Claims, ...]
     insider: Insight | None = None
+    followed: Followed | None = None
     worlds: Enumerated | None = None
 
     def broken(self) -> tuple[str, ...]:
@@ -51,65 +55,101 @@ class Played(NamedTuple):
             "here": [claims.as_json(self.bound) for claims in self.here],
             "naive": [claims.as_json(self.bound) for claims in self.naive],
             "insider": None if self.insider is None else self.insider.as_json(),
+            "followed": None if self.followed is None else self.followed.as_json(),
             "worlds": None if self.worlds is None else self.worlds.as_json(),
         }
 
 
-class Attacker:
-    """Plays the attacks on one table."""
+class TableAttack:
+    """Plays the persistence attack on releases of Shoal's, of either model, given who is in which row."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self._terms = policy, Terms(policy)
         self._is_lasting = policy.values == "lasting"
-        leaves = len(policy.sensitive.hierarchy.leaves)
-        self._here = PersistenceAttack(leaves, is_by_person=not self._is_lasting)
-        self._naive = PersistenceAttack(leaves, is_by_person=True)
-        self._changes, self._small = Changes(policy.l), SmallTable(policy.l)
+        self._persistence = PersistenceAttack(len(policy.sensitive.hierarchy.leaves), is_by_person=not self._is_lasting)
+        self._changes = Changes(policy.l)
+
+    def see(
+        self, groups: Iterable[tuple[str, Mapping[int, int], Sequence[str]]], held: Mapping[str, frozenset[int]]
+    ) -> dict[Kind, list[ShownGroup]]:
+        """Takes the next release: of each group its name, its counts by node, and the person of each row.
+
+        `held` is the truth about everyone present. Returns the groups by kind; a redrawn table has one kind.
+        """
+        found: dict[Kind, list[ShownGroup]] = {kind: [] for kind in Kind}
+        for name, shown, people in groups:
+            kind = self._terms.kind_of(shown) if self._is_lasting else Kind.SIGNATURE
+            tokens = tokens_by_node(self._policy.sensitive.hierarchy, shown)
+            found[kind].append(ShownGroup(name, people, tokens, is_plain=kind is Kind.PLAIN))
+        self._persistence.see((group for listed in found.values() for group in listed), held)
+        if self._is_lasting:
+            self._changes.see(found[Kind.SIGNATURE])
+        return found
+
+    def claims(self) -> tuple[Claims, ...]:
+        return self._persistence.claims(1 / self._policy.l, self._policy.sensitive.open)
+
+    def insight(self) -> Insight | None:
+        """What the best placed insider learns from single changes; None in a redrawn table."""
+        return self._changes.result() if self._is_lasting else None
+
+
+class NaiveAttack:
+    """Plays it on groups that show everything about their people."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._persistence = PersistenceAttack(len(policy.sensitive.hierarchy.leaves), is_by_person=True)
+
+    def see(self, groups: Iterable[Sequence[str]], held: Mapping[str, frozenset[int]]) -> None:
+        self._persistence.see(
+            (ShownGroup(None, people, Counter((leaf,) for p in people for leaf in held[p])) for people in groups), held
+        )
+
+    def claims(self) -> tuple[Claims, ...]:
+        return self._persistence.claims(1 / self._policy.l, self._policy.sensitive.open)
+
+
+class Attacker:
+    """Plays all attacks on one table, beside naive releases of it."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._here, self._naive, self._small = TableAttack(policy), NaiveAttack(policy), SmallTable(policy.l)
+        self._following = Following()
 
     def see(self, release: Published, secrets: Secrets, naive: Sequence[Sequence[str]]) -> None:
         """Takes the next release; `naive` are groups of the same people that show everything."""
         held = {person: record.values for person, record in secrets.table.items()}
-        hierarchy = self._policy.sensitive.hierarchy
-        groups: dict[Kind, list[ShownGroup]] = {kind: [] for kind in Kind}
-        for name, people in secrets.people.items():
-            group = release.groups[name]
-            kind = self._terms.kind(group) if self._is_lasting else Kind.SIGNATURE
-            shown = tokens_by_node(hierarchy, group.shown)
-            groups[kind].append(ShownGroup(name, people, shown, is_plain=kind is Kind.PLAIN))
-        self._here.see((group for listed in groups.values() for group in listed), held)
-        self._naive.see(
-            (
-                ShownGroup(None, people, Counter((leaf,) for person in people for leaf in held[person]))
-                for people in naive
-            ),
-            held,
-        )
-        if self._is_lasting:
-            self._changes.see(groups[Kind.SIGNATURE])
-            shown_entries = (
-                (group.shown, secrets.entries[str(group.key)])
+        listed = ((name, release.groups[name].shown, people) for name, people in secrets.people.items())
+        groups = self._here.see(listed, held)
+        self._naive.see(naive, held)
+        if self._policy.values == "lasting":
+            signatures, plain = (
+                [(group.shown, secrets.entries[str(group.key)]) for group in groups[kind]]
                 for kind in (Kind.SIGNATURE, Kind.PLAIN)
-                for group in groups[kind]
             )
             cliques = ((next(iter(group.shown)), group.rows) for group in groups[Kind.CLIQUE])
-            self._small.see(shown_entries, cliques, held)
+            self._small.see(signatures + plain, cliques, held)
+            self._following.see(signatures, held)
 
     def report(self) -> Played:
         """Plays the attack to its end. Costs what `PersistenceAttack` says, twice."""
-        bound, unprotected = 1 / exact(self._policy.l), self._policy.sensitive.open
-        here, naive = (attack.claims(float(bound), unprotected) for attack in (self._here, self._naive))
-        if not self._is_lasting:
-            return Played(False, bound, here, naive)
-        return Played(True, bound, here, naive, self._changes.result(), self._small.count())
+        is_lasting, bound = self._policy.values == "lasting", 1 / exact(self._policy.l)
+        played = Played(is_lasting, bound, self._here.claims(), self._naive.claims())
+        if not is_lasting:
+            return played
+        followed, worlds = self._following.result(self._policy.l), self._small.count()
+        return played._replace(insider=self._here.insight(), followed=followed, worlds=worlds)
 
 
 def write_played(played: Played) -> Iterator[str]:
     """The report's lines about these attacks."""
     bound = f"{float(played.bound):.4f}".rstrip("0").rstrip(".")
     yield "What somebody claims who believes that values stay with a probability, and how often that is right:"
-    yield f"  {'stay':>6}  {'these releases':<42}{'naive releases':<42}"
+    yield f"  {'stay':>6}  {'these releases':<{_WIDTH}}  {'naive releases'}"
     for here, naive in zip(played.here, played.naive, strict=True):
-        yield f"  {here.stay:>6g}  {_claims(here, bound):<42}{_claims(naive, bound):<42}".rstrip()
+        yield f"  {here.stay:>6g}  {_claims(here, bound):<{_WIDTH}}  {_claims(naive, bound)}"
     if not played.is_promised:
         yield "  Nothing is promised about this: the model of a redrawn table is that values do not last."
         return
@@ -119,6 +159,12 @@ def write_played(played: Played) -> Iterator[str]:
             f"  Not promised: an insider, who knows their own values, may be sure of somebody else's with "
             f"{float(played.insider.largest):.2f}; over {bound} for {played.insider.over:,} of "
             f"{played.insider.people:,} people."
+        )
+    if played.followed is not None:
+        yield (
+            f"  Not promised: somebody who knows which value often follows which claims, with more than {bound}, to "
+            f"know a value of {played.followed.over:,} of {played.followed.people:,} people who had two; "
+            f"{played.followed.right:,} of these claims are right."
         )
     if played.worlds is not None:
         worlds = played.worlds

@@ -1,4 +1,4 @@
-"""What an attack sees of a release, whoever published it: groups of rows, and the values each group shows.
+"""What an attack sees of any publisher's release: groups of rows, and the values each group shows.
 
 This is as neutral as can be, so that Shoal's tables of either model, naive publishers and those of other papers are
 attacked by the same code. A row is a person; somebody with two rows stands in `rows` twice.

@@ -1,6 +1,6 @@
 """Counts the worlds of an audited lasting table, as long as it is small enough; for a larger one it says nothing.
 
-The rows of the membership become spells, and whoever is in a clique stands beside it. What comes out is compared with
+The rows of the membership become spells, and cliques are kept apart. What comes out is compared with
 the promise: every spell exactly 1/m, every person and value at most j/m, every holder among at least l people.
 """
 

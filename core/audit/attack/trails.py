@@ -11,6 +11,7 @@ other, with the number of values that did so; -1 stands for no group before. Ste
 releases; `until` is the last release in which the step's group was still carried.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -54,16 +55,18 @@ class Trails:
         self.releases = 0
         self.contents: list[Content] = []
         self.person_of: list[int] = []  # by trail
-        self.pairs: dict[tuple[int, int], int] = {}  # two groups: the number of the pair
-        self.common: list[int] = []  # by pair: values that went from one to the other
-        self.trail: list[int] = []  # these and the following by step
-        self.release: list[int] = []
-        self.until: list[int] = []
-        self.gap: list[int] = []  # releases since the trail was last seen; 0 for its first step
-        self.pair: list[int] = []
-        self.values: list[int] = []  # how many values the row holds
+        self.previous = array("q")  # these three by pair: its two groups,
+        self.group = array("q")
+        self.common = array("q")  # and how many values went from one to the other
+        self.trail = array("q")  # these and the following by step
+        self.release = array("q")
+        self.until = array("q")
+        self.gap = array("q")  # releases since the trail was last seen; 0 for its first step
+        self.pair = array("q")
+        self.values = array("q")  # how many values the row holds
         self.held: list[Collection[int]] = []  # the truth: what the person held then
         self.numbers: dict[str, int] = {}  # of people
+        self._pairs: dict[int, int] = {}  # of those that end in this release
         self._carried: dict[object, int] = {}
         self._keys: list[object] = []
         self._places: dict[int, list[_Place]] = {}
@@ -95,6 +98,7 @@ class Trails:
                 rows.setdefault(at, []).append(number)
                 truth[at] = held[person]
         self._carried = carried
+        self._pairs.clear()  # a pair ends in one release: a group that is carried is no step
         for at, numbers in rows.items():
             self._follow(at, numbers, truth[at])
 
@@ -135,8 +139,10 @@ class Trails:
             if previous == number and gap == 1:
                 self.until[before.step] = now
                 return _Place(trail, number, now, before.step)
-        pair = self.pairs.setdefault((previous, number), len(self.pairs))
+        pair = self._pairs.setdefault(previous << 32 | number, len(self.common))
         if pair == len(self.common):
+            self.previous.append(previous)
+            self.group.append(number)
             self.common.append(0)
         values = len(held) if self._is_by_person else 1
         self.common[pair] += values

@@ -20,6 +20,7 @@ from shoal.core.audit.criteria.lasting.entries import Entries
 from shoal.core.audit.criteria.lasting.few import Few
 from shoal.core.audit.criteria.lasting.guards import LastingGuards
 from shoal.core.audit.criteria.lasting.history import History
+from shoal.core.audit.criteria.lasting.marks import Marks
 from shoal.core.audit.criteria.lasting.plain import Plain
 from shoal.core.audit.criteria.lasting.sticky import Sticky
 from shoal.core.audit.criteria.lasting.symmetry import Symmetry
@@ -45,14 +46,15 @@ class LastingModel:
         self._symmetry = Symmetry(policy, self._terms)
         self._bounds, self._breaches = LastingBounds(self._symmetry, history), Breaches(history)
         self._guards, self._cliques = LastingGuards(policy, history), Cliques(policy, history)
+        self._marks = Marks(self._terms)
         self._blocks, self._composition = Blocks(policy, history), Composition(policy)
         self.public: list[PublicCriterion] = [
             Chain(policy), Counts(policy), Regions(policy), LivingGroups(), self._symmetry, self._bounds,
         ]  # fmt: skip
         self.private: list[PrivateCriterion] = [
-            Entries(self._terms), Places(), SameEntries(), Coins(policy),
+            Entries(policy, self._terms), Places(), SameEntries(), Coins(policy),
             history, Sticky(history), Disjoint(history), Few(history), Plain(history), self._breaches,
-            self._guards, self._cliques, self._blocks,
+            self._guards, self._cliques, self._marks, self._blocks,
         ]  # fmt: skip
         self._beside: tuple[Exposed, Exposed] | None = None
 
@@ -102,7 +104,10 @@ class LastingModel:
                 len(sizes),
                 (min(sizes), max(sizes)) if sizes else None,
                 CliqueFigures(
-                    len(cliques), min((len(clique.people) for clique in cliques), default=None), self._cliques.hidden
+                    len(cliques),
+                    min((len(clique.people) for clique in cliques), default=None),
+                    self._cliques.hidden,
+                    self._marks.result(),
                 ),
                 tuple(
                     LastingWorst(name, worst.breach, worst.spells, worst.size, alike.get(person))

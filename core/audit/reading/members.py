@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from shoal.core.audit.criteria.counts import PUBLISHED_AT
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.published import Published
+from shoal.core.audit.reading.truth import Record
 from shoal.core.audit.reading.view import Entry, Line, Secrets
 from shoal.core.policy.hierarchy import Hierarchy
 
@@ -32,18 +33,21 @@ def place_members(release: Published, members: Sequence[Line], table: Mapping[st
 
 
 def place_entries(
-    release: Published, members: Sequence[Line], table: Mapping[str, object], hierarchy: Hierarchy
+    release: Published, members: Sequence[Line], table: Mapping[str, Record], hierarchy: Hierarchy
 ) -> tuple[Mapping[str, list[Line]], Mapping[str, list[Entry]]]:
-    """The rows of a lasting table, by person and by group, leaving out those of somebody not present, or nowhere."""
+    """The rows of a lasting table, by person and by group, leaving out those of somebody not present, or nowhere.
+
+    By group only those are kept that stand for a value of their person, or for none.
+    """
     cells = {name: {cell.name for cell in group.cells} for name, group in release.groups.items()}
     lines: dict[str, list[Line]] = defaultdict(list)
     entries: dict[str, list[Entry]] = defaultdict(list)
     for line in members:
-        is_known = line.value is None or line.value in hierarchy.leaf_code
-        if is_known and line.person in table and line.cell in cells.get(line.group, ()):
+        if line.person in table and line.cell in cells.get(line.group, ()):
             lines[line.person].append(line)
-            leaf = None if line.value is None else hierarchy.leaf_code[line.value]
-            entries[line.group].append(Entry(line.person, leaf))
+            leaf = None if line.value is None else hierarchy.leaf_code.get(line.value)
+            if line.value is None or leaf in table[line.person].values:
+                entries[line.group].append(Entry(line.person, leaf))
     return lines, entries
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from shoal.core.audit.criteria.lasting.marks import Mark
 from shoal.core.audit.permanent.scarcity import number
 from shoal.core.audit.reading.truth import exact
 from shoal.core.policy.policy import Policy
@@ -19,6 +20,7 @@ class CliqueFigures(NamedTuple):
     shown: int
     fewest: int | None
     hidden: int
+    marks: tuple[Mark, ...] = ()  # what other rows say about who the holder is
 
 
 class LastingWorst(NamedTuple):
@@ -46,7 +48,7 @@ class Lasting:
             "values": dict(self.values),
             "signatures": self.signatures,
             "sizes": None if self.sizes is None else list(self.sizes),
-            "cliques": self.cliques._asdict(),
+            "cliques": {**self.cliques._asdict(), "marks": [mark._asdict() for mark in self.cliques.marks]},
             "worst": [{**one._asdict(), "breach": number(one.breach)} for one in self.worst],
         }
 
@@ -84,6 +86,12 @@ def write_lasting(policy: Policy, found: Lasting) -> Iterator[str]:
         low, high = found.sizes
         sizes = str(low) if low == high else f"{low} to {high}"
         yield f"  {found.signatures:,} signatures were used in all, of {sizes} values each."
+    for mark in found.cliques.marks:
+        if mark.claims:
+            yield (
+                f"  Not promised: of {mark.claims:,} cliques in which one person {mark.what}, that is the holder in "
+                f"{mark.right:,}."
+            )
     yield ""
     if not found.worst:
         yield "Nobody was shown under a signature, so there is nothing to learn."

@@ -28,6 +28,8 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+from shoal.streams.files.fresh_file import write_fresh
+
 FILES = ("policy.yaml", "condition.csv", "zip.csv")
 FIRST_NIGHT = datetime(2024, 3, 4, 3, 0, tzinfo=UTC)
 FOLLOW_UP_DAYS = 30
@@ -184,9 +186,9 @@ def write_clinic(folder: Path, clinic: Clinic) -> int:
     """Writes the policy, its hierarchies and `events.jsonl` into a folder; returns the number of lines."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in FILES:
-        (folder / name).write_bytes((resources.files(__name__) / name).read_bytes())
+        write_fresh(folder / name, (resources.files(__name__) / name).read_bytes())
     lines = [json.dumps(event) for event in clinic.events()]
-    (folder / "events.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_fresh(folder / "events.jsonl", ("\n".join(lines) + "\n").encode())
     return len(lines)
 
 

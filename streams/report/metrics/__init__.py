@@ -5,6 +5,7 @@ its figures then stand in `report.json` and in the table, with its tiles and plo
 """
 
 from shoal.streams.report.metrics.breach import Breach
+from shoal.streams.report.metrics.claims import PersistenceClaims
 from shoal.streams.report.metrics.groups import Groups
 from shoal.streams.report.metrics.hidden import Hidden
 from shoal.streams.report.metrics.loss import Losses
@@ -18,6 +19,7 @@ METRICS: tuple[type[Metric], ...] = (
     Groups,
     Hidden,
     Breach,
+    PersistenceClaims,
     Sizes,
     Losses,
     Queries,

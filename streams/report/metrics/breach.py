@@ -25,7 +25,7 @@ class Breach(Metric):
             "max_breach",
             ".4f",
             "The largest probability, over everyone ever published, with which someone who kept all releases can link "
-            "a person to a value.",
+            "a person to a value. In a lasting table it is j/m: j values of one person among the same m.",
         ),
         "bound": Figure("bound", ".4f", "What max_breach may never exceed."),
         "breach_median": Figure(

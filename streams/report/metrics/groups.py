@@ -14,15 +14,20 @@ class Groups(Metric):
         "carried": Figure(
             "carried",
             ",",
-            "Groups published again as they were, because nobody in them changed. They say nothing new and cost "
-            "nothing.",
+            "Groups published again as they were, because nobody in them changed, came or left. They say nothing new "
+            "and cost nothing.",
         ),
     }
 
     def measure(self, reading: Reading) -> Figures:
-        return reading.stated("groups", "formed", "carried", "counterfeits")
+        found = reading.stated("groups", "formed", "carried")
+        return found | {"changed": found["groups"] - found["formed"] - found["carried"]}
 
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
         lines = [curve(series, "carried", "carried"), curve(series, "formed", "newly formed")]
+        if any(
+            figures["changed"] for figures in series
+        ):  # in a lasting table a group lives on while people come and go
+            lines.append(curve(series, "changed", "changed"))
         panel = Panel("Groups", "release", "groups", lines)
         return (Picture("groups.png", panel, "Carried groups say nothing new."),)

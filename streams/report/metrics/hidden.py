@@ -1,4 +1,4 @@
-"""What a release leaves out or says less exactly: withheld people, suppressed and raised values."""
+"""What a release leaves out, says less exactly or adds: withheld people, suppressed, raised and surplus values."""
 
 from collections.abc import Sequence
 
@@ -7,20 +7,28 @@ from shoal.streams.report.plot import Line, Panel
 
 
 class Hidden(Metric):
-    """Values shown as "*" or as a node above them, in numbers and as a share."""
+    """Values shown as "*" or as a node above them, and values that are nobody's, in numbers and as a share."""
 
     figures = {  # noqa: RUF012
         "suppressed": Figure("suppressed", ",", "Values shown as “*”."),
         "generalized": Figure("raised", ",", "Values shown as something more general."),
         "hidden_share": Figure("suppressed or raised", "%", "Both, as a share of all values shown."),
+        "counterfeits": Figure("surplus", ",", "Values shown that are nobody’s, so that a group comes out even."),
+        "surplus_share": Figure("surplus share", "%", "Of all values shown."),
     }
 
     def measure(self, reading: Reading) -> Figures:
-        return reading.stated("suppressed", "generalized") | reading.measured("hidden_share")
+        shown = int(reading.published.shown_count.sum())
+        share = reading.manifest["counterfeits"] / shown if shown else None
+        stated = reading.stated("suppressed", "generalized", "counterfeits")
+        return stated | reading.measured("hidden_share") | {"surplus_share": share}
 
     def tiles(self, last: Figures) -> Sequence[Tile]:
         hidden = last["suppressed"] + last["generalized"]
-        return (Tile("suppressed or raised", f"{hidden:,}", f"{self.write(last, 'hidden_share')} of the values"),)
+        return (
+            Tile("suppressed or raised", f"{hidden:,}", f"{self.write(last, 'hidden_share')} of the values"),
+            Tile("surplus", f"{last['counterfeits']:,}", f"{self.write(last, 'surplus_share')} of the values"),
+        )
 
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
         x = [figures["release"] for figures in series]
@@ -28,6 +36,7 @@ class Hidden(Metric):
         lines = [
             Line("withheld (of the people)", x, withheld),
             curve(series, "hidden_share", "suppressed or raised (of the values)"),
+            curve(series, "surplus_share", "surplus (of the values)"),
         ]
-        panel = Panel("Withheld, suppressed or raised", "release", "share", lines, is_percent=True)
-        return (Picture("hidden.png", panel, "What a release leaves out or says less exactly."),)
+        panel = Panel("Withheld, suppressed, raised, surplus", "release", "share", lines, is_percent=True)
+        return (Picture("hidden.png", panel, "What a release leaves out, says less exactly, or adds."),)

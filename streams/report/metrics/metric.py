@@ -96,6 +96,10 @@ class Metric(ABC):
     def measure(self, reading: Reading) -> Figures:
         """The figures of one release."""
 
+    def conclude(self) -> Figures:
+        """Figures about the whole series, which stand with its last release."""
+        return {}
+
     def tiles(self, last: Figures) -> Sequence[Tile]:  # noqa: ARG002 - most metrics have some
         """Tiles on the last release, given all of its figures."""
         return ()

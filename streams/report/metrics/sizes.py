@@ -7,10 +7,12 @@ from shoal.streams.report.plot import Panel
 
 
 class Sizes(Metric):
-    """People per group: the average, the median and the largest."""
+    """Rows per group: the average, the median and the largest."""
 
     figures = {  # noqa: RUF012
-        "average_group": Figure("people per group", ".2f", "On average; small groups say more, and cost more."),
+        "average_group": Figure(
+            "rows per group", ".2f", "On average. A row is a person, or in a lasting table one value of a person."
+        ),
         "median_group": Figure("median group", ".1f"),
         "largest_group": Figure("largest group", ","),
     }
@@ -19,10 +21,10 @@ class Sizes(Metric):
         return reading.measured(*self.figures)
 
     def tiles(self, last: Figures) -> Sequence[Tile]:
-        return (Tile("people per group", self.write(last, "average_group"), f"{last['groups']:,} groups"),)
+        return (Tile("rows per group", self.write(last, "average_group"), f"{last['groups']:,} groups"),)
 
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
         labels = {"largest_group": "largest", "average_group": "average", "median_group": "median"}
         lines = [curve(series, name, label) for name, label in labels.items()]
-        panel = Panel("Group sizes", "release", "people", lines, is_log=True)
+        panel = Panel("Group sizes", "release", "rows", lines, is_log=True)
         return (Picture("sizes.png", panel, "The axis is logarithmic."),)

@@ -1,15 +1,15 @@
 """A small and naive publisher of a lasting table, to audit: slow, wasteful and right; and wrong ones made of it.
 
-Transient values are cut once and for all into blocks of m, and the signature of a value is its block. So signatures are
-sticky, and equal or disjoint, without any choosing. Everything that cannot be balanced is "*". Every rule has a method
-of its own, which a wrong publisher replaces (docs/design.md, "Values that last").
+Transient values are cut once and for all into blocks of m or more, and the signature of a value is its block. So
+signatures are sticky, and equal or disjoint, without any choosing. Everything that cannot be balanced is "*". Every
+rule has a method of its own, which a wrong publisher replaces (docs/design.md, "Values that last").
 """
 
 from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import count
-from math import floor
+from math import ceil, floor
 from random import Random
 from typing import Any
 
@@ -86,8 +86,9 @@ class Publisher:
 
     def signature(self, person: str, value: str) -> Signature:
         """S1, S2: the block of a value."""
-        at = TRANSIENT.index(value) // self.m * self.m
-        return frozenset(TRANSIENT[at : at + self.m])
+        blocks = len(TRANSIENT) // self.m
+        at = min(TRANSIENT.index(value) // self.m, blocks - 1)
+        return frozenset(TRANSIENT[at * self.m : (at + 1) * self.m if at + 1 < blocks else None])
 
     def is_plain(self, person: str, value: str) -> bool:
         """Open values, and those of the empty guard that lie in none of the person's signatures; then for ever."""
@@ -100,7 +101,8 @@ class Publisher:
         if self.plain[person] - set(OPEN):
             return 0  # others of their blocks could only be "*"
         taken = [len({value for value, _ in spells}) for spells in self.shown[person].values()]
-        return min(fresh, *(self.most - one for one in taken), self.most)
+        rooms = (floor(len(s) / self.policy.l) - one for s, one in zip(self.shown[person], taken, strict=True))
+        return min(fresh, *rooms, self.most)
 
     def is_hidden(self, person: str) -> bool:
         """A guard over an open value, or below 1/m, hides everything."""
@@ -132,7 +134,8 @@ class Publisher:
         return spent + fresh * Fraction(len(guarded & set(TRANSIENT)), self.m) <= bound
 
     def _share(self, signature: Signature, spells: int, guarded: set[str]) -> Fraction:
-        return Fraction(min(spells, self.most) * len(signature & guarded), len(signature))
+        most = floor(len(signature) / self.policy.l)
+        return Fraction(min(spells, most) * len(signature & guarded), len(signature))
 
     def _guarded(self, person: str) -> tuple[set[str], Fraction]:
         guard = self.table[person][2]
@@ -171,9 +174,9 @@ class Publisher:
         """A clique for a new holder: people who were never in one of this value, and do not hold it."""
         taken = {person for (v, _), clique in self.cliques.items() if v == value for person in clique}
         clean = [p for p in people if p not in taken | {holder} and value not in self.table[p][1]]
-        if holder in taken or len(clean) < self.policy.l - 1:
+        if holder in taken or len(clean) < ceil(self.policy.l) - 1:
             return []
-        return [holder, *self.rng.sample(clean, int(self.policy.l) - 1)]
+        return [holder, *self.rng.sample(clean, ceil(self.policy.l) - 1)]
 
     def can_show_clique(self, clique: list[str], people: set[str], others: Mapping[str, int]) -> bool:
         return all(person in people and others[person] for person in clique)
@@ -264,7 +267,7 @@ class Publisher:
                 if clique is not None and self.can_show_clique(clique, set(people), rows_of):
                     rows = [Row(p, value if p == holder else None, cell_of[p]) for p in clique]
                     groups[value, holder] = Shown(rows, {value: 1})
-                    shown.append(clique[: int(self.policy.l)])
+                    shown.append(clique[: ceil(self.policy.l)])
             cohorts[value] = [list(owners) for owners in zip(*shown, strict=True)]
         return {value: lists for value, lists in cohorts.items() if lists}
 
@@ -278,6 +281,7 @@ class Publisher:
                     self.first.setdefault((row.person, row.value), len(self.beside[row.person]))
                     spells.add((row.value, self.spells[row.person][row.value]))
                     if self.table[row.person][2] is None:
-                        self.max_breach = max(self.max_breach, Fraction(min(len(spells), self.most), len(how)))
+                        j = min(len(spells), floor(len(how) / self.policy.l))
+                        self.max_breach = max(self.max_breach, Fraction(j, len(how)))
                 elif how == row.value:
                     self.plain[row.person].add(row.value)

@@ -19,8 +19,8 @@ from deploy.local import Kafka, Redis, Service, Unavailable
 from deploy.local.ports import free_port
 
 # The images of docker-compose.yml; a test keeps them alike.
-KAFKA_IMAGE = "apache/kafka:3.9.1"
-REDIS_IMAGE = "redis:7.4.2-bookworm"
+KAFKA_IMAGE = "apache/kafka:3.9.2"
+REDIS_IMAGE = "valkey/valkey:8.1.10-trixie"
 _DOCKER_WITHIN_S = 180.0
 
 
@@ -98,7 +98,7 @@ def docker_redis() -> Iterator[Found]:
     """A container on a loopback port, removed at the end. Raises Unavailable."""
     port = free_port()
     url = f"redis://127.0.0.1:{port}/0"
-    command = ["redis-server", "--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+    command = ["valkey-server", "--appendonly", "yes", "--appendfsync", "always", "--save", ""]
     with _container(REDIS_IMAGE, 6379, port, {}, command, lambda: redis_answers(url, 2)):
         yield Found(url, "Docker")
 

@@ -135,6 +135,15 @@ def test_a_star_says_nothing_and_an_inner_node_what_its_leaves_have_in_common() 
     assert found["c"] == pytest.approx(1 / 2)
 
 
+def test_where_nothing_is_shown_there_are_no_claims() -> None:
+    empty = PersistenceAttack(4, is_by_person=False)
+    empty.see([], {})
+    assert empty.claims(0.5, (), (1.0,)) == (Claims(1.0, 0, 0, 0, 0, 0),)
+    empty.see([ShownGroup("g", ["a", "b"], {(): 2})], truth({"a": 0, "b": 1}))
+    empty.see([ShownGroup("h", ["a"], {(): 1})], truth({"a": 0, "b": 1}))
+    assert empty.claims(0.5, (), (0.5, 1.0)) == (Claims(0.5, 2, 0, 0, 0, 0), Claims(1.0, 2, 0, 0, 0, 0))
+
+
 def test_somebody_with_two_rows_under_one_signature_is_believed_twice_as_much() -> None:
     both = PersistenceAttack(4, is_by_person=False)
     held = {"a": frozenset((0, 1)), "b": frozenset((2,)), "c": frozenset((3,))}

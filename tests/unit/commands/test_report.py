@@ -14,14 +14,16 @@ import pytest
 from shoal.core.measure.release_reader import read_columns
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
-from shoal.streams.files.audit import read_members
+from shoal.streams.files.audit import audit, read_members
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.release_folder import read_releases
+from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.report import series
 from shoal.streams.report.metrics import METRICS
 from shoal.streams.report.metrics.breach import Accounts
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Tile, curve
 from shoal.streams.report.plot import Line, Panel, draw
+from tests.support.redrawn_clinic import redraw
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -48,6 +50,10 @@ class Desk:
         found: list[dict[str, Any]] = json.loads((self.path / to / "report.json").read_text())["releases"]
         return found
 
+    def summary(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.path / "report" / "report.json").read_text())
+        return found
+
     def page(self, to: str = "report") -> str:
         return (self.path / to / "index.html").read_text()
 
@@ -55,19 +61,31 @@ class Desk:
         return self.capture.readouterr().err
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("desk")
+def make(path: Path, model: str) -> Path:
+    """A clinic under a policy of this model, replayed."""
     write_clinic(path / "clinic", Clinic(people=300, nights=4))
     places = ["--out", str(path / "out"), "--audit", str(path / "private")]
     events, policy = path / "clinic" / "events.jsonl", path / "clinic" / "policy.yaml"
+    if model == "redrawn":
+        redraw(policy)
     assert main(["replay", str(policy), str(events), *places, "--seed", "s"]) == 0
     return path
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {model: make(tmp_path_factory.mktemp(model), model) for model in ("lasting", "redrawn")}
+
+
 @pytest.fixture
-def desk(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+def desk(made: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
+    shutil.copytree(made["lasting"], tmp_path, dirs_exist_ok=True)
+    return Desk(tmp_path, capsys)
+
+
+@pytest.fixture
+def redrawn(made: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
+    shutil.copytree(made["redrawn"], tmp_path, dirs_exist_ok=True)
     return Desk(tmp_path, capsys)
 
 
@@ -126,11 +144,37 @@ def test_with_only_the_releases_it_shows_what_anyone_can_see(desk: Desk) -> None
     assert "query error" not in desk.page()
 
 
-def test_with_the_private_files_it_adds_the_error_of_queries_and_how_much_people_have_spent(desk: Desk) -> None:
+def test_with_the_private_files_it_adds_how_much_people_of_a_redrawn_table_have_spent(redrawn: Desk) -> None:
+    private = redrawn.path / "private"
+    assert redrawn.report("--events", redrawn.events, "--audit", private, "--queries", 20) == 0
+    for figures in redrawn.figures():
+        assert 0 <= figures["breach_median"] <= figures["breach_most"] <= figures["max_breach"] + 1e-12
+    attack = redrawn.summary()["attack"]
+    assert not attack["promised"]
+    assert any(claims["over_right"] > 0 for claims in attack["here"]), "values stay, and this model does not hide that"
+    assert "Nothing is promised about it" in redrawn.page()
+
+
+def test_with_the_private_files_the_attack_is_played(desk: Desk) -> None:
+    private = ("--events", desk.events, "--audit", desk.path / "private")
+    assert desk.report(*private, "--queries", 20) == 0
+    attack = desk.summary()["attack"]
+    assert attack["promised"]
+    report = audit(load_policy(desk.policy), desk.path / "out", desk.path / "private", [desk.events], b"s", Unwatched())
+    assert report.private is not None
+    played = report.private.attacks.played
+    for mine, theirs in ((attack["here"], played.here), (attack["naive"], played.naive)):
+        assert mine == [claims._asdict() for claims in theirs], "as the auditor plays it"
+    assert all(claims["sure_right"] > 0 for claims in attack["naive"])
+    assert "Promised: of the claims on these releases no more than 50%" in desk.page()
+
+
+def test_with_the_private_files_it_adds_the_error_of_queries(desk: Desk) -> None:
     assert desk.report("--events", desk.events, "--audit", desk.path / "private", "--queries", 100) == 0
     for figures in desk.figures():
         assert 0 < figures["query_error_median"] <= figures["query_error_most"] < 3
-        assert 0 <= figures["breach_median"] <= figures["breach_most"] <= figures["max_breach"]
+        assert "breach_median" not in figures
+        assert 0 <= figures["surplus_share"] <= 0.02
     assert "query error" in desk.page()
     assert (desk.path / "report" / "queries.png").read_bytes().startswith(PNG)
 
@@ -141,10 +185,29 @@ def test_the_page_needs_nothing_else_and_can_be_read_without_seeing(desk: Desk) 
     assert page.headings[0] == "Releases of clinic"
     assert page.links
     assert all(str(link).startswith("data:image/png;base64,") for link in page.links)
-    assert len(page.images) == 6
-    assert all("from" in str(image["alt"]) and "over the releases" in str(image["alt"]) for image in page.images)
-    assert len(list((desk.path / "report").glob("*.png"))) == 6
+    assert len(page.images) == 7
+    assert all("from" in str(image["alt"]) for image in page.images)
+    assert sum("over the releases" in str(image["alt"]) for image in page.images) == 6
+    assert len(list((desk.path / "report").glob("*.png"))) == 7
     assert f"{desk.figures()[-1]['rows']:,}" in page.cells
+
+
+def test_the_claims_of_the_persistence_attack_are_those_that_the_audit_finds(desk: Desk) -> None:
+    assert desk.report("--events", desk.events, "--audit", desk.path / "private") == 0
+    *earlier, last = desk.figures()
+    assert all("claims" not in figures for figures in earlier), "it looks at all releases together"
+    audit = ["audit", str(desk.policy), str(desk.path / "out"), "--events", str(desk.events)]
+    desk.capture.readouterr()
+    assert main([*audit, "--audit", str(desk.path / "private"), "--json"]) == 0
+    audited = json.loads(desk.capture.readouterr().out)["private"]["attacks"]["claims"]["here"]
+    assert last["claims_by_stay"] == {
+        f"{found['stay']:g}": {name: found[name] for name in ("people", "over", "over_right", "sure", "sure_right")}
+        for found in audited
+    }
+    assert last["claims"] == last["claims_by_stay"]["0.8"]["over"] > 0
+    assert "claims that are right" in desk.page()
+    assert desk.report() == 0
+    assert "claims" not in desk.figures()[-1], "without the truth nobody can say"
 
 
 def test_nobody_is_named_in_it(desk: Desk) -> None:
@@ -165,11 +228,11 @@ def test_the_same_seed_gives_the_same_report_byte_for_byte(desk: Desk) -> None:
     assert one["report.json"] != three["report.json"]
 
 
-def test_what_people_have_spent_is_what_the_manifest_says_of_the_most_exposed(desk: Desk) -> None:
-    policy = load_policy(desk.policy)
+def test_what_people_have_spent_is_what_the_manifest_says_of_the_most_exposed(redrawn: Desk) -> None:
+    policy = load_policy(redrawn.policy)
     accounts = Accounts(policy)
-    for release in read_releases(desk.path / "out"):
-        members = read_members(desk.path / "private" / f"release-{release.number:04}.members.jsonl")
+    for release in read_releases(redrawn.path / "out"):
+        members = read_members(redrawn.path / "private" / f"release-{release.number:04}.members.jsonl")
         spent = accounts.see(release.number, read_columns(policy, release.records), members)
         assert spent is not None
         assert spent.largest == pytest.approx(json.loads(release.manifest)["max_breach"], abs=1e-9)

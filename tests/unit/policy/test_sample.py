@@ -1,18 +1,20 @@
 """`shoal policy check --sample`: what the data says about a policy before anything is published."""
 
 import json
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+import shoal
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.policy.strategy import ConstantRatio
 from shoal.streams.cli import main
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.policy_sample import exposures_affordable, findings, read_sample
-from shoal.streams.files.policy_summary import describe
+from shoal.streams.files.policy_summary import describe, warnings
 
 LABELS = [f"d{number}" for number in range(30)]
 STREETS = [f"street {number}" for number in range(40)]
@@ -20,7 +22,9 @@ STREETS = [f"street {number}" for number in range(40)]
 
 def policy(**changes: Any) -> Policy:
     strategy = changes.get("strategy", {"name": "constant-ratio", "releases": 5})
-    model = {"values": "redrawn", "strategy": strategy} if changes.get("is_redrawn", True) else {}
+    model: dict[str, Any] = {"values": "redrawn", "strategy": strategy}
+    if not changes.get("is_redrawn", True):
+        model = {"signature": changes["signature"]} if "signature" in changes else {}
     document = {
         "table": "people",
         "attributes": {
@@ -261,6 +265,84 @@ def test_in_a_lasting_table_there_is_no_budget_and_one_value_in_four_can_be_hidd
     assert "more than one in 4, so some of them will be shown as *" in warning
     opened = policy(is_redrawn=False, streets=STREETS[:20], open=[LABELS[0]])
     assert not any("protected values" in sentence for sentence in look(tmp_path, table, opened))
+
+
+def shares(found: list[str]) -> list[float]:
+    """The shares of *, of surplus values and of withheld people that a finding foresees."""
+    (cost,) = [sentence for sentence in found if sentence.startswith("cost: ")]
+    return [float(share) for share in re.findall(r"([0-9.]+)%", cost)]
+
+
+def test_a_lasting_policy_says_what_it_will_cost(tmp_path: Path) -> None:
+    rules, table = policy(is_redrawn=False, streets=STREETS[:20]), people()
+    starred, surplus, withheld = shares(look(tmp_path, table, rules))
+    assert starred < 2
+    assert surplus <= 2
+    assert withheld < 5
+    for person in list(table)[:240]:
+        table[person]["disease"] = LABELS[0]
+    assert shares(look(tmp_path, table, rules))[0] > 40, "three in five have one value, and one in four can be shown"
+
+
+def test_the_cost_is_that_of_the_releases_that_replay_makes(tmp_path: Path) -> None:
+    rules = policy(is_redrawn=False, streets=STREETS[:20])
+    sample = read_sample(rules, write(tmp_path / "a.jsonl", series(20)))
+    assert sample.forecast is not None
+    made = shoal.replay(rules, tmp_path / "a.jsonl", key="policy check").releases[-1].manifest
+    assert sample.forecast.manifest is not None
+    assert {**sample.forecast.manifest, "published_at": None} == {**made, "published_at": None}
+
+
+def sickness(lost: dict[str, str]) -> list[dict[str, Any]]:
+    """Four releases; before each of the last three, a third of those with a key of `lost` get its value instead."""
+    table = people()
+    events = [insert(person, record) for person, record in table.items()]
+    for turn in range(3):
+        events.append({"op": "release"})
+        for number, (person, record) in enumerate(table.items()):
+            if number % 3 == turn and record["disease"] in lost:
+                record["disease"] = lost[record["disease"]]
+                events.append({"op": "update", "id": person, "sensitive": record["disease"]})
+    return [*events, {"op": "release"}]
+
+
+def test_a_value_that_nobody_lost_while_others_were_lost_may_be_permanent(tmp_path: Path) -> None:
+    rules = policy(is_redrawn=False, streets=STREETS[:20])
+    others = dict.fromkeys(LABELS[2:], LABELS[0])
+    source = write(tmp_path / "a.jsonl", sickness(others))
+    (found,) = [s for s in sentences(rules, source) if "permanent: [" in s]
+    assert found.startswith(f"suggested: permanent: [{LABELS[0]}, {LABELS[1]}], if they are never lost in truth")
+    named = policy(is_redrawn=False, streets=STREETS[:20], sensitive={"permanent": LABELS[:2]})
+    assert not any("permanent: [" in s for s in sentences(named, source))
+    still = write(tmp_path / "b.jsonl", series(5))
+    assert not any("permanent: [" in s for s in sentences(rules, still)), "nobody's value changed, which says nothing"
+
+
+def test_a_sample_suggests_a_signature_that_comes_out_even(tmp_path: Path) -> None:
+    table = people()
+    wide = [s for s in look(tmp_path, table, policy(is_redrawn=False, streets=STREETS[:20])) if "signature: " in s]
+    assert wide[0].startswith("suggested: signature: up to 8, to say less about each value")
+    for person in list(table)[:160]:
+        table[person]["disease"] = LABELS[0]
+    found = look(tmp_path, table, policy(is_redrawn=False, streets=STREETS[:20], signature=6))
+    assert any(s.startswith("suggested: signature: 4, for fewer * than with 6") for s in found)
+    assert any(s.startswith(f"suggested: open: [{LABELS[0]}], if nobody minds") for s in found)
+
+
+def test_permanent_values_of_a_lasting_table_are_compared_with_each_other(tmp_path: Path) -> None:
+    table = people()
+    for person in list(table)[:40]:
+        table[person]["disease"] = "d3"
+    rules = policy(is_redrawn=False, streets=STREETS[:20], sensitive={"permanent": LABELS[:6]})
+    (found,) = [s for s in look(tmp_path, table, rules) if "of the permanent values" in s]
+    assert found.startswith("warning: d3 makes up ")
+
+
+def test_too_few_protected_values_for_a_signature_are_warned_of() -> None:
+    few = list(warnings(policy(is_redrawn=False, open=LABELS[3:])))
+    assert any(sentence.startswith("3 values are neither open nor permanent, fewer than the 4") for sentence in few)
+    assert not any("of a signature" in sentence for sentence in warnings(policy(is_redrawn=False, open=LABELS[4:])))
+    assert not any("of a signature" in sentence for sentence in warnings(policy(open=LABELS[3:])))
 
 
 def test_a_policy_in_words_says_which_model_it_has() -> None:

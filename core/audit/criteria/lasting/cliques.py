@@ -19,8 +19,7 @@ from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.view import Secrets
 from shoal.core.policy.policy import Policy
 
-NO_HOLDER: Final = "a clique's group does not have one row that stands for its value"
-NOT_HELD: Final = "a clique shows a value for somebody who does not hold it"
+NO_HOLDER: Final = "a clique's group does not have one row that stands for its value and is its holder's"
 ROW_TWICE: Final = "a person has two rows in a clique"
 ALONE: Final = "a person of a clique has no other row"
 TWO_CLIQUES: Final = "a person is in two cliques of one value"
@@ -66,7 +65,6 @@ class Cliques:
             is_one = len(holders) == 1 and all(entry.leaf in (None, leaf) for entry in entries)
             say = findings.say
             say(Promise.G3, NO_HOLDER, release.number, name, int(not is_one))
-            say(Promise.G3, NOT_HELD, release.number, name, sum(leaf not in secrets.held.get(p, ()) for p in holders))
             say(Promise.G3, ROW_TWICE, release.number, name, len(people) - len(set(people)))
             say(Promise.G3, ALONE, release.number, name, sum(not others[person] for person in set(people)))
             if is_one:

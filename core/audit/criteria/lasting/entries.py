@@ -14,6 +14,7 @@ from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.members import NO_SUCH_PLACE, NOT_PRESENT, WITHHELD
 from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.view import Entry, Secrets
+from shoal.core.policy.policy import Policy
 
 ROWS: Final = "a group's rows are not the entries in it"
 PEOPLE: Final = "a cell does not say how many people it has"
@@ -31,8 +32,8 @@ NOT_AS_SHOWN: Final = "a plain group does not show its rows' values"
 class Entries:
     """Checks every row and everyone who has one."""
 
-    def __init__(self, terms: Terms) -> None:
-        self._terms = terms
+    def __init__(self, policy: Policy, terms: Terms) -> None:
+        self._terms, self._leaf_code = terms, policy.sensitive.hierarchy.leaf_code
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
         self._files(release, secrets, findings)
@@ -85,9 +86,11 @@ class Entries:
         values = secrets.table[person].values
         found = Counter(leaf for _, leaf in own if leaf is not None) + Counter(shown)
         say = findings.say
-        where = {line.cell for line in secrets.lines.get(person, ())}
+        where = {line.cell for line in secrets.lines[person]}
         say(Promise.G1, TWO_CELLS, number, times=int(len(where) > 1))
-        say(Promise.CONTRACT, NOT_THEIRS, number, times=len(found.keys() - values))
+        named = {line.value for line in secrets.lines[person] if line.value is not None}
+        others = sum(self._leaf_code.get(value) not in values for value in named)
+        say(Promise.CONTRACT, NOT_THEIRS, number, times=others)
         say(Promise.CONTRACT, TWICE, number, times=sum(count > 1 for count in found.values()))
         say(Promise.CONTRACT, NO_ROW, number, times=len(values - found.keys() - self._terms.permanent))
         for name, leaf in own:

@@ -57,9 +57,10 @@ class LastingGuards:
         rows = [one for one in self._history.now.get(person, ()) if one.kind is not Kind.STARRED]
         if leaves & self._terms.open or (leaves and guard.bound < Fraction(1, self._terms.m)):
             return (rows[0].group, NOT_STARRED) if rows else (None, None)
+        spent = self.shown_of(self._history.of(person), leaves)
         known, is_late = self._spent.get(person, (None, False))
         if known != guard:
-            is_late = self.shown_of(self._history.of(person), leaves) > guard.bound
+            is_late = spent > guard.bound
             self._spent[person] = guard, is_late
         if is_late:
             meeting = next((one for one in rows if self._leaves(one) & leaves), None)
@@ -67,7 +68,8 @@ class LastingGuards:
         total = self.shown_of(self._history.after(person), leaves)
         if person not in self.nearest or total / guard.bound > self.nearest[person].sum / self.nearest[person].bound:
             self.nearest[person] = Nearest(total, guard.bound)
-        return (rows[0].group if rows else None, OVER) if total > guard.bound else (None, None)
+        is_over = total > max(guard.bound, spent)  # what was over before this release was said then
+        return (rows[0].group, OVER) if is_over else (None, None)
 
     def _leaves(self, one: Sighting) -> frozenset[int]:
         return frozenset({one.leaf}) if one.signature is None else self._terms.leaves(one.signature)

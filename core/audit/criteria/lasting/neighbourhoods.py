@@ -1,11 +1,11 @@
 """Other publishers' groups, taken together where their regions meet, and who was ever in them.
 
 Somebody is in another's group e if their quasi-identifiers were ever in its region. Groups whose regions meet, directly
-or through others, are one *neighbourhood*: an adversary can chain them (docs/design.md, "Values that last"). Regions
-are compared pair by pair: new ones with all, which costs the square of how many there are.
+or through others, are one *neighbourhood*: an adversary can chain them (docs/design.md, "Values that last"). Sides of
+regions are compared pair by pair in each attribute, of which there are few different ones; then bits do the rest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from shoal.core.audit.criteria.others import Atlas, Other, Runs
 from shoal.core.audit.reading.regions import Qid
@@ -47,33 +47,49 @@ class Neighbourhoods:
         return found
 
     def _join(self, others: Sequence[Other]) -> None:
-        parent = list(range(len(others)))
-
-        def root(at: int) -> int:
-            while parent[at] != at:
-                parent[at] = parent[parent[at]]
-                at = parent[at]
-            return at
-
-        for joined in set(self._of):
-            first = min(joined)
-            for at in joined:
-                parent[at] = first
-        for at in range(len(self.others), len(others)):
-            for before in range(at):
-                if root(before) != root(at) and _meet(others[at], others[before]):
-                    parent[root(at)] = root(before)
-        members: dict[int, set[int]] = {}
-        for at in range(len(others)):
-            members.setdefault(root(at), set()).add(at)
-        whole = {first: frozenset(joined) for first, joined in members.items()}
-        self._of = [whole[root(at)] for at in range(len(others))]
         self.others = list(others)
         self._atlas = Atlas(self._attributes, self.others)
+        owner = [at for at, other in enumerate(self.others) for _ in other.regions]
+        regions = [region for other in self.others for region in other.regions]
+        meeting = _find_meeting(regions, len(self._attributes))
+        mine = [0] * len(self.others)  # by group, its regions: a bit each
+        for place, at in enumerate(owner):
+            mine[at] |= 1 << place
+        whole: dict[int, Neighbourhood] = {}
+        for first in range(len(self.others)):
+            if first in whole:
+                continue
+            joined, seen, waiting = {first}, mine[first], mine[first]
+            while waiting:
+                place = waiting.bit_length() - 1
+                fresh = meeting[place] & ~seen
+                for at in {owner[other] for other in _bits(fresh)}:
+                    joined.add(at)
+                    fresh |= mine[at]
+                fresh &= ~seen
+                seen |= fresh
+                waiting = (waiting ^ 1 << place) | fresh
+            neighbourhood = frozenset(joined)
+            whole.update(dict.fromkeys(joined, neighbourhood))
+        self._of = [whole[at] for at in range(len(self.others))]
 
 
-def _meet(one: Other, other: Other) -> bool:
-    return any(all(map(_share, mine, theirs)) for mine in one.regions for theirs in other.regions)
+def _find_meeting(regions: Sequence[tuple[Runs, ...]], attributes: int) -> list[int]:
+    """By region, all that have a point in common with it, a bit each: those whose sides meet in every attribute."""
+    found = [-1] * len(regions)
+    for axis in range(attributes):
+        sides: dict[Runs, int] = {}
+        for place, region in enumerate(regions):
+            sides[region[axis]] = sides.get(region[axis], 0) | 1 << place
+        near: dict[Runs, int] = {}
+        for side in sides:
+            near[side] = 0
+            for other, places in sides.items():
+                if _share(side, other):
+                    near[side] |= places
+        for place, region in enumerate(regions):
+            found[place] &= near[region[axis]]
+    return found
 
 
 def _share(one: Runs, other: Runs) -> bool:
@@ -81,3 +97,9 @@ def _share(one: Runs, other: Runs) -> bool:
     if not one or not other:
         return True
     return any(low < end and start < high for low, high in one for start, end in other)
+
+
+def _bits(number: int) -> Iterator[int]:
+    while number:
+        yield (number & -number).bit_length() - 1
+        number &= number - 1

@@ -4,6 +4,7 @@ docs/design.md, "Values that last". A signature is the set of nodes that a group
 may stand for.
 """
 
+from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 from math import ceil, floor
@@ -41,7 +42,11 @@ class Terms:
         self._leaves: dict[Signature, frozenset[int]] = {}
 
     def kind(self, group: Group) -> Kind:
-        nodes = group.shown.keys()
+        return self.kind_of(group.shown)
+
+    def kind_of(self, shown: Mapping[int, int]) -> Kind:
+        """The kind of a group that shows these nodes."""
+        nodes = shown.keys()
         if nodes == {STAR}:
             return Kind.STARRED
         leaves = [self._leaf(node) for node in nodes]

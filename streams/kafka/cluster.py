@@ -1,0 +1,107 @@
+"""What the brokers say of topics: whether they exist, how they are laid out, and what this client may do with them.
+
+aiokafka's own request stops at version 5 of Kafka's Metadata; from version 8 on (Kafka 2.3) the answer names the
+operations that the client is allowed. An older broker is believed.
+"""
+
+from typing import Any, NamedTuple
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.metadata import MetadataRequest_v5
+from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
+
+NO_ERROR, UNKNOWN_TOPIC, TOPIC_REFUSED = 0, 3, 29
+_NOT_ASKED = -(2**31)
+_METADATA = 3
+
+
+class TopicFacts(NamedTuple):
+    """One topic. `allowed` are the numbers of Kafka's operations, None where the broker does not say."""
+
+    error: int
+    partitions: int
+    replicas: int  # the fewest that a partition has
+    allowed: frozenset[int] | None
+
+
+class Cluster(NamedTuple):
+    """The topics asked for, and how many brokers there are."""
+
+    topics: dict[str, TopicFacts]
+    brokers: int
+
+
+class _MetadataResponse(Response):
+    API_KEY, API_VERSION = _METADATA, 8
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("brokers", Array(("node_id", Int32), ("host", String()), ("port", Int32), ("rack", String()))),
+        ("cluster_id", String()),
+        ("controller_id", Int32),
+        (
+            "topics",
+            Array(
+                ("error_code", Int16),
+                ("topic", String()),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    Array(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", Array(Int32)),
+                        ("isr", Array(Int32)),
+                        ("offline_replicas", Array(Int32)),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+            ),
+        ),
+        ("authorized_operations", Int32),
+    )
+
+
+class _MetadataRequest_v8(RequestStruct):  # noqa: N801 - as aiokafka names its own
+    API_KEY, API_VERSION, RESPONSE_TYPE = _METADATA, 8, _MetadataResponse
+    SCHEMA = Schema(
+        ("topics", Array(String())),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_cluster_authorized_operations", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+    )
+
+
+class _MetadataRequest(Request[MetadataRequest_v5 | _MetadataRequest_v8]):
+    """Asks about topics by name and, unlike aiokafka's, never has the broker create one."""
+
+    API_KEY = _METADATA
+
+    def __init__(self, topics: list[str]) -> None:
+        self._topics = topics
+
+    def build(self, request_struct_class: Any) -> Any:
+        if request_struct_class is _MetadataRequest_v8:
+            return request_struct_class(self._topics, False, False, True)
+        return request_struct_class(self._topics, False)
+
+
+async def describe(admin: AIOKafkaAdminClient, names: list[str]) -> Cluster:
+    """Ask a broker about these topics. Raises KafkaError."""
+    answer = (await admin._send_request(_MetadataRequest(names))).to_object()
+    topics = {}
+    for topic in answer["topics"]:
+        layout = topic["partitions"]
+        topics[topic["topic"]] = TopicFacts(
+            topic["error_code"],
+            len(layout),
+            min((len(partition["replicas"]) for partition in layout), default=0),
+            _operations(topic.get("authorized_operations", _NOT_ASKED)),
+        )
+    return Cluster(topics, len(answer["brokers"]))
+
+
+def _operations(bits: int) -> frozenset[int] | None:
+    return None if bits == _NOT_ASKED else frozenset(number for number in range(31) if bits >> number & 1)

@@ -1,0 +1,83 @@
+"""What somebody would claim who believes that values stay, and how often that is right: the persistence attack.
+
+It needs the membership and the true tables, and looks at all releases together, so its figures stand with the last one.
+In a redrawn table nothing is promised about it; in a lasting one no more than 1/l of the claims may be right, but for
+chance, and `shoal audit` says whether that is so (docs/design.md, "Values that last").
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from shoal.core.audit.attack.persistence import Claims
+from shoal.core.audit.attack.played import TableAttack
+from shoal.core.measure.release_reader import ReleaseColumns
+from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Reading, Request, Tile
+
+STAY = 0.8  # the probability of staying that the page shows; report.json has them all
+
+
+class PersistenceClaims(Metric):
+    """Claims over 1/l and over 0.9, and those of them that are right."""
+
+    figures = {  # noqa: RUF012
+        "claims": Figure(
+            "claims",
+            ",",
+            f"People about whom somebody who believes that values stay from release to release with {STAY:g} would "
+            "claim to know a value, with more than the bound, from all releases together.",
+        ),
+        "claims_right": Figure("of them right", ",", "How many of these claims are true."),
+        "sure_claims": Figure("sure claims", ",", "The same with more than 0.9."),
+        "sure_claims_right": Figure("of them right", ",", "How many of these claims are true."),
+    }
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self._attack = TableAttack(request.policy)
+        self._is_asked = False
+
+    def measure(self, reading: Reading) -> Figures:
+        if reading.members is not None and reading.truth is not None:
+            self._is_asked = True
+            held = {person: record.values for person, record in reading.truth.table.items()}
+            members = [member for member in reading.members if member[0] in held]
+            self._attack.see(_groups(reading.published, members), held)
+        return {}
+
+    def conclude(self) -> Figures:
+        if not self._is_asked:
+            return {}
+        claims = {found.stay: found for found in self._attack.claims()}
+        shown = claims[STAY]
+        return {
+            "claims": shown.over,
+            "claims_right": shown.over_right,
+            "sure_claims": shown.sure,
+            "sure_claims_right": shown.sure_right,
+            "claims_by_stay": {f"{stay:g}": _counts(found) for stay, found in claims.items()},
+        }
+
+    def tiles(self, last: Figures) -> Sequence[Tile]:
+        if last.get("claims") is None:
+            return ()
+        promise = "at most 1/l of them may be right" if self.request.policy.values == "lasting" else "not promised"
+        right = f"{self.write(last, 'claims_right')} of {self.write(last, 'claims')}"
+        return (Tile("claims that are right", right, f"if values stay with {STAY:g}; {promise}"),)
+
+
+def _counts(found: Claims) -> Mapping[str, int]:
+    return {name: getattr(found, name) for name in ("people", "over", "over_right", "sure", "sure_right")}
+
+
+def _groups(
+    published: ReleaseColumns, members: Sequence[tuple[str, str, str]]
+) -> Iterator[tuple[str, Mapping[int, int], Sequence[str]]]:
+    """Of each group its name, what it shows, and the person of each row."""
+    people: dict[str, list[str]] = defaultdict(list)
+    for person, group, _ in members:
+        people[group].append(person)
+    shown: list[dict[int, int]] = [{} for _ in published.group_names]
+    columns = (published.shown_group, published.shown_node, published.shown_count)
+    for group, node, count in zip(*(column.tolist() for column in columns), strict=True):
+        shown[group][node] = count
+    return ((name, shown[at], people[name]) for at, name in enumerate(published.group_names))

@@ -1,0 +1,264 @@
+"""Cliques, guards and blocks on releases written by hand: the least that keeps each rule, and that breaks it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from shoal.core.policy.policy import Policy
+from tests.support.engines.lasting_desk import Shown, lasting_policy
+from tests.support.engines.lasting_ward import (
+    BLOCK,
+    HALF,
+    QUARTER,
+    REST,
+    Ward,
+    full,
+    rows,
+    signature,
+    stars,
+    ward_of_four,
+)
+
+
+def clique_ward(policy: Policy | None = None) -> Ward:
+    return ward_of_four(policy).admit(h=["hiv", "flu"], d=["flu"], e=["flu"])
+
+
+def clique(*people: tuple[str, str | None], value: str = "hiv") -> Shown:
+    return Shown(rows(*people), {value: 1})
+
+
+def with_clique(desk: Ward, shown: Shown | None, cohorts: Any = None, **more: Shown) -> set[str]:
+    plain = Shown(rows(("h", "flu"), ("d", "flu"), ("e", "flu")), {"flu": 3})
+    groups: Mapping[str, Shown] = {"g1": signature(full()), "flu": plain, **({"hiv": shown} if shown else {}), **more}
+    desk.publish(groups, QUARTER, {"hiv": cohorts} if cohorts else None)
+    return desk.found()
+
+
+COHORTS = [["h"], ["d"]]
+
+
+def test_a_clique_whose_people_have_other_rows_is_as_promised() -> None:
+    desk = clique_ward()
+    for _ in range(2):
+        assert with_clique(desk, clique(("h", "hiv"), ("d", None)), COHORTS) == set()
+    assert with_clique(desk, None) == set()
+    assert with_clique(desk, None, COHORTS, again=clique(("h", "hiv"), ("d", None))) == set()
+
+
+RIGHT = clique(("h", "hiv"), ("d", None))
+NO_HOLDER = "G3: a clique's group does not have one row that stands for its value and is its holder's"
+UNBALANCED = "G3: a group's owners of each cohort are not as many as the times it shows the value"
+FORM = "contract: the cohorts are not l lists of owners for each permanent value"
+
+
+@pytest.mark.parametrize(
+    ("shown", "cohorts", "expected"),
+    [
+        (clique(("h", None), ("d", None)), COHORTS, NO_HOLDER),
+        (clique(("h", None), ("d", "hiv")), COHORTS, NO_HOLDER),
+        (clique(("h", "hiv"), ("h", None)), COHORTS, "G3: a person has two rows in a clique"),
+        (clique(("h", "hiv")), [["h"]], "G3: a clique's group does not show its value once for at least l rows"),
+        (RIGHT, [["d"], ["h"]], "G3: the first cohort lists somebody who does not hold the value"),
+        (RIGHT, [["h"], ["e"]], UNBALANCED),
+        (RIGHT, [["h"], ["h"]], "G3: a person owns two instances of a value"),
+        (RIGHT, [["h"], ["x"]], "contract: the cohorts list somebody who is not published"),
+        (RIGHT, [["h"], ["d"], ["e"]], FORM),
+        (RIGHT, None, FORM),
+    ],
+)
+def test_a_clique_that_is_wrong_is_found(shown: Shown, cohorts: Any, expected: str) -> None:
+    assert expected in with_clique(clique_ward(), shown, cohorts)
+
+
+def test_nobody_is_in_two_cliques_of_one_value_however_much_later() -> None:
+    desk = clique_ward()
+    with_clique(desk, clique(("h", "hiv"), ("d", None)), COHORTS)
+    with_clique(desk, None)
+    other = Shown(rows(("h", "hiv"), ("e", None)), {"hiv": 1})
+    found = with_clique(desk, None, [["h"], ["e"]], new=other)
+    assert found == {"G3: a person is in two cliques of one value"}
+
+
+def test_nobody_of_a_clique_has_a_signature_that_holds_its_value() -> None:
+    permanent = ["hiv", "hepatitis", "acne", "eczema"]
+    policy = lasting_policy(k=1, sensitive={"permanent": permanent})
+    desk = clique_ward(policy).admit(**dict(zip(("q0", "q1", "q2", "q3"), permanent, strict=True)))
+    held = list(zip(("q0", "q1", "q2", "q3"), permanent, strict=True))
+    assert with_clique(desk, clique(("h", "hiv"), ("d", None)), COHORTS, g2=signature(held, permanent)) == set()
+    desk.update("d", sensitive=["flu", "acne"])
+    desk.leave("q2")
+    mixed = signature([("d", "acne"), *(one for one in held if one[0] != "q2")], permanent)
+    found = with_clique(desk, clique(("h", "hiv"), ("d", None)), COHORTS, g2=mixed)
+    assert found == {"G3: a person of a clique has an entry whose signature holds its value"}
+
+
+def test_a_holder_with_no_other_value_has_a_row_for_none_and_nobody_else_has() -> None:
+    desk = ward_of_four().admit(h="hiv", d="flu")
+    shown = clique(("h", "hiv"), ("d", None))
+    flu = Shown(rows(("d", "flu")), {"flu": 1})
+    assert desk.show(g1=signature(full()), hiv=shown, s=stars(("h", None)), flu=flu, cohorts={"hiv": COHORTS}) == set()
+    desk = ward_of_four().admit(h="hiv", d="flu")
+    found = desk.show(g1=signature(full()), hiv=shown, flu=flu, cohorts={"hiv": COHORTS})
+    assert found == {"G3: a person of a clique has no other row"}
+    desk = ward_of_four().admit(d="flu")
+    found = desk.show(g1=signature(full()), s=stars(("d", None)), flu=flu)
+    assert found == {"contract: a row stands for no value, and is neither of a clique nor all that its person has"}
+
+
+def marks_of(desk: Ward) -> dict[str, tuple[int, int]]:
+    private = desk.auditor.report(b"key").private
+    assert private is not None
+    assert private.lasting is not None
+    return {mark.what: (mark.claims, mark.right) for mark in private.lasting.cliques.marks}
+
+
+def test_marks_of_a_holder_are_counted_once_for_a_clique() -> None:
+    """First the holder's other row is the only "*"; then the decoy's is, who has the fewest rows as well."""
+    desk = ward_of_four().admit(h="hiv", d=["flu"])
+    shown, flu = clique(("h", "hiv"), ("d", None)), Shown(rows(("d", "flu")), {"flu": 1})
+    for _ in range(2):
+        desk.show(g1=signature(full()), hiv=shown, s=stars(("h", None)), flu=flu, cohorts={"hiv": COHORTS})
+    assert marks_of(desk) == {'alone has a "*"': (1, 1), "alone has the fewest rows": (0, 0)}
+    desk = ward_of_four().admit(h=["hiv", "flu", "cold"], d=["gout"])
+    flu, cold = (Shown(rows(("h", value)), {value: 1}) for value in ("flu", "cold"))
+    gout = stars(("d", "gout"))
+    desk.show(g1=signature(full()), hiv=shown, s=gout, flu=flu, cold=cold, cohorts={"hiv": COHORTS})
+    assert marks_of(desk) == {'alone has a "*"': (1, 0), "alone has the fewest rows": (1, 0)}
+    assert desk.found() == set()
+
+
+OVER = "G4: what is shown of what a person guards is over their bound"
+
+
+def test_what_is_shown_of_what_somebody_guards_is_added_up() -> None:
+    """p0 guards both lung diseases with a bound of 1/2: one spell among four values is 2/4, and a second would be 1."""
+    desk = ward_of_four()
+    desk.update("p0", guard="lung")
+    assert desk.show(g1=signature(full())) == set()
+    desk.update("p0", sensitive="copd")
+    desk.update("p1", sensitive="asthma")
+    swapped = [("p0", "copd"), ("p1", "asthma"), *full()[2:]]
+    assert desk.show(g1=signature(swapped), max_breach=HALF) == {OVER}
+
+
+def test_a_guard_named_later_counts_what_was_shown_and_hides_what_meets_it() -> None:
+    desk = ward_of_four()
+    desk.show(g1=signature(full()))
+    desk.update("p0", guard={"node": "lung", "bound": 0.4})
+    late = "G4: something that meets what a person guards is shown although its bound was used up before"
+    assert desk.show(g1=signature(full()[1:]), s=stars(full()[0])) == set()
+    assert desk.show(g1=signature(full())) == {late}
+
+
+def test_max_breach_may_count_what_was_shown_under_a_guard_and_need_not() -> None:
+    for stated in (QUARTER, HALF):
+        desk = ward_of_four()
+        desk.show(g1=signature(full()))
+        desk.update("p0", guard="ulcer", sensitive="copd")
+        desk.update("p1", sensitive="flu")
+        people = [("p0", "copd"), *full()[2:]]
+        flu = Shown(rows(("p1", "flu")), {"flu": 1})
+        found = desk.show(g1=signature(people), flu=flu, max_breach=stated)
+        assert "G2: max_breach in a manifest is not the largest breach so far" not in found
+
+
+def external(desk: Ward, low: int = 0, high: int = 99, **shown: int) -> None:
+    region = {"age": {"min": low, "max": high}}
+    groups = [{"region": region, "sensitive": shown}]
+    desk.tell({"op": "external", "publisher": "north", "groups": groups})
+
+
+NOT_ALIKE = "G5: a value is shown for the first time among values that another publication does not show alike"
+STAYED = "G5: a value is still shown that another publication has left with too few like it"
+
+
+def test_values_that_others_show_equally_often_are_a_block() -> None:
+    desk = ward_of_four()
+    external(desk, **dict.fromkeys(BLOCK, 3))
+    assert desk.show(g1=signature(full())) == set()
+    desk = ward_of_four()
+    external(desk, asthma=1, copd=1)
+    assert desk.show(g1=signature(full())) == {NOT_ALIKE}
+    desk = ward_of_four()
+    external(desk, low=60, asthma=1, copd=1)
+    assert desk.show(g1=signature(full())) == set()
+
+
+def test_a_block_may_be_no_smaller_than_overlap_asks_and_every_value_must_have_one() -> None:
+    desk = ward_of_four(lasting_policy(k=1, overlap=5))
+    external(desk, **dict.fromkeys((*BLOCK, *REST), 1))
+    found = desk.show(g1=signature(full()))
+    assert found == {
+        "G5: a value is shown for the first time beside another publication among fewer values than overlap asks"
+    }
+    desk = ward_of_four()
+    external(desk, gout=1)
+    assert desk.show(g1=signature(full())) == {
+        "G5: a value is shown for the first time although some value has no block beside another publication"
+    }
+
+
+def test_blocks_are_cut_once() -> None:
+    shifted = ("ulcer", "gastritis", "gout", "lupus")
+    desk = ward_of_four().admit(**dict(full(shifted, ["q0", "q1", "q2", "q3"])))
+    external(desk, **dict.fromkeys((*BLOCK, *REST), 1))
+    found = desk.show(g1=signature(full()), g2=signature(full(shifted, ["q0", "q1", "q2", "q3"]), shifted))
+    assert found == {"G5: two people beside the same publications have blocks that are neither equal nor disjoint"}
+
+
+def test_what_was_shown_before_another_publication_stays_if_enough_are_left_like_it() -> None:
+    desk = ward_of_four()
+    desk.show(g1=signature(full()))
+    external(desk, asthma=1, copd=1)
+    assert desk.show(g1=signature(full())) == set()
+    external(desk, asthma=1)
+    assert desk.show(g1=signature(full())) == {STAYED}
+    assert desk.show(s=stars(*full())) == {STAYED}
+
+
+def test_two_values_first_shown_beside_others_are_judged_then_and_not_again() -> None:
+    desk = Ward().admit(p0=["asthma", "copd"], p2="ulcer", p3="gastritis")
+    external(desk, **dict.fromkeys(BLOCK, 3))
+    shown = signature([("p0", "asthma"), ("p0", "copd"), ("p2", "ulcer"), ("p3", "gastritis")])
+    for _ in range(3):
+        assert desk.show(g1=shown, max_breach=HALF) == set()
+
+
+def test_a_publication_that_joins_others_is_judged_with_the_spells_shown_by_then() -> None:
+    """Two spells of one value among four: sets of two are enough for one spell, and not for two."""
+    for is_back in (False, True):
+        desk = ward_of_four()
+        desk.show(g1=signature(full()))
+        if is_back:
+            desk.leave("p0")
+            desk.show(g1=signature(full()[1:]))
+            desk.admit(p0="asthma")
+        stated = HALF if is_back else QUARTER
+        desk.show(g1=signature(full()), max_breach=stated)
+        external(desk, asthma=1, copd=1)
+        assert desk.show(g1=signature(full()), max_breach=stated) == ({STAYED} if is_back else set())
+
+
+def test_a_group_that_was_split_takes_no_newcomers() -> None:
+    desk = ward_of_four()
+    desk.show(g1=signature(full()))
+    external(desk, low=50, high=50, asthma=1, copd=1)
+    assert desk.show(g1=signature(full())) == set()
+    desk.leave("p0")
+    desk.tell({"op": "insert", "id": "q0", "qid": {"age": 20}, "sensitive": "asthma"})
+    found = desk.show(g1=signature([("q0", "asthma"), *full()[1:]]))
+    assert found == {"G5: a group that a later publication has split took newcomers or changed its counts"}
+
+
+def test_publications_whose_regions_meet_are_taken_together() -> None:
+    """Everyone is 50. The second group does not reach them, and still tells values of the first's people apart."""
+    desk = ward_of_four()
+    external(desk, low=0, high=60, **dict.fromkeys(BLOCK, 1))
+    external(desk, low=55, high=99, asthma=1)
+    assert desk.show(g1=signature(full())) == {NOT_ALIKE}
+    desk = ward_of_four()
+    external(desk, low=0, high=54, **dict.fromkeys(BLOCK, 1))
+    external(desk, low=55, high=99, asthma=1)
+    assert desk.show(g1=signature(full())) == set()

@@ -1,0 +1,1 @@
+"""Groups of a redrawn table and the ledger."""
