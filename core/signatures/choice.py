@@ -10,6 +10,7 @@ signatures from before, with a guard) are *picky*: each has a set of values that
 chooses first.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -88,6 +89,8 @@ def choose_signatures(
     _undo_incomplete(newcomers, left, known, found)
     _match_one_by_one(newcomers, left, known, m, found)
     _spend_counterfeits(newcomers, left, known, usable, spare // (m - 1), found)
+    if np.count_nonzero(found == UNDECIDED) >= m:  # fewer are only what does not divide
+        _keep_company(newcomers, left, known, l, found)
     return Choice(found, np.where(_is_even(newcomers, known, found, family), family, 0))
 
 
@@ -186,11 +189,13 @@ def _swap(
     found: Rows,
 ) -> None:
     """A picky newcomer that fits nowhere changes with one of its value that fits anywhere, and that takes its place."""
+    if not unserved:
+        return
     values = {int(newcomers.value[at]) for at in unserved}
-    easy = [at for at in left.tolist() if found[at] != UNDECIDED and at not in newcomers.shunned]
     given: dict[int, dict[int, list[int]]] = {value: {} for value in values}
-    for at in easy:
-        if int(newcomers.value[at]) in values:
+    served = left[(found[left] != UNDECIDED) & np.isin(newcomers.value[left], list(values))]
+    for at in served.tolist():
+        if at not in newcomers.shunned:
             given[int(newcomers.value[at])].setdefault(int(found[at]), []).append(at)
     used, slots = places
     for position in sorted(unserved, key=lambda at: int(newcomers.draw[at])):
@@ -348,6 +353,28 @@ def _match_one_by_one(newcomers: Newcomers, left: Rows, known: Signatures, m: in
             waiting[value].remove(position)
             if not waiting[value]:
                 del waiting[value]
+
+
+def _keep_company(newcomers: Newcomers, left: Rows, known: Signatures, l: float, found: Rows) -> None:
+    """Take rounds back until no value is more than 1/l of those who are given nothing.
+
+    The signatures with the fewest rounds lose theirs first, those without the value that is too frequent before others.
+    """
+    values = Counter(newcomers.value[found == UNDECIDED].tolist())
+    if not values or max(values.values()) * l <= values.total():
+        return
+    most = max(values, key=lambda value: (values[value], value))
+    given = left[found[left] != UNDECIDED]
+    order = given[np.lexsort((newcomers.draw[given], newcomers.value[given], found[given]))]
+    rounds: dict[int, dict[int, list[int]]] = {}
+    for position in order.tolist():
+        rounds.setdefault(int(found[position]), {}).setdefault(int(newcomers.value[position]), []).append(position)
+    for number in sorted(rounds, key=lambda one: (most in known.sets[one], len(next(iter(rounds[one].values()))), one)):
+        for chosen in zip(*rounds[number].values(), strict=False):
+            if max(values.values()) * l <= values.total():
+                return
+            found[list(chosen)] = UNDECIDED
+            values.update(newcomers.value[list(chosen)].tolist())
 
 
 def _spend_counterfeits(

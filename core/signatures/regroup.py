@@ -140,8 +140,8 @@ class Regrouping:
         usable = np.flatnonzero(is_mine)
         gaps = self._gaps(usable, shown)
         m, l = self._policy.signature, self._policy.l
-        spare = self._most_counterfeits(self._rows_published()) - self._counterfeits()
-        choice = choose_signatures(newcomers, self.signatures, usable, values, m=m, l=l, spare=max(0, spare), gaps=gaps)
+        spare = max(0, self._most_counterfeits(self._rows_published()) - self._counterfeits())
+        choice = choose_signatures(newcomers, self.signatures, usable, values, m=m, l=l, spare=spare, gaps=gaps)
         got = choice.signature != UNDECIDED
         entries.give(new[got], choice.signature[got], self.signatures)
         shown[new[got]] = choice.signature[got]
@@ -197,8 +197,7 @@ class Regrouping:
         touched[kinds[kinds >= 0]] = True
         signed = np.flatnonzero((group != NO_GROUP) | (shown >= 0))
         signed = signed[(entries.signature[signed] >= 0)]
-        is_member = (shown[signed] >= 0) | (self.groups.kind[np.maximum(0, group[signed])] >= 0)
-        signed = signed[is_member]
+        signed = signed[(shown[signed] >= 0) | (self.groups.kind[np.maximum(0, group[signed])] >= 0)]
         rows = self._rows_published()
         budget = self._most_counterfeits(rows)
         elsewhere = self._fakes_of(np.flatnonzero(~touched), signed, group)

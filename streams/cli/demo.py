@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shoal.streams.demo.demo import Story
 
 WIDTH = 110
-SHOWN_VALUES = 12
+SHOWN_CELLS = 12
 
 
 @click.command()
@@ -80,21 +80,22 @@ def _show_releases(console: "Console", story: "Story") -> None:
     reasons = ", ".join(f"{count} {reason}" for reason, count in story.dead_letters.most_common())
     console.print(f"\n[bold]What happened[/bold]  ({story.took_s:.0f} seconds)\n")
     console.print(f"{story.sent.events:,} events were sent; {rejected:,} were dead-lettered ({reasons}).")
-    console.print(
-        "A group whose people did not change is carried over as it was, so seeing it again tells nothing new.\n"
-    )
+    console.print("Each night's release has one row for every diagnosis of every patient.\n")
     table = Table(box=None, header_style="bold", pad_edge=False)
-    headings = ("release", "night", "people", "groups", "new", "carried", "withheld", "suppressed", "largest breach")
+    headings = ("release", "night", "people", "rows", "groups", "carried", "withheld", "*", "surplus", "largest breach")
     for heading in headings:
         table.add_column(heading, justify="right")
     for one in story.manifests:
-        counts = (one["people"], one["groups"], one["formed"], one["carried"], one["withheld"], one["suppressed"])
-        breach = f"{one['max_breach']:.3f} of {one['bound']:.3f}"
-        table.add_row(str(one["release"]), str(one["published_at"])[:10], *(f"{count:,}" for count in counts), breach)
+        counts = (one[name] for name in ("people", "rows", "groups", "carried", "withheld", "suppressed"))
+        breach = f"{one['max_breach']:.2f} of {one['bound']:.2f}"
+        texts = [f"{count:,}" for count in (*counts, one["counterfeits"])]
+        table.add_row(str(one["release"]), str(one["published_at"])[:10], *texts, breach)
     console.print(table)
     console.print(
-        "\nThe largest breach is the highest probability with which anyone can link one person to one sensitive value, "
-        "from all releases so far together. It grows as groups are formed anew, and never passes the bound."
+        "\nA group is carried if nobody joined or left it. Withheld people are late, not lost. A * is a diagnosis that "
+        "is not shown; a surplus is one shown that is nobody's, so that a group comes out even.\n"
+        "The largest breach is the highest probability with which anyone can link one person to one protected "
+        "diagnosis, from all releases so far together. It never passes the bound, however many releases there are."
     )
 
 
@@ -105,41 +106,48 @@ def _show_group(console: "Console", story: "Story") -> None:
 
     from shoal.streams.files.release_folder import read_regions, row_count
 
-    last = story.releases[-1]
-    if not last.groups:
+    last, group = story.releases[-1], _typical_group(story)
+    if group is None:
         return
-    group = _typical_group(story)
     names = [attribute.name for attribute in story.policy.attributes]
     rows = Table("rows", *names, box=None, header_style="bold", pad_edge=False)
     regions = read_regions(last.cells)
-    for cell, shown in group["cells"].items():
+    cells = list(group["cells"].items())
+    for cell, shown in cells[:SHOWN_CELLS]:
         rows.add_row(str(row_count(shown)), *_texts(regions[cell], names))
+    if len(cells) > SHOWN_CELLS:
+        rows.add_row(str(sum(row_count(shown) for _, shown in cells[SHOWN_CELLS:])), "… elsewhere")
     values = Table("count", story.policy.sensitive.name, box=None, header_style="bold", pad_edge=False)
-    listed = list(group["sensitive"].items())
-    for value, count in listed[:SHOWN_VALUES]:
+    for value, count in group["sensitive"].items():
         values.add_row(str(count), value)
-    if len(listed) > SHOWN_VALUES:
-        values.add_row("", f"… and {len(listed) - SHOWN_VALUES} more")
-    people = sum(map(row_count, group["cells"].values()))
-    console.print(f"\n[bold]What is published[/bold]  (one group of release {last.number}: {people} people)\n")
+    total = sum(map(row_count, group["cells"].values()))
+    console.print(
+        f"\n[bold]What is published[/bold]  (group {group['group']} of release {last.number}: {total} rows)\n"
+    )
     console.print(Columns([rows, values], padding=(0, 6)))
     console.print(
-        "\nThe rows of the group are on the left, its values on the right. Nothing says which row has which value."
+        f"\nThe rows of the group are on the left, its values on the right. Each row has one of these "
+        f"{len(group['sensitive'])} values, and nothing here says which: they are shown equally often. The same "
+        "diagnosis of the same patient is shown among the same values in every release, so comparing releases tells "
+        "nothing more. What a reader knows besides, such as that men have no miscarriages, is outside the promise. "
+        "Beside such groups there are open values, shown as they are, and groups of *."
     )
 
 
-def _typical_group(story: "Story") -> dict[str, Any]:
-    """A group of the last release of about average size, carried over and small enough for a screen if possible."""
+def _typical_group(story: "Story") -> dict[str, Any] | None:
+    """A group of the last release that shows a signature: of about average size, carried over if possible."""
     from shoal.streams.files.release_folder import row_count
 
-    groups: list[dict[str, Any]] = [json.loads(record) for record in story.releases[-1].groups]
-    newest, average = story.releases[-1].number, story.manifests[-1]["rows"] / len(groups)
+    listed: list[dict[str, Any]] = [json.loads(record) for record in story.releases[-1].groups]
+    groups = [group for group in listed if len(group["sensitive"]) >= story.policy.signature]
+    sizes = {group["group"]: sum(map(row_count, group["cells"].values())) for group in groups}
+    newest, average = story.releases[-1].number, sum(sizes.values()) / max(1, len(groups))
 
     def oddness(group: dict[str, Any]) -> tuple[bool, bool, float]:
-        people = sum(map(row_count, group["cells"].values()))
-        return group["formed"] == newest, not 3 <= len(group["cells"]) <= SHOWN_VALUES, abs(people - average)
+        is_long = not 3 <= len(group["cells"]) <= SHOWN_CELLS
+        return group["changed"] == newest, is_long, abs(sizes[group["group"]] - average)
 
-    return min(groups, key=oddness)
+    return min(groups, key=oddness, default=None)
 
 
 def _texts(region: dict[str, Any], names: list[str]) -> list[str]:
@@ -150,6 +158,8 @@ def _texts(region: dict[str, Any], names: list[str]) -> list[str]:
 
 def _show_attack(console: "Console", story: "Story") -> None:
     from rich.table import Table
+
+    from shoal.streams.demo.attack import STAY
 
     k, bound = story.policy.k, 1 / story.policy.l
     columns = {"each release alone": story.naive}
@@ -164,40 +174,30 @@ def _show_attack(console: "Console", story: "Story") -> None:
         f"people whose row fits fewer than {k} people",
         *(_bad(f"{one.rows_below_k:,} of {one.present:,}", one.rows_below_k) for one in found),
     )
-    table.add_row(
-        f"people linked to a value with more than {bound:.2f}",
-        *(_bad(f"{one.values_above_bound:,} of {one.ever:,}", one.values_above_bound) for one in found),
-    )
-    table.add_row(
-        "the highest probability of a value of a person",
-        *(_bad(f"{one.surest:.2f}", one.values_above_bound) for one in found),
-    )
-    table.add_row(
-        "people claimed to have a value, as values stay",
-        *(f"{one.claims.over:,} of {one.claims.people:,}" for one in found),
-    )
-    table.add_row(f"claims that are right; lasting: at most {bound:.0%}", *_right(story))
+    for level, count, right in (("0.90", "sure", "sure_right"), (f"{bound:.2f}", "over", "over_right")):
+        claims = [(getattr(one.claims, count), getattr(one.claims, right), one.claims.people) for one in found]
+        named = [f"{made:,} of {people:,}" for made, _, people in claims]
+        table.add_row(f"people with one diagnosis named at over {level}", *named)
+        hits = [_bad(f"{hit:,}", hit > made * bound) for made, hit, _ in claims]
+        table.add_row(f"    and it is the right one; lasting: at most {bound:.0%}", *hits)
+    insider = story.audit.private and story.audit.private.attacks.played.insider
+    if insider is not None:
+        text = f"{insider.over:,} of {insider.people:,}"
+        table.add_row(
+            "[dim]not promised: diagnoses another patient can infer[/dim]",
+            *(f"[dim]{cell}[/dim]" for cell in ("–", "–", text)),
+        )
     console.print(table)
     console.print(
-        f"\nThe other publisher anonymizes each release well by itself: a class never has fewer than {k} people, and "
-        f"no value belongs to more than {bound:.0%} of a class. But an attacker can compare its releases.\n"
-        f"Redrawn and lasting are Shoal's two models of values; the releases above are {story.policy.values}. Somebody "
-        "who believes that values mostly stay claims to know some of them. Only a lasting table promises that no more "
-        f"than {bound:.0%} of such claims are right, but for chance."
+        f"\nThe attacker knows who is in which group and believes that {STAY:.0%} of all diagnoses stay from night to "
+        f"night. The publisher on the left anonymizes each release well by itself: a class never has fewer than {k} "
+        f"people, and no diagnosis belongs to more than {bound:.0%} of a class. But its releases can be compared. "
+        "Redrawn and lasting are Shoal's two models of values: redrawn is for values that do not stay, and promises "
+        "nothing about this attack.\n"
+        f"The releases above are {story.policy.values}, and the auditor found every promise about them kept. The last "
+        "line is one of the things that Shoal does not promise: a patient knows their own diagnosis, and may infer "
+        "another's from it. README.md lists them all."
     )
-
-
-def _right(story: "Story") -> list[str]:
-    """How many of the claims are right: promised in a lasting table, and in a redrawn one not."""
-    from shoal.core.audit.reading.truth import exact
-
-    bound = 1 / exact(story.policy.l)
-    texts = []
-    for name, findings in (("naive", story.naive), *((model, story.shoal[model]) for model in ("redrawn", "lasting"))):
-        text = f"{findings.claims.over_right:,} of {findings.claims.over:,}"
-        is_bad = not findings.claims.is_within(bound)
-        texts.append(f"[dim]{text}[/dim]" if name == "redrawn" else _bad(text, is_bad))
-    return texts
 
 
 def _bad(text: str, count: int) -> str:

@@ -2,7 +2,8 @@
 
 The broker and Redis are embedded and forget everything at the end; the worker is the real one, in a process of its own.
 The demo leaves a folder: the policy and the events that went in, the releases as a consumer read them from the topic,
-and the private membership. A replay of the same events must make the same bytes, and the demo checks that it does.
+and the private membership. A replay of the same events must make the same bytes, and an audit must find every promise
+kept; the demo checks both.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from typing import Any, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from shoal.core.audit import Report
 from shoal.core.events.intake import Intake
 from shoal.core.policy.policy import Policy
 from shoal.streams.demo.attack import Findings, View, learn, tables, view_of
@@ -29,6 +31,7 @@ from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.demo.embedded import Embedded
 from shoal.streams.demo.naive import publish_naively
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
+from shoal.streams.files.audit import audit
 from shoal.streams.files.event_lines import open_events
 from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.files.policy_yaml import load_policy
@@ -67,6 +70,7 @@ class Story:
     releases: list[ReleaseFiles]
     naive: Findings
     shoal: Mapping[str, Findings]  # by model of values: the one of the policy, and the other, replayed
+    audit: Report
     took_s: float
 
     @property
@@ -93,7 +97,9 @@ def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
     _compare(folder, releases)
     narrator.step("An attacker who kept every release: Shoal's, and those of a publisher who ignores the past.")
     naive, shoal = _attack(folder, policy, releases, secret)
-    return Story(folder, policy, sent, dead_letters, releases, naive, shoal, time.monotonic() - began)
+    narrator.step("The auditor, which shares no code with the engine, checks every promise against the truth.")
+    report = _audit(folder, policy, secret)
+    return Story(folder, policy, sent, dead_letters, releases, naive, shoal, report, time.monotonic() - began)
 
 
 def take_folder(folder: Path) -> None:
@@ -237,6 +243,15 @@ def _compare(folder: Path, releases: list[ReleaseFiles]) -> None:
     """The service's releases and the replay's must be the same bytes. Raises `GuaranteeError`."""
     if releases != list(read_releases(folder / "replay")):
         raise GuaranteeError("the releases of the service and of the replay differ.")
+
+
+def _audit(folder: Path, policy: Policy, secret: str) -> Report:
+    """What `shoal audit` finds. Raises `GuaranteeError` if a promise is broken."""
+    events = [folder / "clinic" / "events.jsonl"]
+    report = audit(policy, folder / "replay", folder / "private", events, secret.encode(), Unwatched())
+    if not report.is_kept:
+        raise GuaranteeError("the audit found a promise that was not kept; `shoal audit` says which.")
+    return report
 
 
 def _attack(

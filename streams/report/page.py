@@ -86,7 +86,8 @@ def _alternative(panel: Panel) -> str:
                 f"{100 * value:.2f} %" if panel.is_percent else f"{value:.4g}" for value in (known[0], known[-1])
             )
             parts.append(f"{line.label} from {first} to {last}")
-    return f"{panel.title} over the releases: {'; '.join(parts)}. The table below has every figure."
+    over = "over the releases" if panel.x_label == "release" else f"by {panel.x_label}"
+    return f"{panel.title} {over}: {'; '.join(parts)}."
 
 
 def _row(figures: Figures, shown: Mapping[str, Figure]) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from shoal.core.audit.attack.persistence import Claims
 from shoal.core.audit.attack.played import TableAttack
 from shoal.core.measure.release_reader import ReleaseColumns
-from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Reading, Request, Tile
+from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Request, Tile
+from shoal.streams.report.plot import Line, Panel
 
 STAY = 0.8  # the probability of staying that the page shows; report.json has them all
 
@@ -63,6 +64,20 @@ class PersistenceClaims(Metric):
         promise = "at most 1/l of them may be right" if self.request.policy.values == "lasting" else "not promised"
         right = f"{self.write(last, 'claims_right')} of {self.write(last, 'claims')}"
         return (Tile("claims that are right", right, f"if values stay with {STAY:g}; {promise}"),)
+
+    def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
+        found = series[-1].get("claims_by_stay")
+        if found is None:
+            return ()
+        stays, counts = [float(stay) for stay in found], list(found.values())
+        bound = 1 / self.request.policy.l
+        lines = [Line("claims", stays, [one["over"] for one in counts])]
+        lines.append(Line("of them right", stays, [one["over_right"] for one in counts]))
+        promise = "Nothing is promised about it: the model of a redrawn table is that values do not last."
+        if self.request.policy.values == "lasting":
+            promise = f"Promised: no more than {bound:.0%} of the claims are right, but for chance."
+        panel = Panel("Persistence attack", "believed probability that a value stays", "people", lines)
+        return (Picture("claims.png", panel, f"Claims to know a value with more than {bound:.2g}. {promise}"),)
 
 
 def _counts(found: Claims) -> Mapping[str, int]:

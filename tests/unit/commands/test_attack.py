@@ -130,7 +130,7 @@ def test_each_naive_release_is_fine_alone() -> None:
         assert min(sizes.values()) >= policy.k
         for person, row in table.items():
             assert all(low <= value <= high for value, (low, high) in zip(row.qid, view.region[person], strict=True))
-        found = learn(policy, [table], [view])
+        found = learn(policy, [table], [view], is_naive=True)
         assert found.rows_below_k == found.values_above_bound == 0
 
 

@@ -54,9 +54,12 @@ def test_a_newcomer_sees_releases_and_what_an_attacker_learns_and_finds_the_file
         "the same bytes",
     ):
         assert words in out
-    row = next(line for line in out.splitlines() if line.startswith("people linked to a value"))
-    assert row.split()[-6::3] == ["0", "0"], "Shoal's columns, of either model"
-    assert "claims that are right; lasting: at most 50%" in out
+    lines = out.splitlines()
+    fits = next(line for line in lines if line.startswith("people whose row fits fewer than 5 people"))
+    assert fits.split()[-6::3] == ["0", "0"], "Shoal's columns, of either model"
+    named = next(at for at, line in enumerate(lines) if line.startswith("people with one diagnosis named at over 0.90"))
+    assert lines[named].split()[-3] == "0", "the lasting column"
+    assert lines[named + 1].split()[-1] == "0"
     for name in ("releases", "clinic/policy.yaml", "replay/rejects.jsonl", "private", "worker.log"):
         assert (tmp_path / "shoal-demo" / name).exists()
     log = (tmp_path / "shoal-demo" / "worker.log").read_text()

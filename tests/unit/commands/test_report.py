@@ -5,19 +5,20 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shoal.core.audit.attack.chance import is_beyond_chance
 from shoal.core.measure.release_reader import read_columns
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
-from shoal.streams.files.audit import audit, read_members
+from shoal.streams.files.audit import read_members
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.release_folder import read_releases
-from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.report import series
 from shoal.streams.report.metrics import METRICS
 from shoal.streams.report.metrics.breach import Accounts
@@ -48,10 +49,6 @@ class Desk:
 
     def figures(self, to: str = "report") -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads((self.path / to / "report.json").read_text())["releases"]
-        return found
-
-    def summary(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.path / "report" / "report.json").read_text())
         return found
 
     def page(self, to: str = "report") -> str:
@@ -149,24 +146,6 @@ def test_with_the_private_files_it_adds_how_much_people_of_a_redrawn_table_have_
     assert redrawn.report("--events", redrawn.events, "--audit", private, "--queries", 20) == 0
     for figures in redrawn.figures():
         assert 0 <= figures["breach_median"] <= figures["breach_most"] <= figures["max_breach"] + 1e-12
-    attack = redrawn.summary()["attack"]
-    assert not attack["promised"]
-    assert any(claims["over_right"] > 0 for claims in attack["here"]), "values stay, and this model does not hide that"
-    assert "Nothing is promised about it" in redrawn.page()
-
-
-def test_with_the_private_files_the_attack_is_played(desk: Desk) -> None:
-    private = ("--events", desk.events, "--audit", desk.path / "private")
-    assert desk.report(*private, "--queries", 20) == 0
-    attack = desk.summary()["attack"]
-    assert attack["promised"]
-    report = audit(load_policy(desk.policy), desk.path / "out", desk.path / "private", [desk.events], b"s", Unwatched())
-    assert report.private is not None
-    played = report.private.attacks.played
-    for mine, theirs in ((attack["here"], played.here), (attack["naive"], played.naive)):
-        assert mine == [claims._asdict() for claims in theirs], "as the auditor plays it"
-    assert all(claims["sure_right"] > 0 for claims in attack["naive"])
-    assert "Promised: of the claims on these releases no more than 50%" in desk.page()
 
 
 def test_with_the_private_files_it_adds_the_error_of_queries(desk: Desk) -> None:
@@ -192,22 +171,31 @@ def test_the_page_needs_nothing_else_and_can_be_read_without_seeing(desk: Desk) 
     assert f"{desk.figures()[-1]['rows']:,}" in page.cells
 
 
-def test_the_claims_of_the_persistence_attack_are_those_that_the_audit_finds(desk: Desk) -> None:
-    assert desk.report("--events", desk.events, "--audit", desk.path / "private") == 0
-    *earlier, last = desk.figures()
+def test_the_claims_of_the_persistence_attack_are_those_that_the_audit_finds(redrawn: Desk) -> None:
+    assert redrawn.report("--events", redrawn.events, "--audit", redrawn.path / "private") == 0
+    *earlier, last = redrawn.figures()
     assert all("claims" not in figures for figures in earlier), "it looks at all releases together"
-    audit = ["audit", str(desk.policy), str(desk.path / "out"), "--events", str(desk.events)]
-    desk.capture.readouterr()
-    assert main([*audit, "--audit", str(desk.path / "private"), "--json"]) == 0
-    audited = json.loads(desk.capture.readouterr().out)["private"]["attacks"]["claims"]["here"]
+    audit = ["audit", str(redrawn.policy), str(redrawn.path / "out"), "--events", str(redrawn.events)]
+    redrawn.capture.readouterr()
+    assert main([*audit, "--audit", str(redrawn.path / "private"), "--json"]) == 0
+    audited = json.loads(redrawn.capture.readouterr().out)["private"]["attacks"]["claims"]["here"]
     assert last["claims_by_stay"] == {
         f"{found['stay']:g}": {name: found[name] for name in ("people", "over", "over_right", "sure", "sure_right")}
         for found in audited
     }
     assert last["claims"] == last["claims_by_stay"]["0.8"]["over"] > 0
-    assert "claims that are right" in desk.page()
-    assert desk.report() == 0
-    assert "claims" not in desk.figures()[-1], "without the truth nobody can say"
+    assert "claims that are right" in redrawn.page()
+    assert "Nothing is promised about it" in redrawn.page()
+    assert redrawn.report() == 0
+    assert "claims" not in redrawn.figures()[-1], "without the truth nobody can say"
+
+
+def test_of_a_lasting_table_no_more_claims_are_right_than_is_promised(desk: Desk) -> None:
+    assert desk.report("--events", desk.events, "--audit", desk.path / "private", "--queries", 20) == 0
+    for found in desk.figures()[-1]["claims_by_stay"].values():
+        assert not is_beyond_chance(found["over"], found["over_right"], Fraction(1, 2))
+        assert found["sure_right"] == 0
+    assert "Promised: no more than 50% of the claims are right, but for chance." in desk.page()
 
 
 def test_nobody_is_named_in_it(desk: Desk) -> None:

@@ -1,1 +1,1 @@
-"""Groups of a redrawn table and the ledger."""
+"""Lasting tables: verdicts, choosing and balancing, bonds, blocks."""

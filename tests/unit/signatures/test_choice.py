@@ -1,0 +1,94 @@
+"""Choosing signatures: newcomers come out even, and those of one person never overlap."""
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.core.signatures.choice import UNDECIDED, Choice, Gaps, Newcomers, choose_signatures
+from shoal.core.signatures.signature import Signatures
+
+VALUES, M, L = 24, 4, 2
+seeds = st.integers(0, 10_000)
+
+
+def draw_newcomers(seed: int, people: int, several: float) -> tuple[Newcomers, list[int]]:
+    """Newcomers and the person of each; a share of the people has two or three values."""
+    random = Random(seed)
+    owners, values = [], []
+    for person in range(people):
+        count = random.choice([2, 3]) if random.random() < several else 1
+        for value in random.sample(range(VALUES), count):
+            owners.append(person)
+            values.append(value)
+    siblings = {
+        at: [other for other, owner in enumerate(owners) if owner == mine and other != at]
+        for at, mine in enumerate(owners)
+        if owners.count(mine) > 1
+    }
+    shunned = {at: frozenset(values[other] for other in others) for at, others in siblings.items()}
+    draws = np.array([random.getrandbits(60) for _ in owners], dtype=np.uint64)
+    place = np.array([random.randrange(50) for _ in owners], dtype=np.int64)
+    return Newcomers(np.array(values, dtype=np.int64), place, draws, shunned, siblings), owners
+
+
+def choose(newcomers: Newcomers, known: Signatures, offered: list[tuple[int, int]] | None = None) -> Choice:
+    lines = np.array(offered or [], dtype=np.int64).reshape(-1, 2)
+    gaps = Gaps(lines[:, 1], lines[:, 0], np.ones(len(lines), dtype=np.int64), np.zeros(len(lines), dtype=bool))
+    usable = np.arange(len(known))
+    return choose_signatures(newcomers, known, usable, np.arange(VALUES), m=M, l=L, spare=0, gaps=gaps)
+
+
+@given(seeds, st.sampled_from([0.0, 0.3, 0.8]))
+def test_every_signature_is_given_in_whole_rounds(seed: int, several: float) -> None:
+    newcomers, _ = draw_newcomers(seed, 60, several)
+    known = Signatures()
+    choice = choose(newcomers, known)
+    for number in set(choice.signature.tolist()) - {UNDECIDED}:
+        counts = Counter(newcomers.value[choice.signature == number].tolist())
+        assert set(counts) == set(known.sets[number])
+        assert len(set(counts.values())) == 1
+
+
+@given(seeds)
+def test_signatures_of_one_person_have_nothing_in_common(seed: int) -> None:
+    newcomers, owners = draw_newcomers(seed, 60, 0.8)
+    known = Signatures()
+    choice = choose(newcomers, known)
+    seen: dict[int, set[int]] = {}
+    for owner, number in zip(owners, choice.signature.tolist(), strict=True):
+        if number != UNDECIDED:
+            values = set(known.sets[number])
+            assert seen.setdefault(owner, set()).isdisjoint(values)
+            seen[owner] |= values
+
+
+@given(seeds)
+def test_people_with_several_values_change_places_rather_than_go_without(seed: int) -> None:
+    newcomers, _ = draw_newcomers(seed, 300, 0.2)
+    choice = choose(newcomers, Signatures())
+    assert np.count_nonzero(choice.signature == UNDECIDED) <= 0.1 * len(choice.signature)
+
+
+def test_a_place_that_is_offered_is_taken_first() -> None:
+    newcomers, _ = draw_newcomers(1, 60, 0.0)
+    known = Signatures()
+    value = int(newcomers.value[0])
+    number = known.number(tuple(sorted({value, *[other for other in range(VALUES) if other != value][:3]})))
+    alone = Newcomers(newcomers.value[:1], newcomers.place[:1], newcomers.draw[:1], {}, {})
+    assert choose(alone, known, [(number, value)]).signature.tolist() == [number]
+    assert choose(alone, known).signature.tolist() == [UNDECIDED]
+
+
+@given(seeds, st.integers(0, 60))
+def test_no_value_is_most_of_those_who_are_given_nothing(seed: int, frequent: int) -> None:
+    """One value is far too frequent; others are starred with it, as far as there are others."""
+    newcomers, _ = draw_newcomers(seed, 80, 0.0)
+    values = newcomers.value.copy()
+    values[:frequent] = 0
+    choice = choose(newcomers._replace(value=values), Signatures())
+    left = Counter(values[choice.signature == UNDECIDED].tolist())
+    if M <= left.total() < len(values):
+        assert max(left.values()) * L <= left.total()

@@ -1,0 +1,68 @@
+"""Packing newcomers into rounds: exact where that is possible, and with company for those that are left out."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.core.signatures.quotas import find_surplus, pack_known, peel, wrap_around
+from shoal.core.signatures.signature import Signatures
+
+counts_of_values = st.lists(st.integers(0, 30), min_size=4, max_size=12).map(np.array)
+
+
+def shown(rounds: dict[tuple[int, ...], int], values: int) -> list[int]:
+    """How many places each value has."""
+    return [sum(times for signature, times in rounds.items() if value in signature) for value in range(values)]
+
+
+@given(counts_of_values)
+def test_wrap_around_is_exact_when_no_value_is_more_than_one_in_m(counts: np.ndarray) -> None:
+    counts = np.minimum(counts, counts.sum() // 4)
+    counts[-1] += -counts.sum() % 4 if counts[-1] + (-counts.sum() % 4) <= counts.sum() // 4 else 0
+    rounds = int(counts.sum()) // 4
+    if counts.sum() % 4 or counts.max(initial=0) > rounds:
+        return
+    made = wrap_around(counts, 4, rounds, range(len(counts)))
+    assert shown(made, len(counts)) == counts.tolist()
+    assert all(len(set(signature)) == 4 for signature in made)
+    assert len(made) <= len(counts)
+
+
+def test_values_that_do_not_fill_the_machines_leave_places_and_nobody_out() -> None:
+    made = wrap_around(np.array([3, 2, 2, 1, 1]), 4, 3, range(5))
+    assert all(places >= count for places, count in zip(shown(made, 5), [3, 2, 2, 1, 1], strict=True))
+
+
+@given(counts_of_values, st.sampled_from([2.0, 2.5, 3.0]))
+def test_among_those_left_out_for_one_value_no_value_is_more_than_one_in_l(counts: np.ndarray, l: float) -> None:
+    surplus = find_surplus(counts, 6, l, 0)
+    over = counts - surplus.shown
+    assert over.max(initial=0) * l <= over.sum() + surplus.decoys or surplus.rounds == 0
+
+
+def test_a_value_that_is_half_of_all_newcomers_is_starred_with_as_many_others() -> None:
+    counts = np.array([10, 4, 4, 4, 4])
+    surplus = find_surplus(counts, 4, 2, 0)
+    starred = int((counts - surplus.shown).sum()) + surplus.decoys
+    assert starred == 2 * (10 - surplus.rounds)
+    assert 26 - starred >= 4 * surplus.rounds > 0
+
+
+def test_peeling_puts_values_together_that_are_about_as_frequent() -> None:
+    known = Signatures()
+    made = peel(np.array([9, 3, 8, 4, 9, 3, 8, 4]), 4, known)
+    assert [known.sets[number] for number in made.tolist()] == [(0, 2, 4, 6), (1, 3, 5, 7)]
+
+
+@given(counts_of_values)
+def test_signatures_in_use_take_no_more_than_there_is_and_leave_what_can_be_packed(counts: np.ndarray) -> None:
+    known = Signatures()
+    for first in range(len(counts) - 3):
+        known.number((first, first + 1, first + 2, first + 3))
+    before = counts.copy()
+    rounds = pack_known(counts, known, np.arange(len(known)), 4)
+    taken = np.zeros(len(counts), dtype=np.int64)
+    for number, times in enumerate(rounds.tolist()):
+        taken[list(known.sets[number])] += times
+    assert (taken + counts == before).all()
+    assert counts.min() >= 0
