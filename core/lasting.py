@@ -16,7 +16,7 @@ from shoal.core.release import NO_VALUE, ShownGroup
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.bonds import Site, cohorts_of, lose_bonds, make_bonds, rows_of, show_bonds
 from shoal.core.signatures.entries import NO_GROUP, SHOWN
-from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR
+from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR, LastingGroup
 from shoal.core.signatures.regroup import Regrouping
 from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.trail import follow
@@ -115,6 +115,7 @@ class Lasting:
         labels = self._policy.sensitive.hierarchy.leaves
         self._sizes = np.bincount(rows.group, minlength=self._groups.size)
         written = np.union1d(changed, np.arange(self._state.groups.size, self._groups.size))
+        self._records = self._group_records(written)
         return Decided(
             rows=rows,
             describe=self._shown,
@@ -125,7 +126,7 @@ class Lasting:
             people=np.flatnonzero(np.bincount(entries.owner[has_changed])),
             records={
                 "signatures": self._signatures.changed_since(self._state.signatures),
-                "lasting_groups": {group: self._groups.record(group) for group in written.tolist()},
+                "lasting_groups": self._records,
                 "bonds": self._bonds.changed_since(self._state.bonds),
             },
             after={
@@ -177,8 +178,14 @@ class Lasting:
         has_moved[rows[~is_inside]] = True
         return has_moved
 
+    def _group_records(self, groups: Rows) -> dict[int, LastingGroup]:
+        """These groups as they are stored, column by column: one by one would be a tenth of a release."""
+        columns = (getattr(self._groups, name)[groups].tolist() for name in LastingGroup._fields)
+        return dict(zip(groups.tolist(), map(LastingGroup, *columns), strict=True))
+
     def _shown(self, group: int) -> ShownGroup:
-        record, nodes = self._groups.record(group), self._policy.sensitive.hierarchy.leaf_node
+        record = self._records.get(group) or self._groups.record(group)
+        nodes = self._policy.sensitive.hierarchy.leaf_node
         rows = int(self._sizes[group])
         if record.kind == STAR:
             return ShownGroup(record.formed, record.changed, ((0, rows),), 0)

@@ -21,7 +21,7 @@ import numpy as np
 
 from shoal.core.cells.tree import Rows
 from shoal.core.people import NOBODY, NONE, NOWHERE, People, Person
-from shoal.core.signatures.entries import NO_SIGNATURE, Entries
+from shoal.core.signatures.entries import NO_SIGNATURE, Entries, EntryRecord
 from shoal.core.signatures.trail import Trail
 
 Stored = tuple[Any, ...]
@@ -85,8 +85,8 @@ def _write_entries(entries: Entries, rows: Rows) -> Iterator[tuple[Any, ...]]:
     positions, found = positions[is_kept], found[is_kept]
     order = np.lexsort((entries.value[found], positions))
     positions, found = positions[order], found[order]
-    columns = (entries.value, entries.signature, entries.group, entries.flags, entries.spells)
-    lines = zip(*(column[found].tolist() for column in columns), strict=True)
+    columns = (getattr(entries, name)[found] for name in EntryRecord._fields)
+    lines = zip(*(column.tolist() for column in columns), strict=True)
     if len(positions) == len(rows) and bool(np.all(np.diff(positions) == 1)):
         return zip(lines, strict=True)  # one each
     listed = list(lines)

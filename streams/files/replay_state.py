@@ -28,7 +28,7 @@ from shoal.streams.errors import InputError
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.memory import without_cycle_search
 
-FORMAT = 6
+FORMAT = 7
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 

@@ -35,7 +35,7 @@ from shoal.streams.store.keys import (
     people_keys,
 )
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 PERSON: Final = b"person"
 CLIQUE: Final = b"clique"
 BOND: Final = b"bond"

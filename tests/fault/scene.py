@@ -84,6 +84,11 @@ class Scene(Table):
             self.publish(b'{"op": "external", "publisher": "north"}')
             self.mixture.counts["bad"] += 1
 
+    def thin(self) -> None:
+        """Two of three people leave at once, so that cells fall under k people and are closed."""
+        with self._lock:
+            send(self, self.mixture.leave(len(self.mixture.present) * 2 // 3))
+
     def settle(self) -> None:
         """Make a first release; from then on every pour also brings an event to a partition that is not its person's.
 

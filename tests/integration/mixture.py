@@ -99,6 +99,12 @@ class Mixture:
             self.counts["good" if made.is_good else "bad"] += 1
             yield made
 
+    def leave(self, count: int) -> Iterator[Sent]:
+        """So many of those who are present, deleted."""
+        for _ in range(count):
+            self.counts["good"] += 1
+            yield self._delete()
+
     def stray(self, partitions: int, home: Callable[[str], int], person: str | None = None) -> Sent:
         """An insert of somebody a release has known, sent to a partition that is not theirs."""
         person = person or self._one_present()
