@@ -7,12 +7,13 @@ anything the sender wrote: an unknown field's own name is content, so only its p
 
 import json
 import re
+import unicodedata
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from shoal.core.errors import CoreError
-from shoal.core.events.fields import FIELDS, KNOWN
+from shoal.core.events.fields import FIELDS, KNOWN, LONGEST_ID
 
 
 class Reason(StrEnum):
@@ -27,7 +28,9 @@ class Reason(StrEnum):
     UNKNOWN_FIELD = "unknown-field"
     MISSING_FIELD = "missing-field"
     WRONG_TYPE = "wrong-type"
-    BAD_TEXT = "bad-text"  # half a surrogate pair: no such text can be stored or sent on
+    BAD_TEXT = "bad-text"  # an id with a control character or half a surrogate pair, or not in Unicode's form NFC
+    TOO_LONG = "too-long"  # an id, or a list with more values than there are
+    TOO_LARGE = "too-large"  # a whole record, which is not read
     BAD_TIME = "bad-time"
     EMPTY = "empty"
     MISSING_ATTRIBUTE = "missing-attribute"
@@ -61,7 +64,9 @@ class ReleaseRequest(NamedTuple):
     number: int | None = None
 
 
+_LONGEST_TIME: Final = 64
 _ISO_CHARACTERS = re.compile(r"[0-9TtWwZz:.,+\- ]+", re.ASCII)
+_UNSEEN: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))  # control characters, surrogates, line and paragraph separators
 
 
 class DuplicateKeyError(CoreError):
@@ -119,7 +124,7 @@ def wrong_time(at: object) -> Reason | None:
     if type(at) is not str:
         return Reason.WRONG_TYPE
     # Python would take any character at all between date and time.
-    if not _ISO_CHARACTERS.fullmatch(at):
+    if len(at) > _LONGEST_TIME or not _ISO_CHARACTERS.fullmatch(at):
         return Reason.BAD_TIME
     try:
         datetime.fromisoformat(at)
@@ -167,11 +172,23 @@ def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:
 
 
 def wrong_id(person: object) -> Reason | None:
-    """What is wrong with an id, which must be text that UTF-8 can encode."""
+    """What is wrong with an id: some text of up to 512 bytes without control characters, in form NFC.
+
+    Another form is rejected and not brought into NFC, or two people whom their sender tells apart would become one.
+    """
     if type(person) is not str:
         return Reason.WRONG_TYPE
     if not person:
         return Reason.EMPTY
-    if not person.isascii() and any("\ud800" <= character <= "\udfff" for character in person):
+    if len(person) > LONGEST_ID or (not person.isascii() and len(person.encode(errors="surrogatepass")) > LONGEST_ID):
+        return Reason.TOO_LONG
+    if is_plain(person):
+        return None
+    if any(unicodedata.category(character) in _UNSEEN for character in person):
         return Reason.BAD_TEXT
-    return None
+    return None if unicodedata.is_normalized("NFC", person) else Reason.BAD_TEXT
+
+
+def is_plain(person: str) -> bool:
+    """Whether text is an id at first glance, as nearly all are: short, ASCII, and nothing invisible in it."""
+    return person.isascii() and person.isprintable() and 0 < len(person) <= LONGEST_ID

@@ -6,7 +6,12 @@ field whose content needs a policy to be judged also needs a reader, as `guard.p
 
 from typing import Any, Final, NamedTuple
 
+from shoal.core.policy.section import LARGEST_COUNT
+
+LONGEST_ID: Final = 512  # bytes of UTF-8
+
 TEXT: Final = {"type": "string", "minLength": 1}
+ID: Final = {**TEXT, "maxLength": LONGEST_ID, "description": "at most 512 bytes, no control characters, form NFC"}
 POSITIVE: Final = {"type": "integer", "minimum": 1}
 MULTISET: Final = {"type": "object", "additionalProperties": POSITIVE}
 
@@ -45,7 +50,11 @@ _GROUP: Final = {
     "properties": {
         "region": REGION,
         "regions": {"type": "array", "items": REGION, "minItems": 1},
-        "sensitive": {**MULTISET, "minProperties": 1},
+        "sensitive": {
+            "type": "object",
+            "additionalProperties": {**POSITIVE, "maximum": LARGEST_COUNT},
+            "minProperties": 1,
+        },
     },
     "required": ["sensitive"],
     "oneOf": [{"required": ["region"]}, {"required": ["regions"]}],
@@ -53,11 +62,11 @@ _GROUP: Final = {
 }
 
 SCHEMAS: Final[dict[str, Any]] = {
-    "id": TEXT,
+    "id": ID,
     "qid": {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
     "sensitive": {"anyOf": [_LABEL, {"type": "array", "items": _LABEL, "minItems": 1}]},
     "guard": _GUARD,
-    "publisher": TEXT,
+    "publisher": ID,
     "groups": {"type": "array", "minItems": 1, "items": _GROUP},
     "at": {"type": "string", "description": "ISO 8601"},
 }

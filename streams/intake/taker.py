@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from shoal.core.events.event import Reject, wrong_time
+from shoal.core.events.event import Reject, is_plain, wrong_time
 from shoal.core.events.intake import Intake
 from shoal.core.events.record import RecordReader, leaf_codes
 from shoal.streams.intake.event_types import EventTypes, make_types
@@ -53,7 +53,7 @@ class QuickTaker(Taker):
             event = self._quick(value)  # type: ignore[arg-type]
         except (ValueError, TypeError):  # TypeError: there is no value
             return super().take(value, headers, offset)
-        if event is None or (event.at is not None and wrong_time(event.at)):
+        if event is None or not is_plain(event.id) or (event.at is not None and wrong_time(event.at)):
             return super().take(value, headers, offset)
         kind = type(event)
         if kind is self._insert:
