@@ -8,7 +8,7 @@ anything the sender wrote: an unknown field's own name is content, so only its p
 import json
 import re
 import unicodedata
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, final
 
@@ -32,6 +32,7 @@ class Reason(StrEnum):
     TOO_LONG = "too-long"  # an id, or a list with more values than there are
     TOO_LARGE = "too-large"  # a whole record, which is not read
     BAD_TIME = "bad-time"
+    OUT_OF_ORDER = "out-of-order"  # a release that names an earlier time than one before it
     EMPTY = "empty"
     MISSING_ATTRIBUTE = "missing-attribute"
     UNKNOWN_ATTRIBUTE = "unknown-attribute"
@@ -131,6 +132,17 @@ def wrong_time(at: object) -> Reason | None:
     except ValueError:
         return Reason.BAD_TIME
     return None
+
+
+def moment_of(at: str) -> datetime:
+    """The moment that an `at` names; without an offset it is in UTC. For an `at` that nothing is wrong with."""
+    found = datetime.fromisoformat(at)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def is_before(at: str | None, last: str | None) -> bool:
+    """Whether a release would name an earlier time than one before it."""
+    return at is not None and last is not None and moment_of(at) < moment_of(last)
 
 
 def parse_release(event: object, *, numbered: bool = False) -> ReleaseRequest | Reject:
