@@ -23,6 +23,7 @@ from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError, ServiceError, StreamsError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
+from shoal.streams.kafka.record_limit import set_limit
 from shoal.streams.kafka.release_reader import last_committed
 from shoal.streams.kafka.topics import ensure_topics, unreachable
 from shoal.streams.log import configure_log, get_log
@@ -45,6 +46,7 @@ _PATIENCE = 150
 def run_worker(settings: Settings, *, debug: bool = False) -> int:
     """Run until a signal ends it, and return 0. Raises StreamsError, with its exit code, if anything else ends it."""
     configure_log(settings.log_format, settings.log_level, debug=debug)
+    set_limit(settings.max_record)
     # A release is planned in a thread; this gives the event loop, and so the heartbeats, its turn ten times as often.
     sys.setswitchinterval(0.0005)
     # Ingest makes and drops a dozen objects an event, none in a cycle; by default Python searches every 700.

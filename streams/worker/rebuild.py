@@ -34,6 +34,7 @@ from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.manifest import read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
+from shoal.streams.kafka.record_limit import set_limit
 from shoal.streams.kafka.release_reader import CommittedRelease, open_releases
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.kafka.windows import WindowedEvents, open_events
@@ -58,6 +59,7 @@ def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
     missing.
     """
     configure_log(settings.log_format, settings.log_level, debug=debug)
+    set_limit(settings.max_record)
     policy = load_policy(settings.policy_path)
     try:
         return asyncio.run(_rebuild(settings, policy))
@@ -156,7 +158,7 @@ class _Replayed:
         if made.release.manifest != release.manifest:
             raise GuaranteeError(
                 f"release {release.number} of table {self._policy.table} does not come out as it was published: the "
-                "events, the policy, SHOAL_KEY or the engine are not those it was made from"
+                "events, the policy, SHOAL_KEY, SHOAL_MAX_RECORD or the engine are not those it was made from"
             )
         self._end_window(made, window.deltas)
         self.offsets, self.trigger = list(origin.offsets), origin.trigger
