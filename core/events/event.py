@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, final
 
 from shoal.core.errors import CoreError
-from shoal.core.events.fields import FIELDS, KNOWN, LONGEST_ID
+from shoal.core.events.fields import FIELDS, KNOWN, LONGEST_ID, SKIPPABLE
 
 
 class Reason(StrEnum):
@@ -45,6 +45,8 @@ class Reason(StrEnum):
     NOT_ABSENT = "not-absent"
     DEREGISTERED = "deregistered"
     PERMANENT = "permanent"  # an update that takes a permanent value away
+    SKIPPED = "skipped"  # left out by an operator
+    TOO_LATE = "too-late"  # a request to leave out what is part of a release already
     WRONG_TOPIC = "wrong-topic"
     WRONG_PARTITION = "wrong-partition"
 
@@ -58,6 +60,14 @@ class Reject(NamedTuple):
     field: str | None = None
 
 
+class SkipRequest(NamedTuple):
+    """An operator's request to leave one record out: as if it had been rejected."""
+
+    topic: str  # the last part of its name: events, external or triggers
+    partition: int
+    offset: int
+
+
 class ReleaseRequest(NamedTuple):
     """A request for a release. Shoal's own timers set `number`: their request is stale once that release is made."""
 
@@ -66,6 +76,7 @@ class ReleaseRequest(NamedTuple):
 
 
 _LONGEST_TIME: Final = 64
+_LARGEST_OFFSET: Final = 2**53  # Redis counts in floats
 _ISO_CHARACTERS = re.compile(r"[0-9TtWwZz:.,+\- ]+", re.ASCII)
 _UNSEEN: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))  # control characters, surrogates, line and paragraph separators
 
@@ -165,7 +176,31 @@ def parse_release(event: object, *, numbered: bool = False) -> ReleaseRequest | 
     number = fields["release"]
     if type(number) is not int:
         return Reject(Reason.WRONG_TYPE, op, "release")
-    return Reject(Reason.OUT_OF_DOMAIN, op, "release") if number < 1 else ReleaseRequest(fields.get("at"), number)
+    if not 1 <= number < _LARGEST_OFFSET:
+        return Reject(Reason.OUT_OF_DOMAIN, op, "release")
+    return ReleaseRequest(fields.get("at"), number)
+
+
+def parse_skip(event: object) -> SkipRequest | Reject:
+    """Read a `skip` event; other ops are rejected as `wrong-topic`."""
+    read = read_op(event)
+    if isinstance(read, Reject):
+        return read
+    op, fields = read
+    if op != "skip":
+        return Reject(Reason.WRONG_TOPIC, op, "op")
+    if wrong := wrong_fields(op, fields):
+        return wrong
+    if type(fields["topic"]) is not str:
+        return Reject(Reason.WRONG_TYPE, op, "topic")
+    if fields["topic"] not in SKIPPABLE:
+        return Reject(Reason.OUT_OF_DOMAIN, op, "topic")
+    for name in ("partition", "offset"):
+        if type(fields[name]) is not int:
+            return Reject(Reason.WRONG_TYPE, op, name)
+        if not 0 <= fields[name] < _LARGEST_OFFSET:
+            return Reject(Reason.OUT_OF_DOMAIN, op, name)
+    return SkipRequest(fields["topic"], fields["partition"], fields["offset"])
 
 
 def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:

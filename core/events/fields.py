@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from shoal.core.policy.section import LARGEST_COUNT
 
 LONGEST_ID: Final = 512  # bytes of UTF-8
+SKIPPABLE: Final = frozenset(("events", "external", "triggers"))  # topics of which a record can be left out
 
 TEXT: Final = {"type": "string", "minLength": 1}
 ID: Final = {**TEXT, "maxLength": LONGEST_ID, "description": "at most 512 bytes, no control characters, form NFC"}
@@ -68,6 +69,9 @@ SCHEMAS: Final[dict[str, Any]] = {
     "guard": _GUARD,
     "publisher": ID,
     "groups": {"type": "array", "minItems": 1, "items": _GROUP},
+    "topic": {"enum": sorted(SKIPPABLE)},
+    "partition": {"type": "integer", "minimum": 0},
+    "offset": {"type": "integer", "minimum": 0},
     "at": {"type": "string", "description": "ISO 8601"},
 }
 
@@ -87,5 +91,6 @@ FIELDS: Final[dict[str, Fields]] = {
     "deregister": Fields(("id",), ("at",)),
     "external": Fields(("publisher", "groups"), ("at",)),
     "release": Fields((), ("at",)),
+    "skip": Fields(("topic", "partition", "offset"), ("at",)),
 }
 KNOWN: Final = {op: frozenset(("op", *fields.required, *fields.optional)) for op, fields in FIELDS.items()}

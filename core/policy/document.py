@@ -119,6 +119,7 @@ class ReleaseSection(Section):
 
     every_events: Count | None = None
     every_seconds: Annotated[float | None, Field(gt=0, le=LARGEST_COUNT)] = None
+    min_seconds: Annotated[float | None, Field(gt=0, le=LARGEST_COUNT)] = None
     at: Text | None = None
     timezone: Annotated[Text | None, Field(description="of `at`; UTC unless given")] = None
     case_ids: bool = False

@@ -7,7 +7,7 @@ includes every event that stands before it in the file.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,12 +16,12 @@ from typing import Any, Protocol, TypeVar
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from shoal.core.events.event import Reject, parse_release
+from shoal.core.events.event import Reject, is_before, parse_release
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import ServiceError
 from shoal.streams.files.formats.format import Line
 from shoal.streams.intake.formats import JSON, MSGPACK, InputFormat
-from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
+from shoal.streams.kafka.release_reader import CommittedRelease, last_committed, open_releases, wait_for_release
 from shoal.streams.kafka.topics import Topics, ensure_topics, retry_until, unreachable
 from shoal.streams.settings import Settings
 
@@ -97,7 +97,10 @@ class Sender:
     async def request_release(self, at: str | None) -> int:
         """Asks for a release of everything sent so far. Returns the offset of the request."""
         await self.flush()
-        request = {"op": "release"} if at is None else {"op": "release", "at": at}
+        return await self.trigger({"op": "release"} if at is None else {"op": "release", "at": at})
+
+    async def trigger(self, request: Mapping[str, Any]) -> int:
+        """Sends a request to the planner. Returns its offset."""
         sending = self._producer.send_and_wait(self._topics.triggers, json.dumps(request).encode(), partition=0)
         return int((await _within(DELIVERY_S, sending)).offset)
 
@@ -184,11 +187,24 @@ async def produce(
 async def request_release(
     settings: Settings, policy: Policy, at: str | None, wait_s: float | None
 ) -> CommittedRelease | None:
-    """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
-    at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    """Asks for one release, at `at` or now; with `wait_s` returns it when it is published.
+
+    Now is at least the time that the last release has named: a clock may have been ahead then.
+    """
     async with open_sender(settings, policy) as sender:
+        if at is None:
+            last = await last_committed(settings.kafka_servers, policy.table)
+            named = None if last is None else json.loads(last.value).get("published_at")
+            now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            at = named if is_before(now, named) else now
         offset = await sender.request_release(at)
     if wait_s is None:
         return None
     async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:
         return await wait_for_release(reader, offset, wait_s)
+
+
+async def request_skip(settings: Settings, policy: Policy, topic: str, partition: int, offset: int) -> None:
+    """Asks the planner to leave one record out. `topic` is the last part of its name."""
+    async with open_sender(settings, policy) as sender:
+        await sender.trigger({"op": "skip", "topic": topic, "partition": partition, "offset": offset})

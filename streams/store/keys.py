@@ -16,8 +16,10 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 | cliques         | hash | number → clique, which names its owners and is encrypted as people are |
 | externals       | hash | number → group of another publisher |
 | external        | hash | p → offset up to which the external topic has been read |
-| ingest          | hash | offset:p, window:p, accepted:n; token:label, floor:label; trigger, fired |
+| ingest          | hash | offset:p, window:p, accepted:n; token:label, floor:label; trigger, fired; |
+|                 |      | at, the last time that a release has named |
 | window:n:p      | list | one element a batch, {id: delta}: the changes of the window of release n so far |
+| skipped         | set  | label:offset of records that an operator has left out |
 | rejects:label   | list | rejected records that are not dead letters yet |
 | barrier         | hash | a release that is frozen and not sealed: release, trigger, at, given:p, given:external:p, |
 |                 |      | and mark:p, the barrier of partition p |
@@ -37,6 +39,7 @@ TRIGGERS = "triggers"
 OUTBOX = "outbox"
 META, BEGINNING, INGEST, BARRIER, TREE, CLIQUES = "meta", "beginning", "ingest", "barrier", "tree", "cliques"
 EXTERNALS, EXTERNAL = "externals", "external"
+SKIPPED = "skipped"
 _EXTERNAL_LABEL = "external:"
 
 

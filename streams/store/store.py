@@ -179,6 +179,11 @@ class Store:
         """The offset of the first trigger that was not handled yet."""
         return int(await self.redis.hget(self.key(INGEST), "trigger") or 0)
 
+    async def last_at(self) -> str | None:
+        """The last time that a release has named."""
+        found = await self.redis.hget(self.key(INGEST), "at")
+        return None if found is None else str(found.decode())
+
     async def waiting(self, release: int) -> Waiting:
         """What waits to be part of `release`. Raises LostError if Redis knows nothing of the table."""
         fired, accepted = await self.redis.hmget(self.key(INGEST), ["fired", f"accepted:{release}"])

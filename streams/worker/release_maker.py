@@ -12,6 +12,8 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from shoal.core.plan import Plan, Window, plan
@@ -19,19 +21,22 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
-from shoal.streams.kafka.manifest import Headers, Origin, write_origin
+from shoal.streams.kafka.manifest import Headers, Origin, read_origin, write_origin
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.meta import TableMeta
 from shoal.streams.store.records import Counts
 from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
+from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import Chunk, SealedRelease, chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
+from shoal.streams.worker.condition import PlanFailedError
 from shoal.streams.worker.external import ExternalRead, external_letters, read_external
 from shoal.streams.worker.publish import Publisher, check_sealed, check_story
+from shoal.streams.worker.skipping import in_window
 
 _WAIT_S: Final = 0.03
 _SAY_S: Final = 10.0
@@ -98,13 +103,19 @@ class ReleaseMaker:
             windows = await release_log.read_windows(release)
             crash_point("release.3")
             begin = await self._store.external_offsets()
-            read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external)
+            skipped = await read_skipped(self._store)
+            read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external, skipped)
             ends = [barrier.ends[partition] for partition in range(self._partitions)]
-            headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends))
+            begins = await self.window_begins(publisher) if skipped else ends
+            left_out = in_window(skipped, begins, ends, begin, read.ends)
+            headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends, left_out))
             began = time.monotonic()
             before = (await self._meta()).counts
             window = Window(barrier.at, windows, read.groups)
-            planned = await in_thread(self._plan, state, window, release, headers, before, read)
+            try:
+                planned = await in_thread(self._plan, state, window, release, headers, before, read)
+            except Exception as error:
+                raise PlanFailedError(release, error) from error
             made, sealed = planned.plan, planned.sealed
             seconds = round(time.monotonic() - began, 3)
             self._log.info("release.planned", release=release, seconds=seconds, misrouted=len(made.misrouted))
@@ -129,6 +140,22 @@ class ReleaseMaker:
             self._log.info("release.applied", release=release, seconds=round(time.monotonic() - began, 3))
         finally:
             self.is_planning = False
+
+    @contextmanager
+    def held_up(self) -> Iterator[None]:
+        """While a release cannot be planned, the clocks must not ask for another."""
+        self.is_planning = True
+        try:
+            yield
+        finally:
+            self.is_planning = False
+
+    async def window_begins(self, publisher: Publisher) -> list[int]:
+        """Where the open window begins in each partition of the events topic: where that of the last release ended."""
+        last = await publisher.last() if self.release else None
+        if last is None:
+            return [0] * self._partitions
+        return list(read_origin(last.number, last.headers, self._partitions).offsets)
 
     def _plan(
         self, state: State, window: Window, release: int, headers: Headers, before: Counts, read: ExternalRead

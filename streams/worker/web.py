@@ -35,10 +35,12 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[s
     except (TimeoutError, RedisError, OSError):
         has_redis = False
     return {
-        "ready": published is not None and ingest.is_loaded,
+        "ready": published is not None and ingest.is_loaded and not planner.condition.is_stuck,
         "redis": has_redis,
         "kafka": ingest.is_loaded,
         "role": "planner" if planner.is_owner else "ingest",
+        "planner": planner.condition.state,
+        "reason": planner.condition.reason,
         "partitions": ingest.owned,
         "release": None if published is None else published.sent,
         **ingest.metrics().as_dict(),

@@ -18,6 +18,10 @@ from tests.support.services.table import POLICY
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
+def clock(now: datetime, last: datetime, accepted: int) -> Clock:
+    return Clock(now, last, accepted, (now - last).total_seconds())
+
+
 READER = EventReader(clinic_policy())
 
 
@@ -61,25 +65,25 @@ def test_anything_else_is_rejected(value: bytes | None, reason: Reason) -> None:
 
 def test_a_policy_without_triggers_wants_nothing(policy: Any) -> None:
     assert not has_timers(policy())
-    assert due(policy(), Clock(NOON, NOON - timedelta(days=999), 10**9)) is None
+    assert due(policy(), clock(NOON, NOON - timedelta(days=999), 10**9)) is None
 
 
 def test_events_are_due_when_there_are_enough(policy: Any) -> None:
     every = policy(every_events=100)
     assert has_timers(every)
-    assert due(every, Clock(NOON, NOON, 99)) is None
-    assert due(every, Clock(NOON, NOON, 100)) == "events"
+    assert due(every, clock(NOON, NOON, 99)) is None
+    assert due(every, clock(NOON, NOON, 100)) == "events"
 
 
 def test_seconds_count_from_the_last_request(policy: Any) -> None:
     every = policy(every_seconds=60)
-    assert due(every, Clock(NOON, NOON - timedelta(seconds=59), 0)) is None
-    assert due(every, Clock(NOON, NOON - timedelta(seconds=60), 0)) == "seconds"
+    assert due(every, clock(NOON, NOON - timedelta(seconds=59), 0)) is None
+    assert due(every, clock(NOON, NOON - timedelta(seconds=60), 0)) == "seconds"
 
 
 def test_a_moment_that_passed_while_nobody_looked_is_due_once(policy: Any) -> None:
     every = policy(at="0 3 * * *")
-    assert due(every, Clock(NOON, NOON - timedelta(hours=8), 0)) is None, "03:00 was before the last release"
+    assert due(every, clock(NOON, NOON - timedelta(hours=8), 0)) is None, "03:00 was before the last release"
     missed = NOON - timedelta(days=3)
-    assert due(every, Clock(NOON, missed, 0)) == "at"
-    assert due(every, Clock(NOON, NOON, 0)) is None, "three missed runs make one release"
+    assert due(every, clock(NOON, missed, 0)) == "at"
+    assert due(every, clock(NOON, NOON, 0)) is None, "three missed runs make one release"
