@@ -65,6 +65,10 @@ class _Tenure(NamedTuple):
     box: DeadLetterBox
 
 
+_NOT_LEFT_OUT = {
+    "late": Reject(Reason.TOO_LATE, "skip", "offset"),
+    "unknown": Reject(Reason.OUT_OF_DOMAIN, "skip", "partition"),
+}
 _LOOK_S = 1.0  # how often a planner that is stuck looks for a `skip`
 _TRY_AGAIN_S = 300.0  # what stopped it may have passed by itself, if it was memory
 
@@ -269,7 +273,7 @@ class Planner(Service):
     ) -> bool:
         """A trigger that makes no release: stale, served with a later one, or a `skip`. False if it is rejected."""
         if isinstance(asked, SkipRequest):
-            asked = await self._leave_out(tenure, asked)
+            asked = _NOT_LEFT_OUT.get(await self._leave_out(tenure, asked))
         if isinstance(asked, Reject):
             await tenure.release_log.skip(trigger.offset, note_of(trigger.offset, asked))
             self._log.warning("trigger.rejected", offset=trigger.offset, reason=str(asked.reason))
@@ -290,18 +294,15 @@ class Planner(Service):
         await asyncio.sleep(left)
         return True
 
-    async def _leave_out(self, tenure: _Tenure, asked: SkipRequest) -> Reject | None:
-        """Put a `skip` into effect, or say why not."""
+    async def _leave_out(self, tenure: _Tenure, asked: SkipRequest) -> str:
+        """Put a `skip` into effect; answers as `leave_out` does."""
         begins = await self._maker.window_begins(tenure.publisher)
         record = record_of(asked)
         begin = begins[asked.partition] if record.label.isdigit() and asked.partition < len(begins) else 0
         word = await leave_out(self._store, tenure.token, record, begin, self._maker.release + 1)
-        self._log.warning(
-            "record.skipped", topic=asked.topic, partition=asked.partition, offset=asked.offset, reason=word
-        )
-        if word == "late":
-            return Reject(Reason.TOO_LATE, "skip", "offset")
-        return Reject(Reason.OUT_OF_DOMAIN, "skip", "partition") if word == "unknown" else None
+        if word == "ok":
+            self._log.warning("record.skipped", topic=asked.topic, partition=asked.partition, offset=asked.offset)
+        return word
 
     async def _release(self, tenure: _Tenure, trigger: Trigger, at: str | None, *, is_request: bool) -> None:
         """Step 1, and the others."""
@@ -345,7 +346,7 @@ class Planner(Service):
                 asked = read_trigger(trigger, self._reader)
                 if isinstance(asked, SkipRequest) and trigger.offset not in seen:
                     seen.add(trigger.offset)
-                    if await self._leave_out(tenure, asked) is None:
+                    if await self._leave_out(tenure, asked) == "ok":
                         return
             await asyncio.sleep(_LOOK_S)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from shoal.core.events.event import Reason, Reject, ReleaseRequest
+from shoal.core.events.event import Reason, Reject, ReleaseRequest, SkipRequest
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
-from shoal.streams.worker.trigger import Clock, Trigger, due, has_timers, read_trigger, request
+from shoal.streams.worker.trigger import Clock, Trigger, due, has_timers, judge_request, read_trigger, request
 from tests.support.engines.series import clinic_policy
 from tests.support.services.table import POLICY
 
@@ -40,6 +40,35 @@ def test_a_request_may_name_its_time() -> None:
         "2026-01-01T00:00:00Z"
     )
     assert read_trigger(Trigger(0, b'{"op":"release"}', ()), READER) == ReleaseRequest(None)
+
+
+def test_a_request_may_ask_to_leave_a_record_out() -> None:
+    value = b'{"op":"skip","topic":"events","partition":3,"offset":17}'
+    assert read_trigger(Trigger(0, value, ()), READER) == SkipRequest("events", 3, 17)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason", "field"),
+    [
+        (b'{"op":"skip","topic":"events","partition":3}', Reason.MISSING_FIELD, "offset"),
+        (b'{"op":"skip","topic":"releases","partition":3,"offset":1}', Reason.OUT_OF_DOMAIN, "topic"),
+        (b'{"op":"skip","topic":7,"partition":3,"offset":1}', Reason.WRONG_TYPE, "topic"),
+        (b'{"op":"skip","topic":"events","partition":true,"offset":1}', Reason.WRONG_TYPE, "partition"),
+        (b'{"op":"skip","topic":"events","partition":0,"offset":-1}', Reason.OUT_OF_DOMAIN, "offset"),
+        (b'{"op":"skip","topic":"events","partition":0,"offset":9007199254740992}', Reason.OUT_OF_DOMAIN, "offset"),
+        (b'{"op":"skip","topic":"events","partition":0,"offset":1,"why":1}', Reason.UNKNOWN_FIELD, None),
+    ],
+)
+def test_what_to_leave_out_must_be_named_rightly(value: bytes, reason: Reason, field: str | None) -> None:
+    assert read_trigger(Trigger(0, value, ()), READER) == Reject(reason, "skip", field)
+
+
+def test_a_request_may_not_name_an_earlier_time_than_a_release_before_it() -> None:
+    asked = ReleaseRequest("2026-03-01T12:00:00Z")
+    assert judge_request(asked, "2026-03-01T13:00:00+01:00") == asked
+    assert judge_request(asked, None) == asked
+    assert judge_request(ReleaseRequest(None), "2026-03-01T13:00:00") == ReleaseRequest(None)
+    assert judge_request(asked, "2026-03-01T12:00:01") == Reject(Reason.OUT_OF_ORDER, "release", "at")
 
 
 def test_a_request_of_a_timer_names_its_release() -> None:
