@@ -68,14 +68,14 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         trigger = int(headers[_TRIGGER])
         left_out = json.loads(headers.get(_SKIPPED, b"{}"))
         skipped = {str(label): [int(offset) for offset in listed] for label, listed in left_out.items()}
-    except (KeyError, ValueError, TypeError, AttributeError):
+        at = headers[_AT].decode() if _AT in headers else None
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InputError(f"release {release} does not say what it was made of, so it cannot be made again") from None
     if len(offsets) != partitions:
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )
-    at = headers.get(_AT)
-    return Origin(offsets, trigger, None if at is None else at.decode(), external, skipped)
+    return Origin(offsets, trigger, at, external, skipped)
 
 
 def trigger_of(headers: Mapping[str, bytes]) -> int:
