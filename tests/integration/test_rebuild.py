@@ -127,7 +127,7 @@ def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_
         for events in (450, 450, 450, 450, 450, 8):
             scene.pour(events)
             scene.ask()
-            scene.await_releases(scene.asked)
+            scene.await_served()
         worker.await_log("release.applied", count=scene.asked)
         scene.await_dead_letters(scene.mixture.counts["bad"])
         assert worker.stop() == 0

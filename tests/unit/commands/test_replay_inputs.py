@@ -10,7 +10,7 @@ from shoal.streams.cli import main
 POLICY = """\
 table: t
 attributes: {age: {type: int, min: 0, max: 99}}
-sensitive: {name: disease, values: [flu, gout, ulcer]}
+sensitive: {name: disease, values: [flu, gout, ulcer, cold]}
 privacy: {k: 2, l: 2}
 """
 EVENTS = [

@@ -28,7 +28,7 @@ POLICY = build_policy(
     {
         "table": "t",
         "attributes": {"age": {"type": "int", "min": 0, "max": 9}},
-        "sensitive": {"name": "d", "values": ["flu", "gout"]},
+        "sensitive": {"name": "d", "values": ["flu", "gout", "ulcer", "cold"]},
         "privacy": {"k": 2, "l": 2},
     },
     {},
