@@ -72,12 +72,18 @@ def test_the_largest_count_makes_a_release() -> None:
 
 @pytest.mark.parametrize("bound", [5e-324, 1e-17, 1e-16, 1e-12, 1e-9])
 @pytest.mark.parametrize(
-    "strategy", [{"name": "adaptive"}, {"name": "constant-ratio"}, {"name": "geometric", "alpha": 3}]
+    "privacy",
+    [
+        {},
+        {"values": "redrawn", "strategy": {"name": "adaptive"}},
+        {"values": "redrawn", "strategy": {"name": "constant-ratio"}},
+        {"values": "redrawn", "strategy": {"name": "geometric", "alpha": 3}},
+    ],
 )
 def test_a_bound_that_cannot_be_kept_hides_what_it_guards(
-    bound: float, strategy: dict[str, Any], tmp_path: Path
+    bound: float, privacy: dict[str, Any], tmp_path: Path
 ) -> None:
-    bench = Bench(tmp_path, policy_of(strategy=strategy))
+    bench = Bench(tmp_path, policy_of(**privacy))
     guard = {"node": "*", "bound": bound}
     events = [insert(number) for number in range(60)]
     events += [{"op": "update", "id": f"p{number}", "guard": guard} for number in (3, 9)]
