@@ -18,7 +18,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # Extra arguments for the command behind a target: make test ARGS="-k ledger"
 ARGS ?=
 
-.PHONY: help demo test test-fast lint format check bench experiments soak up down worker constraints
+.PHONY: help demo test test-fast lint format check fuzz bench experiments soak up down worker constraints
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ format: $(VENV)/.dev ## format the code
 check: ## exactly what CI runs
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test
+
+fuzz: $(VENV)/.dev ## a hundred thousand hostile inputs, from another seed with ARGS="--seed 7"; some minutes
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 bench: $(VENV)/.dev ## events per second against plain aiokafka and Faust, seconds per release, memory
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -84,6 +84,7 @@ class Settings(BaseModel):
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 8
     replication: Annotated[int, Field(ge=1, le=100)] | None = None  # None: the broker's own default
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = 4_000
+    max_record: Annotated[int, Field(ge=1_024, le=1 << 30)] = 1 << 20
     session_s: Annotated[float, Field(ge=1, le=600)] = 10.0
     connect_s: Annotated[float, Field(gt=0, le=600)] = 15.0
     log_format: Literal["text", "json"] = "text"

@@ -1,7 +1,8 @@
 """Scales: the values of one attribute as small codes, and the steps between which it may be cut.
 
 A code orders like its value: an integer's distance from the lower end of its domain, a category's leaf code, and the
-rank among the rows at hand where values are floats or spread over a wide domain. A cut falls between two *steps*. For a
+rank among the rows at hand where values are floats or spread over a wide domain (a *sparse* category has more leaves
+than a table should have items). A cut falls between two *steps*. For a
 number every code is a step. A category is cut between siblings only: its steps are the children of the smallest node
 that covers its run. Two neighbouring leaves part at a depth, that of the lowest node above both. A run is cut where its
 leaves part highest, and numbering the places that are no deeper turns leaf codes into steps.
@@ -14,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.region import domain, roundest_between
+from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute
 
 Codes = NDArray[np.int64]
-# Integer domains up to this size are coded by subtraction. A table has an item per code: larger ones are coded by rank.
+# Domains up to this size are coded by subtraction. A table has an item per code: larger ones are coded by rank.
 SMALL_SPAN = 1 << 16
 
 
@@ -28,8 +30,16 @@ class Scale:
         self.attribute = attribute
         low, high = domain(attribute)
         self._low = int(low)
-        self.is_ranked = attribute.kind == "float" or high - low > SMALL_SPAN
-        if self.is_ranked:
+        is_category, is_wide = attribute.kind == "category", high - low > SMALL_SPAN
+        self.is_ranked = attribute.kind == "float" or (is_wide and not is_category)
+        self.is_sparse = is_wide and is_category
+        if self.is_sparse:
+            assert attribute.hierarchy is not None
+            self._ranked, self.codes = np.unique(values, return_inverse=True)
+            self.span = len(self._ranked)
+            self.starts, self.parting = _parted(attribute.hierarchy, self._ranked)
+            self.places = np.append(self.starts, high) / high
+        elif self.is_ranked:
             self._ranked, self.codes = np.unique(values, return_inverse=True)
             self.span = len(self._ranked)
             middles = self._ranked[:-1] + (self._ranked[1:] - self._ranked[:-1]) / 2
@@ -39,10 +49,20 @@ class Scale:
             self.span = int(high - low)
             self.places = np.arange(self.span + 1) / max(1, self.span - (attribute.kind == "int"))
         # Where one leaf of a category is left, a row gains this beyond the part cut off: its NCP is 0, not one leaf.
-        self.alone = 1 / self.span if attribute.kind == "category" else 0.0
+        self.alone = 1 / int(high) if is_category else 0.0
+
+    def codes_of(self, leaves: Codes) -> Codes:
+        """Leaf codes of a category, which rows have, as codes of this scale."""
+        return np.searchsorted(self._ranked, leaves) if self.is_sparse else leaves
+
+    def leaf_codes(self, codes: Codes) -> Codes:
+        """Codes of this scale at which a category is cut as leaf codes: the first leaf on the right of each cut."""
+        return self.starts[codes] if self.is_sparse else codes
 
     def edges(self, bounds: NDArray[Any]) -> Codes:
         """Ends of regions as codes: how many of the scale's codes lie below each."""
+        if self.is_sparse:
+            return np.searchsorted(self._ranked, bounds).astype(np.int64)
         if not self.is_ranked:
             return np.asarray(bounds - self._low, dtype=np.int64)
         is_end = bounds == domain(self.attribute)[1]  # the last run includes its upper end
@@ -72,32 +92,66 @@ class Steps:
 
     def __init__(self, scales: Sequence[Scale]) -> None:
         hierarchies = [scale.attribute.hierarchy for scale in scales]
-        self._parting = [
-            None if one is None else np.unique(one.parting_depths(), return_inverse=True)[1] for one in hierarchies
-        ]
+        self._parting = [None if one is None else one.parting_depths() for one in hierarchies]
+        self._spans = [scale.span for scale in scales]
         self._begins: list[int] = []
+        self._depths: list[NDArray[np.int32]] = []  # by attribute, those at which leaves part
         tables = []
         length = 0
         for scale, parting in zip(scales, self._parting, strict=True):
             self._begins.append(length)
-            depths = 1 if parting is None else int(parting.max()) + 1
-            tables += [_table(scale, None if parting is None else parting <= depth) for depth in range(depths)]
-            length += depths * (scale.span + 1)
+            self._depths.append(_depths(np.zeros(1, dtype=np.int32) if parting is None else parting))
+            here = scale.parting if scale.is_sparse else parting
+            tables += [_table(scale, None if here is None else here <= depth) for depth in self._depths[-1]]
+            length += len(self._depths[-1]) * (scale.span + 1)
         self.codes, self.steps, self.places, closed = (np.concatenate(parts) for parts in zip(*tables, strict=True))
         self.closed = closed if closed.any() else None
 
-    def runs(self, position: int, low: Codes, high: Codes) -> tuple[Codes, Codes, Codes]:
+    def runs(
+        self, position: int, low: Codes, high: Codes, bounds: tuple[NDArray[Any], NDArray[Any]]
+    ) -> tuple[Codes, Codes, Codes]:
         """For runs [low, high) of codes of one attribute: where their table begins, their first and their last step.
 
-        O(leaves in the runs) for a category.
+        `bounds` are the same runs in the tree: of a sparse category not every leaf has a code. O(leaves in the runs)
+        for a category.
         """
         table = np.full(len(low), self._begins[position])
         parting = self._parting[position]
         if parting is not None:
-            ends = np.stack([np.minimum(low + 1, high), high], axis=1).ravel()
-            depth = np.minimum.reduceat(np.append(parting, 0), ends)[::2]
-            table += np.where(high - low > 1, depth, 0) * (len(parting) + 1)
+            depth = shallowest(parting, *bounds)
+            table += np.searchsorted(self._depths[position], depth) * (self._spans[position] + 1)
         return table, self.steps[table + low], self.steps[table + high - 1]
+
+
+def shallowest(parting: NDArray[np.int32], low: Codes, high: Codes) -> NDArray[np.int32]:
+    """The depth at which the leaves of each run [low, high) part first; of a single leaf, 0. O(leaves in the runs)."""
+    ends = np.stack([np.minimum(low + 1, high), high], axis=1).ravel()
+    found = np.minimum.reduceat(np.append(parting, np.int32(0)), ends)[::2]
+    return np.where(high - low > 1, found, np.int32(0))
+
+
+def _depths(parting: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The different depths, ascending, 0 among them."""
+    return np.flatnonzero(np.bincount(parting)).astype(np.int32)
+
+
+def _parted(hierarchy: Hierarchy, ranked: Codes) -> tuple[Codes, NDArray[np.int32]]:
+    """For each of some leaves, ascending, where it may be cut from the one before, and at what depth the two part.
+
+    The first one's are 0. Of several places the last is taken: the beginning of a node that holds the right leaf. O(all
+    leaves).
+    """
+    parting = hierarchy.parting_depths()
+    starts = np.zeros(len(ranked), dtype=np.int64)
+    depth = np.zeros(len(ranked), dtype=np.int32)
+    if len(ranked) > 1:
+        begin, end = int(ranked[0]) + 1, int(ranked[-1]) + 1
+        within = parting[begin:end]  # the gap before leaf j ends with it
+        depth[1:] = np.minimum.reduceat(within, ranked[:-1] + 1 - begin)
+        is_highest = within == np.repeat(depth[1:], np.diff(ranked))
+        places = np.flatnonzero(is_highest) + begin
+        starts[1:] = places[np.searchsorted(places, ranked[1:], side="right") - 1]
+    return starts, depth
 
 
 def _table(scale: Scale, is_start: NDArray[np.bool_] | None) -> tuple[Codes, Codes, NDArray[Any], NDArray[Any]]:

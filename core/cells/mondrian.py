@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core.cells.breadth import Breadth, are_in_proportion, is_wide
 from shoal.core.cells.cut_scale import Codes, Scale, Steps
 from shoal.core.cells.tree import Column, Rows, Tree
 from shoal.core.runs import each_between
@@ -78,6 +79,7 @@ class _Level:
         self._tree, self._columns, self._smallest, self._rows = tree, columns, smallest, rows
         self._scales = [Scale(a, column[rows]) for a, column in zip(tree.attributes, columns, strict=True)]
         self._tables = Steps(self._scales)
+        self._wide = [at for at, one in enumerate(tree.attributes) if is_wide(one.hierarchy)]
         self._alone = np.array([scale.alone for scale in self._scales])
         self._steps = np.stack([scale.codes for scale in self._scales])
         self.leaves, self._sizes = leaves, sizes
@@ -89,12 +91,12 @@ class _Level:
 
     def _set_runs(self, position: int, segments: Rows, low: Codes, high: Codes) -> None:
         """Note which codes of one attribute these segments cover, and turn a category's codes into the steps there."""
-        runs = self._tables.runs(position, low, high)
+        runs = self._tables.runs(position, low, high, self._tree.bounds(position, self.leaves[segments]))
         for known, new in zip((self._table, self._first, self._last), runs, strict=True):
             known[position, segments] = new
         if self._scales[position].attribute.kind == "category":
             at = self._places_of(segments)
-            codes = self._columns[position][self._rows[at]]
+            codes = self._scales[position].codes_of(self._columns[position][self._rows[at]])
             self._steps[position, at] = self._tables.steps[np.repeat(runs[0], self._sizes[segments]) + codes]
 
     def _places_of(self, segments: Rows) -> Rows:
@@ -127,6 +129,9 @@ class _Level:
         if self._tables.closed is not None:
             able = np.flatnonzero(~self._tables.closed[table + steps])
             within, attributes, steps, left, table = (part[able] for part in (within, attributes, steps, left, table))
+        if self._wide:
+            able = self._in_proportion(segments[within], attributes, table + steps, left)
+            within, attributes, steps, left, table = (part[able] for part in (within, attributes, steps, left, table))
         owner = segments[within]
         right = self._sizes[owner] - left
         places, alone = self._tables.places, self._alone[attributes]
@@ -139,6 +144,20 @@ class _Level:
         worth = gain * gain / (left * right)
         taken = _least(np.abs(right - left), owner, worth >= NEARLY * _most(worth, owner))
         return _Cuts(owner[taken], attributes[taken], steps[taken], left[taken])
+
+    def _in_proportion(self, owner: Rows, attributes: Rows, steps: Rows, left: Rows) -> Rows:
+        """Which of these places leave regions that are short enough on both sides."""
+        found = np.ones(len(owner), dtype=bool)
+        right = self._sizes[owner] - left
+        for position in self._wide:
+            scale = self._scales[position]
+            assert scale.attribute.hierarchy is not None
+            breadth = Breadth(scale.attribute.hierarchy, *self._tree.bounds(position, self.leaves))
+            labels = np.stack([breadth.labels[owner]] * 2)
+            here = np.flatnonzero(attributes == position)
+            labels[:, here] = breadth.sides(owner[here], scale.leaf_codes(self._tables.codes[steps[here]]))
+            found &= are_in_proportion(labels[0], left) & are_in_proportion(labels[1], right)
+        return np.flatnonzero(found)
 
     # -- cutting ------------------------------------------------------------------------------------------------
 
@@ -188,7 +207,9 @@ class _Level:
         real = np.zeros(len(whole))
         for position, scale in enumerate(self._scales):
             here = np.flatnonzero(cuts.attributes == position)
-            if not scale.is_ranked:
+            if scale.attribute.kind == "category":
+                whole[here] = scale.leaf_codes(whole[here])
+            elif not scale.is_ranked:
                 whole[here] += int(scale.attribute.low)
             elif here.size:
                 begins = np.cumsum(self._sizes[cuts.segments]) - self._sizes[cuts.segments]

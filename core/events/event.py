@@ -7,12 +7,13 @@ anything the sender wrote: an unknown field's own name is content, so only its p
 
 import json
 import re
-from datetime import datetime
+import unicodedata
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from shoal.core.errors import CoreError
-from shoal.core.events.fields import FIELDS, KNOWN
+from shoal.core.events.fields import FIELDS, KNOWN, LONGEST_ID, SKIPPABLE
 
 
 class Reason(StrEnum):
@@ -27,8 +28,11 @@ class Reason(StrEnum):
     UNKNOWN_FIELD = "unknown-field"
     MISSING_FIELD = "missing-field"
     WRONG_TYPE = "wrong-type"
-    BAD_TEXT = "bad-text"  # half a surrogate pair: no such text can be stored or sent on
+    BAD_TEXT = "bad-text"  # an id with a control character or half a surrogate pair, or not in Unicode's form NFC
+    TOO_LONG = "too-long"  # an id, or a list with more values than there are
+    TOO_LARGE = "too-large"  # a whole record, which is not read
     BAD_TIME = "bad-time"
+    OUT_OF_ORDER = "out-of-order"  # a release that names an earlier time than one before it
     EMPTY = "empty"
     MISSING_ATTRIBUTE = "missing-attribute"
     UNKNOWN_ATTRIBUTE = "unknown-attribute"
@@ -41,6 +45,8 @@ class Reason(StrEnum):
     NOT_ABSENT = "not-absent"
     DEREGISTERED = "deregistered"
     PERMANENT = "permanent"  # an update that takes a permanent value away
+    SKIPPED = "skipped"  # left out by an operator
+    TOO_LATE = "too-late"  # a request to leave out what is part of a release already
     WRONG_TOPIC = "wrong-topic"
     WRONG_PARTITION = "wrong-partition"
 
@@ -54,6 +60,14 @@ class Reject(NamedTuple):
     field: str | None = None
 
 
+class SkipRequest(NamedTuple):
+    """An operator's request to leave one record out: as if it had been rejected."""
+
+    topic: str  # the last part of its name: events, external or triggers
+    partition: int
+    offset: int
+
+
 class ReleaseRequest(NamedTuple):
     """A request for a release. Shoal's own timers set `number`: their request is stale once that release is made."""
 
@@ -61,7 +75,10 @@ class ReleaseRequest(NamedTuple):
     number: int | None = None
 
 
+_LONGEST_TIME: Final = 64
+_LARGEST_OFFSET: Final = 2**53  # Redis counts in floats
 _ISO_CHARACTERS = re.compile(r"[0-9TtWwZz:.,+\- ]+", re.ASCII)
+_UNSEEN: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))  # control characters, surrogates, line and paragraph separators
 
 
 class DuplicateKeyError(CoreError):
@@ -119,13 +136,24 @@ def wrong_time(at: object) -> Reason | None:
     if type(at) is not str:
         return Reason.WRONG_TYPE
     # Python would take any character at all between date and time.
-    if not _ISO_CHARACTERS.fullmatch(at):
+    if len(at) > _LONGEST_TIME or not _ISO_CHARACTERS.fullmatch(at):
         return Reason.BAD_TIME
     try:
         datetime.fromisoformat(at)
     except ValueError:
         return Reason.BAD_TIME
     return None
+
+
+def moment_of(at: str) -> datetime:
+    """The moment that an `at` names; without an offset it is in UTC. For an `at` that nothing is wrong with."""
+    found = datetime.fromisoformat(at)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def is_before(at: str | None, last: str | None) -> bool:
+    """Whether a release would name an earlier time than one before it."""
+    return at is not None and last is not None and moment_of(at) < moment_of(last)
 
 
 def parse_release(event: object, *, numbered: bool = False) -> ReleaseRequest | Reject:
@@ -148,7 +176,31 @@ def parse_release(event: object, *, numbered: bool = False) -> ReleaseRequest | 
     number = fields["release"]
     if type(number) is not int:
         return Reject(Reason.WRONG_TYPE, op, "release")
-    return Reject(Reason.OUT_OF_DOMAIN, op, "release") if number < 1 else ReleaseRequest(fields.get("at"), number)
+    if not 1 <= number < _LARGEST_OFFSET:
+        return Reject(Reason.OUT_OF_DOMAIN, op, "release")
+    return ReleaseRequest(fields.get("at"), number)
+
+
+def parse_skip(event: object) -> SkipRequest | Reject:
+    """Read a `skip` event; other ops are rejected as `wrong-topic`."""
+    read = read_op(event)
+    if isinstance(read, Reject):
+        return read
+    op, fields = read
+    if op != "skip":
+        return Reject(Reason.WRONG_TOPIC, op, "op")
+    if wrong := wrong_fields(op, fields):
+        return wrong
+    if type(fields["topic"]) is not str:
+        return Reject(Reason.WRONG_TYPE, op, "topic")
+    if fields["topic"] not in SKIPPABLE:
+        return Reject(Reason.OUT_OF_DOMAIN, op, "topic")
+    for name in ("partition", "offset"):
+        if type(fields[name]) is not int:
+            return Reject(Reason.WRONG_TYPE, op, name)
+        if not 0 <= fields[name] < _LARGEST_OFFSET:
+            return Reject(Reason.OUT_OF_DOMAIN, op, name)
+    return SkipRequest(fields["topic"], fields["partition"], fields["offset"])
 
 
 def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:
@@ -167,11 +219,23 @@ def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:
 
 
 def wrong_id(person: object) -> Reason | None:
-    """What is wrong with an id, which must be text that UTF-8 can encode."""
+    """What is wrong with an id: some text of up to 512 bytes without control characters, in form NFC.
+
+    Another form is rejected and not brought into NFC, or two people whom their sender tells apart would become one.
+    """
     if type(person) is not str:
         return Reason.WRONG_TYPE
     if not person:
         return Reason.EMPTY
-    if not person.isascii() and any("\ud800" <= character <= "\udfff" for character in person):
+    if len(person) > LONGEST_ID or (not person.isascii() and len(person.encode(errors="surrogatepass")) > LONGEST_ID):
+        return Reason.TOO_LONG
+    if is_plain(person):
+        return None
+    if any(unicodedata.category(character) in _UNSEEN for character in person):
         return Reason.BAD_TEXT
-    return None
+    return None if unicodedata.is_normalized("NFC", person) else Reason.BAD_TEXT
+
+
+def is_plain(person: str) -> bool:
+    """Whether text is an id at first glance, as nearly all are: short, ASCII, and nothing invisible in it."""
+    return person.isascii() and person.isprintable() and 0 < len(person) <= LONGEST_ID

@@ -6,7 +6,13 @@ field whose content needs a policy to be judged also needs a reader, as `guard.p
 
 from typing import Any, Final, NamedTuple
 
+from shoal.core.policy.section import LARGEST_COUNT
+
+LONGEST_ID: Final = 512  # bytes of UTF-8
+SKIPPABLE: Final = frozenset(("events", "external", "triggers"))  # topics of which a record can be left out
+
 TEXT: Final = {"type": "string", "minLength": 1}
+ID: Final = {**TEXT, "maxLength": LONGEST_ID, "description": "at most 512 bytes, no control characters, form NFC"}
 POSITIVE: Final = {"type": "integer", "minimum": 1}
 MULTISET: Final = {"type": "object", "additionalProperties": POSITIVE}
 
@@ -45,7 +51,11 @@ _GROUP: Final = {
     "properties": {
         "region": REGION,
         "regions": {"type": "array", "items": REGION, "minItems": 1},
-        "sensitive": {**MULTISET, "minProperties": 1},
+        "sensitive": {
+            "type": "object",
+            "additionalProperties": {**POSITIVE, "maximum": LARGEST_COUNT},
+            "minProperties": 1,
+        },
     },
     "required": ["sensitive"],
     "oneOf": [{"required": ["region"]}, {"required": ["regions"]}],
@@ -53,12 +63,15 @@ _GROUP: Final = {
 }
 
 SCHEMAS: Final[dict[str, Any]] = {
-    "id": TEXT,
+    "id": ID,
     "qid": {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
     "sensitive": {"anyOf": [_LABEL, {"type": "array", "items": _LABEL, "minItems": 1}]},
     "guard": _GUARD,
-    "publisher": TEXT,
+    "publisher": ID,
     "groups": {"type": "array", "minItems": 1, "items": _GROUP},
+    "topic": {"enum": sorted(SKIPPABLE)},
+    "partition": {"type": "integer", "minimum": 0},
+    "offset": {"type": "integer", "minimum": 0},
     "at": {"type": "string", "description": "ISO 8601"},
 }
 
@@ -78,5 +91,6 @@ FIELDS: Final[dict[str, Fields]] = {
     "deregister": Fields(("id",), ("at",)),
     "external": Fields(("publisher", "groups"), ("at",)),
     "release": Fields((), ("at",)),
+    "skip": Fields(("topic", "partition", "offset"), ("at",)),
 }
 KNOWN: Final = {op: frozenset(("op", *fields.required, *fields.optional)) for op, fields in FIELDS.items()}

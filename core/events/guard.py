@@ -11,6 +11,8 @@ from shoal.core.events.event import Reason, Reject
 from shoal.core.policy.policy import Policy
 
 EMPTY: Final = -1
+# No group has a billion people. A smaller bound can never be kept either: whatever it guards is shown as "*".
+SMALLEST_BOUND: Final = 1e-9
 
 Wish = tuple[()] | tuple[int, float | None]  # () takes a guard back; a pair sets one
 
@@ -30,7 +32,8 @@ def as_guard(stored: tuple[int, float | None] | None) -> Guard | None:
 def read_guard(raw: object, policy: Policy) -> Wish | Reject | None:
     """The wish in an event's `guard`, None without one. A Reject lacks only the op.
 
-    A guard is written as a node's label, "" for the empty guard, or an object with the node and a bound in (0, 1/l].
+    A guard is written as a node's label, "" for the empty guard, or an object with the node and a bound in (0, 1/l]. A
+    bound that no group can keep is read as SMALLEST_BOUND, which none can keep either.
     """
     if raw is None:
         return None
@@ -49,7 +52,7 @@ def read_guard(raw: object, policy: Policy) -> Wish | Reject | None:
         return Reject(Reason.WRONG_TYPE, None, "guard.bound")
     if not 0 < bound <= 1 / policy.l:
         return Reject(Reason.OUT_OF_DOMAIN, None, "guard.bound")
-    return _read_node(raw["node"], policy, float(bound))
+    return _read_node(raw["node"], policy, max(float(bound), SMALLEST_BOUND))
 
 
 def _read_node(raw: Any, policy: Policy, bound: float | None) -> Wish | Reject:

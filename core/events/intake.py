@@ -7,7 +7,7 @@ This is the hot path of ingest, a microsecond or two an event, and nothing is ra
 from collections.abc import Sequence
 from typing import Any
 
-from shoal.core.events.event import Reason, Reject, read_op, wrong_fields, wrong_id
+from shoal.core.events.event import Reason, Reject, is_plain, read_op, wrong_fields, wrong_id
 from shoal.core.events.guard import Wish, read_guard
 from shoal.core.events.record import RecordReader
 from shoal.core.events.window import (
@@ -89,7 +89,7 @@ class Intake:
         if handler is None:
             return _wrong_op(event)
         person = event.get("id")
-        if type(person) is str and person and (person.isascii() or not wrong_id(person)):
+        if type(person) is str and (is_plain(person) or not wrong_id(person)):
             return handler(event, person, offset)
         return wrong_fields(op, event) or Reject(wrong_id(person) or Reason.EMPTY, op, "id")
 

@@ -28,13 +28,14 @@ def leaf_codes(hierarchy: Hierarchy) -> dict[str | int, int]:
 class RecordReader:
     """Reads records under one policy. Each method returns the codes it read, or a Reject that lacks only the op."""
 
-    __slots__ = ("_by_name", "_columns", "_policy", "_single", "unchanged")
+    __slots__ = ("_by_name", "_columns", "_most_values", "_policy", "_single", "unchanged")
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._columns = tuple(_column(attribute) for attribute in policy.attributes)
         self._by_name = {column[0]: (position, column) for position, column in enumerate(self._columns)}
         self._single = {label: (code,) for label, code in leaf_codes(policy.sensitive.hierarchy).items()}
+        self._most_values = len(policy.sensitive.hierarchy.leaves)  # a longer list says something twice
         self.unchanged: tuple[Any, ...] = (None,) * len(self._columns)
 
     def read_qid(self, raw: object) -> tuple[Any, ...] | Reject:
@@ -80,15 +81,15 @@ class RecordReader:
         if type(raw) is str and (code := self._single.get(raw)) is not None:
             return code
         labels: list[Any] = raw if type(raw) is list else [raw]
-        codes: tuple[int, ...] = ()
+        if len(labels) > self._most_values:
+            return Reject(Reason.TOO_LONG, None, "sensitive")
+        codes: list[int] = []
         for label in labels:
             kind = type(label)
             code = self._single.get(label) if kind is str or kind is int else None
             if code is None:
                 return Reject(_wrong_node(self._policy.sensitive.hierarchy, label), None, "sensitive")
             codes += code
-        if len(codes) == 1:
-            return codes
         return tuple(sorted(set(codes))) if codes else Reject(Reason.EMPTY, None, "sensitive")
 
     def _wrong_qid(self, raw: dict[Any, Any]) -> Reject:

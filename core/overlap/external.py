@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shoal.core.cells.region import domain
 from shoal.core.events.event import Reason, Reject, read_op, wrong_fields, wrong_id
 from shoal.core.policy.policy import Attribute, Policy
+from shoal.core.policy.section import LARGEST_COUNT
 
 Run = tuple[int, int] | tuple[float, float]
 Region = tuple[tuple[Run, ...], ...]
@@ -140,6 +141,8 @@ def _read_nodes(raw: object, attribute: Attribute) -> tuple[Run, ...] | Reason:
     assert hierarchy is not None
     if type(raw) is not list:
         return Reason.WRONG_TYPE
+    if len(raw) > len(hierarchy.labels):
+        return Reason.TOO_LONG
     runs: list[tuple[int, int]] = []
     for label in raw:
         if type(label) not in (str, int):
@@ -173,11 +176,13 @@ def _read_shown(raw: object, policy: Policy) -> tuple[tuple[int, int], ...] | Re
             return Reject(Reason.UNKNOWN_NODE, None, "groups.sensitive")
         if type(count) is not int:
             return Reject(Reason.WRONG_TYPE, None, "groups.sensitive")
-        if count < 1:
+        if not 1 <= count <= LARGEST_COUNT:
             return Reject(Reason.OUT_OF_DOMAIN, None, "groups.sensitive")
         if node in shown:  # 1 and "1" are one label
             return Reject(Reason.DUPLICATE_KEY, None, "groups.sensitive")
         shown[node] = count
+    if sum(shown.values()) > LARGEST_COUNT:  # `overlaps.py` keeps the whole part of a weight in 40 bits
+        return Reject(Reason.OUT_OF_DOMAIN, None, "groups.sensitive")
     return tuple(sorted(shown.items())) if shown else Reject(Reason.EMPTY, None, "groups.sensitive")
 
 

@@ -44,7 +44,7 @@ class RegionIndex:
         self._starts = np.searchsorted(box[order], np.arange(len(boxes) + 1))
         self._low: list[Column] = []
         self._high: list[Column] = []
-        self._odd: list[tuple[Rows, NDArray[np.bool_]]] = []
+        self._odd: list[_Gaps] = []
         for position, attribute in enumerate(attributes):
             whole = (domain_run(attribute),)
             runs = [region[position] or whole for region in boxes]
@@ -90,25 +90,35 @@ class RegionIndex:
                 values = column[where]
                 inside = (values >= self._low[position][boxes]) & (values < self._high[position][boxes])
                 where, boxes = where[inside], boxes[inside]
-                odd, members = self._odd[position]
-                if members.size:
-                    inside = (odd[boxes] < 0) | members[odd[boxes], column[where].astype(np.int64)]
+                odd, edges, width = self._odd[position]
+                if edges.size:
+                    # Behind as many beginnings as ends of its runs, a value lies between two of them.
+                    passed = np.searchsorted(edges, odd[boxes] * width + column[where].astype(np.int64), side="right")
+                    inside = (odd[boxes] < 0) | (passed % 2 == 1)
                     where, boxes = where[inside], boxes[inside]
             found.append((where, boxes))
         nothing = np.zeros(0, dtype=np.int64)
         return np.concatenate([nothing, *(w for w, _ in found)]), np.concatenate([nothing, *(b for _, b in found)])
 
 
-def _gaps(runs: list[Any], attribute: Attribute) -> tuple[Rows, NDArray[np.bool_]]:
-    """For each box with several runs of a category its place in a table of its leaves; -1 for all others."""
+class _Gaps(NamedTuple):
+    """The boxes with several runs of a category: for each box its place among them or -1, and where runs begin and end.
+
+    The edges of all of them stand in one ascending line, those of the box in place p from p * width on.
+    """
+
+    place: Rows
+    edges: Rows
+    width: int
+
+
+def _gaps(runs: list[Any], attribute: Attribute) -> _Gaps:
     odd = np.full(len(runs), -1, dtype=np.int64)
     several = [box for box, parts in enumerate(runs) if len(parts) > 1]
-    members = np.zeros((len(several), int(attribute.high) + 1 if several else 0), dtype=bool)
-    for place, box in enumerate(several):
-        odd[box] = place
-        for low, high in runs[box]:
-            members[place, low:high] = True
-    return odd, members
+    odd[several] = np.arange(len(several))
+    width = int(attribute.high) + 2 if several else 0
+    edges = [place * width + edge for place, box in enumerate(several) for run in runs[box] for edge in run]
+    return _Gaps(odd, np.array(edges, dtype=np.int64), width)
 
 
 class _Bounds(NamedTuple):

@@ -137,6 +137,7 @@ class ReleaseSection(Section):
     full_every: Annotated[Count, Field(description="between full releases, only what changed")] = 1
     every_events: Count | None = None
     every_seconds: Annotated[float | None, Field(gt=0, le=LARGEST_COUNT)] = None
+    min_seconds: Annotated[float | None, Field(gt=0, le=LARGEST_COUNT)] = None
     at: Text | None = None
     timezone: Annotated[Text | None, Field(description="of `at`; UTC unless given")] = None
     case_ids: bool = False

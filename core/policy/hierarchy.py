@@ -9,14 +9,18 @@ or runs of siblings.
 
 import csv
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shoal.core.errors import HierarchyError, LineMistake
 
 ROOT = "*"
+LONGEST_LABEL = 512
 _UNSEEN = frozenset(("Cc", "Cs", "Zl", "Zp"))  # control characters, surrogates, line and paragraph separators
 
 
@@ -34,7 +38,7 @@ class Hierarchy:
     leaf_node: tuple[int, ...] = field(compare=False, repr=False)  # by leaf code
     _children: tuple[tuple[int, ...], ...] = field(compare=False, repr=False)
     _fewest: dict[tuple[int, int], tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
-    _parting: list[int] = field(default_factory=list, compare=False, repr=False)
+    _parting: list[NDArray[np.int32]] = field(default_factory=list, compare=False, repr=False)
 
     def children(self, node: int) -> tuple[int, ...]:
         return self._children[node]
@@ -44,13 +48,12 @@ class Hierarchy:
         node = 0
         while True:
             children = self._children[node]
-            starts = [self.first[child] for child in children]
-            below = bisect_right(starts, lo) - 1
+            below = bisect_right(children, lo, key=self.first.__getitem__) - 1
             if below < 0 or self.last[children[below]] < hi:
                 return node
             node = children[below]
 
-    def parting_depths(self) -> list[int]:
+    def parting_depths(self) -> NDArray[np.int32]:
         """For each leaf code but the first, the depth of the lowest node above both it and the one before; 0 there.
 
         A run may be cut where its leaves part highest: between the children of the smallest node that covers it. So
@@ -58,17 +61,17 @@ class Hierarchy:
         """
         if not self._parting:
             depth = [0] * len(self.labels)
-            found = [0] * len(self.leaves)
+            found = np.zeros(len(self.leaves), dtype=np.int32)
             for node, children in enumerate(self._children):
                 for child in children:
                     depth[child] = depth[node] + 1
                 for child in children[1:]:
                     found[self.first[child]] = depth[node]
-            self._parting.extend(found)
-        return self._parting
+            self._parting.append(found)
+        return self._parting[0]
 
     def fewest_labels(self, lo: int, hi: int) -> tuple[str, ...]:
-        """The fewest labels that cover exactly [lo, hi), in the hierarchy's order."""
+        """The fewest labels that cover exactly [lo, hi), in the hierarchy's order. O(labels found)."""
         known = self._fewest.get((lo, hi))
         if known is None:
             found = []
@@ -77,10 +80,17 @@ class Hierarchy:
                 node = waiting.pop()
                 if lo <= self.first[node] and self.last[node] <= hi:
                     found.append(self.labels[node])
-                elif self.first[node] < hi and lo < self.last[node]:
-                    waiting.extend(reversed(self._children[node]))
+                else:
+                    children = self._children[node]
+                    begin = bisect_right(children, lo, key=self.last.__getitem__)
+                    end = bisect_left(children, hi, key=self.first.__getitem__)
+                    waiting.extend(reversed(children[begin:end]))
             known = self._fewest[lo, hi] = tuple(found)
         return known
+
+    def most_children(self) -> int:
+        """Of any one node."""
+        return max(map(len, self._children))
 
     def check_invariants(self) -> None:
         """Raise AssertionError unless the layout is as the module describes it. O(nodes)."""
@@ -107,6 +117,8 @@ def wrong_label(label: str, noun: str = "label") -> str | None:
     """What is wrong with a label, or None. Labels that look alike must be equal, so nothing in them is invisible."""
     if not label:
         return f"a {noun} is empty"
+    if len(label) > LONGEST_LABEL:
+        return f"a {noun} has more than {LONGEST_LABEL} characters"
     if label != label.strip():
         return f"the {noun} {label!r} begins or ends with a blank"
     if not label.isprintable() and any(unicodedata.category(character) in _UNSEEN for character in label):
@@ -119,8 +131,12 @@ def parse_hierarchy(text: str) -> Hierarchy:
 
     Raises HierarchyError with every mistake and its line. Blank lines are skipped. O(size of the text).
     """
-    chains: list[tuple[int, list[str]]] = []
     mistakes: list[LineMistake] = []
+    return _build(_chains(text, mistakes), mistakes, "there are no lines; write one per leaf, as in flu;respiratory;*")
+
+
+def _chains(text: str, mistakes: list[LineMistake]) -> Iterator[tuple[int, list[str]]]:
+    """The lines that have labels, one at a time: a list of millions of lists would keep Python looking for cycles."""
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         line = line.removesuffix("\r")
         if not line.strip():
@@ -133,25 +149,22 @@ def parse_hierarchy(text: str) -> Hierarchy:
                 continue
         else:
             labels = line.split(";")
-        chains.append((number, labels))
-    if not chains and not mistakes:
-        mistakes.append(LineMistake(1, "there are no lines; write one per leaf, as in flu;respiratory;*"))
-    return _build(chains, mistakes)
+        yield number, labels
 
 
 def flat_hierarchy(labels: Iterable[str]) -> Hierarchy:
     """A hierarchy that has only leaves and "*". Raises HierarchyError; a mistake's line is the label's position."""
-    chains = [(number, [label, ROOT]) for number, label in enumerate(labels, start=1)]
-    return _build(chains, [] if chains else [LineMistake(1, "there are no values")])
+    chains = ((number, [label, ROOT]) for number, label in enumerate(labels, start=1))
+    return _build(chains, [], "there are no values")
 
 
-def _build(chains: Sequence[tuple[int, list[str]]], mistakes: list[LineMistake]) -> Hierarchy:
+def _build(chains: Iterable[tuple[int, list[str]]], mistakes: list[LineMistake], if_none: str) -> Hierarchy:
     above: dict[str, tuple[str, int]] = {}  # label -> the label above it, and the first line that said so
     below: dict[str, list[str]] = {ROOT: []}  # inner label -> the labels under it, in order of appearance
     leaf_line: dict[str, int] = {}
     inner_line: dict[str, int] = {}
     for line, labels in chains:
-        wrong = _wrong_chain(labels)
+        wrong = _wrong_chain(labels, above)
         if wrong:
             mistakes.extend(LineMistake(line, message) for message in wrong)
             continue
@@ -176,14 +189,16 @@ def _build(chains: Sequence[tuple[int, list[str]]], mistakes: list[LineMistake])
             mistakes.append(
                 LineMistake(max(line, other), f"{leaf!r} is a leaf on line {line} and above one on {other}")
             )
+    if not leaf_line and not mistakes:
+        mistakes.append(LineMistake(1, if_none))
     if mistakes:
         raise HierarchyError(tuple(sorted(mistakes)))
     return _number(below)
 
 
-def _wrong_chain(labels: Sequence[str]) -> list[str]:
-    """What is wrong with one line, taken by itself."""
-    wrong = [message for label in labels if (message := wrong_label(label))]
+def _wrong_chain(labels: Sequence[str], known: dict[str, tuple[str, int]]) -> list[str]:
+    """What is wrong with one line, taken by itself. Labels that are known were on a line before, and are in order."""
+    wrong = [message for label in labels if label not in known and label != ROOT and (message := wrong_label(label))]
     if labels[0] == ROOT:
         wrong.append('"*" stands for everything and cannot be a leaf')
     elif labels[-1] != ROOT:
@@ -205,13 +220,14 @@ def _number(below: dict[str, list[str]]) -> Hierarchy:
     children: list[list[int]] = []
     first: list[int] = []
     leaf_node: list[int] = []
+    nothing: list[int] = []  # below a leaf; one list for all of them
     waiting = [(ROOT, -1)]
     while waiting:
         label, above = waiting.pop()
         node = len(labels)
         labels.append(label)
         parent.append(above)
-        children.append([])
+        children.append([] if label in below else nothing)
         first.append(len(leaf_node))
         if above >= 0:
             children[above].append(node)

@@ -49,6 +49,7 @@ class Triggers(NamedTuple):
     every_seconds: float | None
     at: str | None
     timezone: str
+    min_seconds: float = 0.0  # between two releases; whatever asks for one sooner waits
 
     def next_at(self, when: datetime) -> datetime | None:
         """The first moment after `when` (aware) that `at` names, in UTC; None without `at`."""
@@ -280,7 +281,7 @@ class _Checker:
                 hint = did_you_mean(timezone, sorted(available_timezones()), otherwise="; write it as in Europe/Vienna")
                 self._wrong((*path, "timezone"), f"is not a known time zone{hint}")
         every_events, every_seconds = section.get("every_events"), section.get("every_seconds")
-        return Triggers(every_events, every_seconds, at, timezone or "UTC")
+        return Triggers(every_events, every_seconds, at, timezone or "UTC", section.get("min_seconds") or 0.0)
 
     def case_ids(self, are_listed: bool, sensitive: Sensitive | None, participation: object) -> None:
         """A pseudonym that appears where a decoy's disappears would show who took over from whom."""

@@ -20,6 +20,8 @@ LARGEST_COUNT = 1_000_000_000
 Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 
 EMPTY = "is empty; leave it out or give it a value"
+_MOST_COMPARED = 100_000  # characters of the word times choices
+
 QUOTE_IT = "must be text; if it is meant as text, write it in quotes"
 
 
@@ -131,8 +133,10 @@ def unknown_key(path: Path, key: object, known: Iterable[str]) -> Mistake:
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str = "") -> str:
-    """`; did you mean k?` if a known word is close to this one."""
-    close = difflib.get_close_matches(word, list(known), n=1) if isinstance(word, str) else ()
+    """`; did you mean k?` if a known word is close to this one. Among very many words nobody looks."""
+    choices = list(known)
+    can_compare = isinstance(word, str) and len(word) * len(choices) <= _MOST_COMPARED
+    close = difflib.get_close_matches(word, choices, n=1) if isinstance(word, str) and can_compare else ()
     return f"; did you mean {close[0]}?" if close else otherwise
 
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "report": "Measure how much the releases lost, as a page with plots.",
     "policy": "Check a policy, or print the JSON Schemas.",
     "rebuild": "Rebuild Redis from the topics.",
+    "skip": "Leave one record out that keeps releases from being made.",
 }
 
 

@@ -42,6 +42,7 @@ def command(
     With --state a later run goes on where this one stopped: EVENTS may then be the same file with more lines, or have
     only the new lines. Events after the last release are not in the state and are read again.
     """
+    from shoal.streams.errors import InputError
     from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.files.replay import Job, replay
 
@@ -53,6 +54,11 @@ def command(
         _show_table(outcome)
     else:
         click.echo(_line(outcome))
+    if outcome.rejected and not outcome.accepted and not outcome.releases:
+        raise InputError(
+            f"nothing in {events} could be used: all {outcome.rejected:,} events were rejected, and "
+            f"{out / 'rejects.jsonl'} says why"
+        )
     if outcome.rejected:
         note(f"{outcome.rejected:,} events were rejected; {out / 'rejects.jsonl'} says why.")
     if outcome.waiting:

@@ -8,6 +8,10 @@ is not sent again. The floor, kept in Redis, is where that topic ended when reje
 
 Step 4 sends the letters of the rejects in one transaction, step 5 clears those rejects. scheduler.py decides when.
 
+A letter is the whole record, unless that is too large: to be read (SHOAL_MAX_RECORD), or for the dead-letter topic,
+which may have been made with another limit than ours. Then it has no key and no value, and its headers tell their size
+and digest. So no record keeps its source from going on.
+
 Redis may be set back to an earlier state, and then events are judged again whose letters have been sent. A letter that
 is found on the topic from the floor on is from before such a setback, or of an owner that died before step 5. As long
 as a reject of one of them may still come, the floor stays, and the letters behind it are remembered. A reject comes
@@ -20,13 +24,14 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from shoal.streams.errors import FencedError, GuaranteeError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
 from shoal.streams.kafka.record import Record
-from shoal.streams.kafka.topics import Topics
+from shoal.streams.kafka.record_limit import describe, measure
+from shoal.streams.kafka.topics import LONGEST_DEAD_LETTER, Topics
 from shoal.streams.kafka.transaction import Message, Transaction
 from shoal.streams.log import get_log
 from shoal.streams.prometheus import REASONS, REJECTS, SOURCES, word
@@ -38,6 +43,7 @@ from shoal.streams.store.store import Store
 _AT_ONCE = 2_000
 # A box of another source waits for the end of transactions that a dead worker left open.
 _TRANSACTION_S = 20.0
+_SMALLEST_BATCH = 4_096
 
 
 class DeadLetterBox:
@@ -48,6 +54,7 @@ class DeadLetterBox:
         self._queue = RejectQueue(store, label, token)
         self._topics = Topics(store.table)
         self._target = target_of(self._topics)
+        self._longest = LONGEST_DEAD_LETTER
         self._transaction: Transaction | None = None
         self._is_closed = False
         self._sent: set[int] = set()  # offsets of the source whose letters stand on the topic from the floor on
@@ -72,6 +79,8 @@ class DeadLetterBox:
             if unsent:
                 letters = await self._letters(unsent, memory)
                 end = await self._send(letters)
+                if end is None:
+                    continue  # the letters are made again, the long ones without their bodies
                 self._sent.update(unsent)
                 total += len(letters)
                 source = word(self._source.topic.rpartition(".")[2], SOURCES)
@@ -130,7 +139,8 @@ class DeadLetterBox:
         """Refuse the former owner of this source, then look at the letters that it sent."""
         self._check_open()
         floor = await self._queue.owned_floor()  # raises if the source is not ours: its owner must not be refused
-        transaction = Transaction(self._servers, self._topics.dead_letter_producer(self._label), _TRANSACTION_S)
+        producer = self._topics.dead_letter_producer(self._label)
+        transaction = Transaction(self._servers, producer, _TRANSACTION_S, max(self._longest, _SMALLEST_BATCH))
         try:
             await transaction.start()
             self._floor = floor
@@ -146,7 +156,8 @@ class DeadLetterBox:
         if self._is_closed:
             raise FencedError
 
-    async def _send(self, letters: list[Message]) -> int:
+    async def _send(self, letters: list[Message]) -> int | None:
+        """Step 4; None if the topic takes no letters as long as one of these."""
         if self._transaction is None:  # the partition was let go of, or loaded again, meanwhile
             raise KafkaError("dead letters were not sent")
         try:
@@ -157,6 +168,10 @@ class DeadLetterBox:
             # The next `_open` sees on the topic whether they were sent. A refusal may also mean that the broker ended a
             # slow transaction; `_open` finds out whether the source is still ours.
             await self._stop()
+            if isinstance(error, MessageSizeTooLargeError) and self._longest:
+                self._longest //= 16
+                self._log.warning("deadletter.shortened", bytes=self._longest)
+                return None
             raise KafkaError("dead letters were not sent") from error
 
     async def _letters(self, rejects: Mapping[int, RejectNote], memory: Mapping[int, Record]) -> list[Message]:
@@ -173,8 +188,22 @@ class DeadLetterBox:
                     f"topic {self._source.topic}, partition {self._source.partition}, does not have offset {offset} "
                     "any more, and the record there was rejected and is not a dead letter yet"
                 )
-            letters.append(Message(record.key, record.value, (*record.headers, *_headers(reject, self._source))))
+            letters.append(self._letter(record, _headers(reject, self._source)))
         return letters
+
+    def _letter(self, record: Record, ours: list[tuple[str, bytes]]) -> Message:
+        """The record as it was and our headers; without its body if that is too large, to be read or for the topic."""
+        known = measure(record.value, record.headers, record.key)
+        whole = Message(record.key, record.value, (*record.headers, *ours))
+        if known is None and _length(whole) <= self._longest:
+            return whole
+        known = known or describe(record.value, record.headers, record.key)
+        return Message(None, None, (*ours, *known.headers()))
+
+
+def _length(letter: Message) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in letter.headers)
+    return len(letter.key or b"") + len(letter.value or b"") + headers
 
 
 def target_of(topics: Topics) -> TopicPartition:

@@ -5,6 +5,7 @@ lines that an earlier run has done. If they are not the same lines, it gives the
 hold only what is new. A source that cannot be read twice (a pipe) is kept in memory until that is known.
 """
 
+import codecs
 import json
 import os
 import stat
@@ -21,6 +22,7 @@ from shoal.streams.files.formats import find_reader
 from shoal.streams.files.formats.format import LINES_PER_BLOCK, Blocks, FormatChoice, Line
 
 BLOCK_BYTES = 1 << 20
+_LONGEST_MARK = 4
 STANDARD_INPUT = "-"
 BY_NAME = FormatChoice()
 
@@ -42,15 +44,26 @@ class EventFile:
         if self.can_reread:
             os.lseek(self._descriptor, self._start, os.SEEK_SET)
         begun: list[bytes] = []  # pieces of a line whose end has not been read
-        while block := self._block():
+        block = self._head()
+        while block:
             head, *lines = block.split(b"\n")
             begun.append(head)
             if lines:
                 last = lines.pop()
                 yield [b"".join(begun), *lines]
                 begun = [last] if last else []
+            block = self._block()
         if any(begun):
             yield [b"".join(begun)]
+
+    def _head(self) -> bytes:
+        """The first block, without a byte order mark. Raises `InputError` if it is not UTF-8 but another Unicode."""
+        head = self._block()
+        while len(head) < _LONGEST_MARK and (more := self._block()):
+            head += more
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\x00" in head[:_LONGEST_MARK]:
+            raise InputError(f"{self._name} is UTF-16 or UTF-32, or no text at all; save it as UTF-8.")
+        return head.removeprefix(codecs.BOM_UTF8)
 
     def _block(self) -> bytes:
         try:

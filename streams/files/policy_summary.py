@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from shoal.core.cells.breadth import is_wide
 from shoal.core.policy.policy import Policy
 from shoal.core.policy.strategy import required_ratio
 
@@ -17,6 +18,7 @@ def describe(policy: Policy) -> Iterator[str]:
         f"every {wanted.every_seconds:g} seconds" if wanted.every_seconds else "",
         f"at {wanted.at} ({wanted.timezone})" if wanted.at else "",
         "on request",
+        f"at most every {wanted.min_seconds:g} seconds" if wanted.min_seconds else "",
     ]
     yield f"table       {policy.table}"
     yield f"attributes  {', '.join(f'{attribute.name} ({attribute.kind})' for attribute in policy.attributes)}"
@@ -71,5 +73,12 @@ def warnings(policy: Policy) -> Iterator[str]:
             f"{hidden:,} values are neither open nor permanent, fewer than the {policy.signature:,} of a signature, so "
             "they can only be shown as *."
         )
+    for attribute in policy.attributes:
+        if attribute.hierarchy is not None and is_wide(attribute.hierarchy):
+            most = attribute.hierarchy.most_children()
+            yield (
+                f"{attribute.name} has {most:,} labels side by side: a region lists them one by one, so they are told "
+                "apart only where people are many; a hierarchy with levels between is published more finely."
+            )
     if policy.k == 1:
         yield "with k = 1 a row may be recognised by its region alone."

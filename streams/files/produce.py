@@ -7,7 +7,7 @@ includes every event that stands before it in the file.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,16 +16,16 @@ from typing import Any, Protocol, TypeVar
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from shoal.core.events.event import Reject, parse_release
+from shoal.core.events.event import Reject, is_before, parse_release
 from shoal.core.policy.policy import Policy
-from shoal.streams.errors import ServiceError, StreamsError
+from shoal.streams.errors import InputError, ServiceError, StreamsError
 from shoal.streams.files.formats.format import Line
 from shoal.streams.intake.formats import JSON, MSGPACK, InputFormat
 from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.entry import enter, require
 from shoal.streams.kafka.refusal import is_refusal
-from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
-from shoal.streams.kafka.rights import TOPIC, Right, refused
+from shoal.streams.kafka.release_reader import CommittedRelease, last_committed, open_releases, wait_for_release
+from shoal.streams.kafka.rights import TOPIC, Right, consumer_rights, refused
 from shoal.streams.kafka.topics import Topics, connect_within
 from shoal.streams.settings import Settings
 
@@ -103,8 +103,11 @@ class Sender:
     async def request_release(self, at: str | None) -> int:
         """Asks for a release of everything sent so far. Returns the offset of the request."""
         await self.flush()
+        return await self.trigger({"op": "release"} if at is None else {"op": "release", "at": at})
+
+    async def trigger(self, request: Mapping[str, Any]) -> int:
+        """Sends a request to the planner. Returns its offset."""
         await self._ask_for(self._topics.triggers)
-        request = {"op": "release"} if at is None else {"op": "release", "at": at}
         sending = self._producer.send_and_wait(self._topics.triggers, json.dumps(request).encode(), partition=0)
         return int((await _within(DELIVERY_S, sending)).offset)
 
@@ -202,10 +205,32 @@ async def request_release(
     settings: Settings, policy: Policy, at: str | None, wait_s: float | None
 ) -> CommittedRelease | None:
     """Asks for one release, at `at` or now; with `wait_s` returns it when it is published."""
-    at = at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     async with open_sender(settings, policy, Topics(policy.table).triggers) as sender:
+        at = at or await _now(settings, policy.table)
         offset = await sender.request_release(at)
     if wait_s is None:
         return None
     async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:
         return await wait_for_release(reader, offset, wait_s)
+
+
+async def _now(settings: Settings, table: str) -> str:
+    """Now, but not before the time that the last release has named: a clock may have been ahead then.
+
+    A client that may not read releases takes its own clock's word.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    try:
+        if not settings.embedded:
+            await require(settings, table, consumer_rights(table))
+    except InputError:
+        return now
+    last = await last_committed(settings.kafka_servers, table)
+    named = None if last is None else json.loads(last.value).get("published_at")
+    return str(named) if is_before(now, named) else now
+
+
+async def request_skip(settings: Settings, policy: Policy, topic: str, partition: int, offset: int) -> None:
+    """Asks the planner to leave one record out. `topic` is the last part of its name."""
+    async with open_sender(settings, policy, Topics(policy.table).triggers) as sender:
+        await sender.trigger({"op": "skip", "topic": topic, "partition": partition, "offset": offset})

@@ -104,6 +104,15 @@ class ReleaseFolder:
         for leftover in self.path.glob(".release-*.partial"):
             shutil.rmtree(leftover, ignore_errors=True)
 
+    def last_time(self, number: int) -> str | None:
+        """The last time that one of the first `number` releases has named, None if none has or they are not here."""
+        for earlier in range(number, 0, -1):
+            manifest = _bytes_of(self.final(earlier) / MANIFEST)
+            found = None if manifest is None else json.loads(manifest).get("published_at")
+            if found is not None:
+                return str(found)
+        return None
+
 
 def read_releases(path: Path) -> Iterator[ReleaseFiles]:
     """Yields the releases of a folder in order. Raises `InputError` if one cannot be read."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from shoal.core.events.event import Reject, ReleaseRequest, parse_json, parse_release
+from shoal.core.events.event import Reason, Reject, ReleaseRequest, is_before, parse_json, parse_release
 from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import ExternalGroup, parse_external
 from shoal.core.plan import Plan, Window, plan
@@ -131,6 +131,7 @@ class _Run:
         self._folder = ReleaseFolder(job.out, [attribute.name for attribute in job.policy.attributes])
         self._intake = Intake(job.policy, self._state.people.roster(), held=self._state.people.holdings())
         self._externals: list[ExternalGroup] = []  # of the open window
+        self._last_at: str | None = None  # the last time that a release has named
         self._rejects: IO[bytes]
         self._outcome = outcome
         self._outcome.last_release = self._state.meta.release
@@ -144,6 +145,7 @@ class _Run:
         self._job.out.mkdir(parents=True, exist_ok=True)
         stack.enter_context(_locked(self._job.out))
         self._folder.finish(self._state.meta.release, self._state.meta.manifest)
+        self._last_at = self._folder.last_time(self._state.meta.release)
         if self._job.audit:
             self._job.audit.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Private: with the order of events, a rejected update tells who has a permanent value.
@@ -179,11 +181,12 @@ class _Run:
             event = parse_json(raw)
             if isinstance(event, dict) and event.get("op") == "release":
                 request = parse_release(event)
-                if isinstance(request, ReleaseRequest):
+                if isinstance(request, ReleaseRequest) and not is_before(request.at, self._last_at):
                     done = self._done(block, done, index + 1)
                     self._release(request.at)
                     continue
-                rejected = request
+                out_of_order = Reject(Reason.OUT_OF_ORDER, "release", "at")
+                rejected = request if isinstance(request, Reject) else out_of_order
             elif isinstance(event, Reject):
                 if not raw.strip():
                     continue  # a blank line
@@ -247,6 +250,7 @@ class _Run:
         self._outcome.last_release = number
         self._outcome.resume_line = self._lines.number + 1
         self._outcome.manifest = json.loads(release.manifest)
+        self._last_at = at or self._last_at
         self._watcher.released(number)
 
     def _write_audit(self, planned: Plan) -> None:

@@ -17,6 +17,7 @@ from shoal.streams.errors import InputError
 from shoal.streams.intake.event_types import EventTypes
 from shoal.streams.intake.json_format import JsonFormat
 from shoal.streams.intake.msgpack_format import MsgpackFormat
+from shoal.streams.kafka.record_limit import measure
 
 Headers = Sequence[tuple[str, bytes]]
 Read = Callable[[bytes], object]
@@ -72,7 +73,12 @@ class EventReader:
         self._default = self._by_type[DEFAULT.media_types[0]]
 
     def read(self, value: bytes | None, headers: Headers) -> object | Reject:
-        """The event, or why there is none. A record without a value is not an event. Never raises."""
+        """The event, or why there is none. A record without a value is not an event. Never raises.
+
+        One that is too large is not decoded (streams/kafka/record_limit.py).
+        """
+        if measure(value, headers) is not None:
+            return Reject(Reason.TOO_LARGE)
         media_type = content_type(headers)
         read = self._default if media_type is None else self._by_type.get(media_type)
         if read is None:

@@ -70,6 +70,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._flights: dict[int, asyncio.Task[None]] = {}  # batches on their way to Redis, one a partition
         self._letters = DeadLetters(settings.kafka_servers, store)
         self._looked = self._committed = self._reported = 0.0
+        self._skips = 0  # records that operators have left out, as last seen
         self._metrics = Metrics()
         self._watch = Watch(settings.session_s)
         self._told = 0
@@ -220,6 +221,8 @@ class Ingest(Service, ConsumerRebalanceListener):
             await asyncio.sleep(0)  # judge, and send to Redis, before more is polled
         elif self._flights:
             await asyncio.wait(self._flights.values(), timeout=_IDLE_S, return_when=asyncio.FIRST_COMPLETED)
+        elif not idle:
+            await asyncio.sleep(_IDLE_S)  # there are more workers than partitions, or the topic is gone
         await self._report(consumer)
 
     def _must_align(self) -> bool:
@@ -297,13 +300,18 @@ class Ingest(Service, ConsumerRebalanceListener):
             await self.sleep(_IDLE_S)
 
     async def _is_frozen(self) -> bool:
-        """Whether a release is frozen whose barrier some partition has not passed yet."""
+        """Whether a release is frozen whose barrier some partition has not passed yet.
+
+        Also if a record was left out since the last look: then a partition may have to be read again, which a commit
+        finds out.
+        """
         now = time.monotonic()
         if now - self._looked < _IDLE_S:
             return False
         self._looked = now
-        release = await patiently(self._store.frozen_release, self._on_retry)
-        return any(part.window == release for part in self._parts.values())
+        release, skips = await patiently(self._store.barrier_and_skips, self._on_retry)
+        is_new, self._skips = skips != self._skips, skips
+        return is_new or any(part.window == release for part in self._parts.values())
 
     async def _advance(self, part: Partition, records: Sequence[Record], position: int) -> None:
         """Steps 2 and 3 for one partition, in two parts where a barrier lies in between."""
@@ -359,7 +367,7 @@ class Ingest(Service, ConsumerRebalanceListener):
 
     async def _report(self, consumer: AIOKafkaConsumer) -> None:
         now = time.monotonic()
-        if now - self._committed > _GROUP_COMMIT_S and self._is_aligned:
+        if now - self._committed > _GROUP_COMMIT_S and self._is_aligned and self._parts:
             self._committed = now
             offsets = {self._partition(number): part.offset for number, part in self._parts.items()}
             only_for_tools = contextlib.suppress(KafkaError, asyncio.TimeoutError)  # those that watch the lag

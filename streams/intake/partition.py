@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from shoal.core.events.event import Reason, Reject
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import KIND, OFFSETS, STATUS_AFTER, VALUES, Delta, held_in
 from shoal.core.policy.policy import Policy
@@ -22,6 +23,7 @@ from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.record import Record
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.records import note_of, pack
+from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import (
     REPLACE,
@@ -76,6 +78,7 @@ class Partition:
         self.homes_known = homes_known  # the last release whose homes this roster knows
         self.barrier = barrier  # where the open window ends, if that is decided
         self._take = make_taker(intake).take
+        self.skipped: frozenset[int] = frozenset()  # offsets of records that an operator has left out
         self.logged = 0  # how many deltas the window's log has, the replaced ones among them
         self.rejected: dict[int, Record] = {}  # the records of the rejects in Redis, as far as they are in memory
 
@@ -92,7 +95,10 @@ class Partition:
         rejects: list[bytes] = []
         rejected: dict[int, Record] = {}
         for record in records:
-            reject = take(record.value, record.headers, record.offset)
+            if record.offset in self.skipped:
+                reject: Reject | None = Reject(Reason.SKIPPED)
+            else:
+                reject = take(record.value, record.headers, record.offset)
             if reject is not None:
                 rejects.append(pack(note_of(record.offset, reject)))
                 rejected[record.offset] = record
@@ -177,6 +183,7 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     barrier = await read_barrier(store, window, number)
     found = Partition(number, token, intake, offset=offset, window=window, homes_known=applied, barrier=barrier)
     found.logged = len(deltas)
+    found.skipped = (await read_skipped(store)).get(str(number), frozenset())
     return found
 
 

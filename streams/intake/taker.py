@@ -11,11 +11,12 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from shoal.core.events.event import Reject, wrong_time
+from shoal.core.events.event import Reject, is_plain, wrong_time
 from shoal.core.events.intake import Intake
 from shoal.core.events.record import RecordReader, leaf_codes
 from shoal.streams.intake.event_types import EventTypes, make_types
 from shoal.streams.intake.formats import FORMATS, EventReader, Headers, QuickRead, format_of
+from shoal.streams.kafka.record_limit import room_beside
 
 
 class Taker:
@@ -44,16 +45,19 @@ class QuickTaker(Taker):
         self._by_format = {one.name: one.quick(types) or _no_short_cut for one in FORMATS}
         self._headers: Headers | None = None  # of the record before, and the quick reader of its format
         self._quick: QuickRead = _no_short_cut
+        self._room = 0  # how long a value may be beside these headers
 
     def take(self, value: bytes | None, headers: Headers, offset: int) -> Reject | None:
         """Accept the event in a record, or say why not."""
         if headers != self._headers:  # a producer writes the same headers on all its records
             self._choose(headers)
-        try:
-            event = self._quick(value)  # type: ignore[arg-type]
-        except (ValueError, TypeError):  # TypeError: there is no value
+        if value is None or len(value) > self._room:
             return super().take(value, headers, offset)
-        if event is None or (event.at is not None and wrong_time(event.at)):
+        try:
+            event = self._quick(value)
+        except (ValueError, TypeError):
+            return super().take(value, headers, offset)
+        if event is None or not is_plain(event.id) or (event.at is not None and wrong_time(event.at)):
             return super().take(value, headers, offset)
         kind = type(event)
         if kind is self._insert:
@@ -76,7 +80,7 @@ class QuickTaker(Taker):
 
     def _choose(self, headers: Headers) -> None:
         found = format_of(headers)
-        self._headers = headers
+        self._headers, self._room = headers, room_beside(headers)
         self._quick = _no_short_cut if found is None else self._by_format[found.name]
 
     def _read_patch(self, named: tuple[Any, ...]) -> tuple[Any, ...] | None:

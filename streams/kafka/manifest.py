@@ -7,6 +7,7 @@
 | external | JSON: the same for the external topic; absent on releases older than that topic |
 | trigger  | the offset of the trigger that the release was made for |
 | at       | the time that the trigger named; absent if it named none |
+| skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 
 They are what a rebuild needs to make the same release again. This module alone writes and reads them.
 """
@@ -15,10 +16,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from shoal.streams.errors import InputError
+from shoal.streams.errors import GuaranteeError, InputError
 
 _KIND, _MANIFEST = "kind", b"manifest"
-_OFFSETS, _EXTERNAL, _TRIGGER, _AT = "offsets", "external", "trigger", "at"
+_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -30,6 +31,8 @@ class Origin(NamedTuple):
     trigger: int
     at: str | None = None
     external: Sequence[int] = ()
+    skipped: Mapping[str, Sequence[int]] = {}
+    """By label, the offsets of records of this window that were left out."""
 
 
 class ManifestRecord(NamedTuple):
@@ -47,6 +50,8 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
     headers.append((_TRIGGER, str(origin.trigger).encode()))
     if origin.at is not None:
         headers.append((_AT, origin.at.encode()))
+    if origin.skipped:
+        headers.append((_SKIPPED, json.dumps(origin.skipped, sort_keys=True).encode()))
     return headers
 
 
@@ -61,27 +66,47 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         offsets = [int(end) for end in json.loads(headers[_OFFSETS])]
         external = [int(end) for end in json.loads(headers.get(_EXTERNAL, b"[]"))]
         trigger = int(headers[_TRIGGER])
-    except (KeyError, ValueError, TypeError):
+        left_out = json.loads(headers.get(_SKIPPED, b"{}"))
+        skipped = {str(label): [int(offset) for offset in listed] for label, listed in left_out.items()}
+        at = headers[_AT].decode() if _AT in headers else None
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InputError(f"release {release} does not say what it was made of, so it cannot be made again") from None
     if len(offsets) != partitions:
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )
-    at = headers.get(_AT)
-    return Origin(offsets, trigger, None if at is None else at.decode(), external)
+    return Origin(offsets, trigger, at, external, skipped)
 
 
 def trigger_of(headers: Mapping[str, bytes]) -> int:
     """The offset of the trigger that a release was made for, -1 if the headers do not say."""
-    return int(headers.get(_TRIGGER, b"-1"))
+    found = headers.get(_TRIGGER, b"")
+    return int(found) if found.isdigit() else -1
 
 
 def manifest_of(record: Any) -> ManifestRecord | None:
-    """The manifest in a record of the releases topic, None if it is a cell's or a group's."""
+    """The manifest in a record of the releases topic, None if it is a cell's or a group's.
+
+    Raises GuaranteeError if it calls itself a manifest and is none.
+    """
     headers = dict(record.headers)
     if headers.get(_KIND) != _MANIFEST:
         return None
-    return ManifestRecord(int(json.loads(record.value)["release"]), record.value, headers, record.offset)
+    try:
+        number = json.loads(record.value)["release"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        number = None
+    if type(number) is not int or number < 1:
+        raise not_ours(record.topic, record.offset)
+    return ManifestRecord(number, record.value, headers, record.offset)
+
+
+def not_ours(topic: str, offset: int) -> GuaranteeError:
+    """For a record of the releases topic that no worker has written."""
+    return GuaranteeError(
+        f"topic {topic} has a record at offset {offset} that no worker of Shoal has written, and every reader stops "
+        "there: let nobody but the workers write to this topic, and go on with what was published under a new table"
+    )
 
 
 def _numbers(numbers: Sequence[int]) -> bytes:

@@ -15,7 +15,7 @@ from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.chain import Chain
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
-from shoal.streams.kafka.manifest import ManifestRecord, manifest_of, trigger_of
+from shoal.streams.kafka.manifest import ManifestRecord, manifest_of, not_ours, trigger_of
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.rights import check_rights, consumer_rights
@@ -67,7 +67,7 @@ class ReleaseReader:
             while True:
                 while self._fetched:
                     message = self._fetched.popleft()
-                    release = self._add(message.value or b"", dict(message.headers))
+                    release = self._add(message)
                     if release is not None:
                         yield release
                 if not follow and await self._consumer.position(self._partition) >= end:
@@ -81,11 +81,14 @@ class ReleaseReader:
         except KafkaError as error:
             raise ServiceError(GONE) from error
 
-    def _add(self, value: bytes, headers: Mapping[str, bytes]) -> CommittedRelease | None:
+    def _add(self, message: Any) -> CommittedRelease | None:
         """Takes the next record; returns a release when this was its manifest, the last of it."""
+        value, headers = message.value or b"", dict(message.headers)
         if not _is_manifest(value):
             self._records.append(value)
             return None
+        if manifest_of(message) is None:
+            raise not_ours(message.topic, message.offset)
         records, self._records = tuple(self._records), []
         meaning = self._chain.add(records, value)
         cells = int(meaning["cells"])

@@ -34,13 +34,15 @@ class Transaction:
     start a new one.
     """
 
-    def __init__(self, servers: list[str], transactional_id: str, timeout_s: float = 60.0) -> None:
+    def __init__(
+        self, servers: list[str], transactional_id: str, timeout_s: float = 60.0, batch_bytes: int = _BATCH
+    ) -> None:
         self._timeout_s = timeout_s
         self._producer = AIOKafkaProducer(
             **client_options(servers),
             transactional_id=transactional_id,
             transaction_timeout_ms=int(1000 * timeout_s),
-            max_batch_size=_BATCH,
+            max_batch_size=min(batch_bytes, _BATCH),
             max_request_size=2 * LONGEST_DEAD_LETTER,
             request_timeout_ms=30_000,
         )

@@ -20,8 +20,10 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 | lasting:s       | hash | number → group of a lasting table, in 32 shards |
 | bonds           | hash | number → clique of a lasting table, encrypted as people are |
 | external        | hash | p → offset up to which the external topic has been read |
-| ingest          | hash | offset:p, window:p, accepted:n; token:label, floor:label; trigger, fired |
+| ingest          | hash | offset:p, window:p, accepted:n; token:label, floor:label; trigger, fired; |
+|                 |      | at, the last time that a release has named |
 | window:n:p      | list | one element a batch, {id: delta}: the changes of the window of release n so far |
+| skipped         | set  | label:offset of records that an operator has left out |
 | rejects:label   | list | rejected records that are not dead letters yet |
 | barrier         | hash | a release that is frozen and not sealed: release, trigger, at, given:p, given:external:p, |
 |                 |      | and mark:p, the barrier of partition p |
@@ -43,6 +45,7 @@ OUTBOX = "outbox"
 META, BEGINNING, INGEST, BARRIER, TREE, CLIQUES = "meta", "beginning", "ingest", "barrier", "tree", "cliques"
 EXTERNALS, EXTERNAL = "externals", "external"
 SIGNATURES, BONDS = "signatures", "bonds"
+SKIPPED = "skipped"
 _EXTERNAL_LABEL = "external:"
 
 

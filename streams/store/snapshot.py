@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.memory import without_cycle_search
-from shoal.streams.store.keys import EXTERNAL, INGEST, META, rejects_key
+from shoal.streams.store.keys import EXTERNAL, INGEST, META, SKIPPED, rejects_key
 from shoal.streams.store.meta import Identity, TableMeta, write_meta
 from shoal.streams.store.records import CHUNK, KINDS, Counts, RecordKind, RejectNote, decode, encode, pack
+from shoal.streams.store.skipped import members_of
 from shoal.streams.store.staging import offset_fields
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import first_place
@@ -31,6 +32,10 @@ class Snapshot:
     next_trigger: int
     fired: float
     """When the last trigger was handled, in seconds."""
+    at: str | None = None
+    """The last time that a release has named."""
+    skipped: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """By label, the offsets of records that are left out, of those that no release has yet."""
     rejects: Mapping[str, Sequence[RejectNote]]
     """By label, rejected records that are not dead letters yet."""
 
@@ -72,6 +77,9 @@ async def write_table(store: Store, identity: Identity, table: Snapshot) -> None
         for packed in _packed(notes):
             await store.redis.rpush(store.key(rejects_key(label)), *packed)
     ingest = {"trigger": str(table.next_trigger), "fired": repr(table.fired)}
+    ingest |= {} if table.at is None else {"at": table.at}
+    if table.skipped:
+        await store.redis.sadd(store.key(SKIPPED), *members_of(table.skipped))
     ingest |= first_place(dict(enumerate(table.offsets)), table.state.meta.release)
     meta = write_meta(identity, len(table.offsets), time.time(), table.state.meta, counts)
     pipeline = store.redis.pipeline(transaction=True)

@@ -17,7 +17,7 @@ from shoal.streams.prometheus import REDIS_SECONDS
 from shoal.streams.store.address import Access
 from shoal.streams.store.connection import await_answer, await_redis, open_redis, without_secret
 from shoal.streams.store.encryption import Cipher
-from shoal.streams.store.keys import BARRIER, BEGINNING, EXTERNAL, INGEST, META, OUTBOX, TRIGGERS, staged_key
+from shoal.streams.store.keys import BARRIER, BEGINNING, EXTERNAL, INGEST, META, OUTBOX, SKIPPED, TRIGGERS, staged_key
 from shoal.streams.store.meta import Identity, TableMeta, read_meta, write_meta
 from shoal.streams.store.records import KINDS, Counts
 
@@ -187,10 +187,13 @@ class Store:
         release, sent = await self.redis.hmget(self.key(META), ["release", "sent"])
         return None if release is None else Published(int(release), int(sent))
 
-    async def frozen_release(self) -> int | None:
-        """The release that is frozen and not sealed yet, if there is one."""
-        release = await self.redis.hget(self.key(BARRIER), "release")
-        return None if release is None else int(release)
+    async def barrier_and_skips(self) -> tuple[int | None, int]:
+        """The release that is frozen, if there is one, and how many records operators have left out."""
+        pipeline = self.redis.pipeline(transaction=False)
+        pipeline.hget(self.key(BARRIER), "release")
+        pipeline.scard(self.key(SKIPPED))
+        release, skips = await pipeline.execute()
+        return None if release is None else int(release), int(skips)
 
     async def sealed_manifest(self, release: int) -> bytes | None:
         """The manifest of a release that is sealed and not marked as sent."""
@@ -200,6 +203,11 @@ class Store:
     async def next_trigger(self) -> int:
         """The offset of the first trigger that was not handled yet."""
         return int(await self.redis.hget(self.key(INGEST), "trigger") or 0)
+
+    async def last_at(self) -> str | None:
+        """The last time that a release has named."""
+        found = await self.redis.hget(self.key(INGEST), "at")
+        return None if found is None else str(found.decode())
 
     async def waiting(self, release: int) -> Waiting:
         """What waits to be part of `release`. Raises LostError if Redis knows nothing of the table."""

@@ -24,6 +24,7 @@ from shoal.streams.errors import GuaranteeError, LostError, ServiceError, Stream
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.kafka.entry import enter, require
+from shoal.streams.kafka.record_limit import set_limit
 from shoal.streams.kafka.refusal import is_refusal, unreachable
 from shoal.streams.kafka.release_reader import last_committed
 from shoal.streams.kafka.rights import refused, worker_rights
@@ -49,6 +50,7 @@ _PATIENCE = 150
 def run_worker(settings: Settings, *, debug: bool = False) -> int:
     """Run until a signal ends it, and return 0. Raises StreamsError, with its exit code, if anything else ends it."""
     configure_log(settings.log_format, settings.log_level, debug=debug)
+    set_limit(settings.max_record)
     # A release is planned in a thread; this gives the event loop, and so the heartbeats, its turn ten times as often.
     sys.setswitchinterval(0.0005)
     # Ingest makes and drops a dozen objects an event, none in a cycle; by default Python searches every 700.

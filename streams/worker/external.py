@@ -9,13 +9,13 @@ Between releases only the clock of `every_events` looks at this topic: an accept
 count is not stored, for the topic itself tells it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
-from shoal.core.events.event import Reject
+from shoal.core.events.event import Reason, Reject
 from shoal.core.overlap.external import External, ExternalGroup, parse_external
 from shoal.core.policy.policy import Policy
 from shoal.streams.deadletter.box import DeadLetterBox
@@ -68,9 +68,16 @@ async def external_ends(servers: list[str], store: Store, topics: Topics) -> dic
 
 
 async def read_external(
-    servers: list[str], topics: Topics, policy: Policy, begin: Sequence[int], ends: Sequence[int]
+    servers: list[str],
+    topics: Topics,
+    policy: Policy,
+    begin: Sequence[int],
+    ends: Sequence[int],
+    skipped: Mapping[str, Collection[int]],
 ) -> ExternalRead:
     """Read every partition from `begin` to `ends`; a partition that `begin` does not have is new, and read from 0.
+
+    Offsets that are `skipped`, by label, count as rejected.
 
     Raises KafkaError, and GuaranteeError if a record that was not read yet is gone.
     """
@@ -85,8 +92,10 @@ async def read_external(
             if start == end:
                 continue
             async for records in read_to_end(consumer, TopicPartition(topics.external, number), start, end):
+                left_out = skipped.get(external_label(number), ())
                 for record in (record for record in records if record.offset < end):
-                    read = _judge(record, policy, reader)
+                    is_out = record.offset in left_out
+                    read = Reject(Reason.SKIPPED) if is_out else _judge(record, policy, reader)
                     if isinstance(read, Reject):
                         rejects.setdefault(external_label(number), []).append(note_of(record.offset, read))
                     else:

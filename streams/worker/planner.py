@@ -4,6 +4,12 @@ triggers partition.
 Step 1 of a release is here: *freeze*, one script that writes the barrier of the release and the trigger's offset, so
 that a trigger makes one release. Steps 2 to 9 are in release_maker.py; docs/protocol.md has all of them.
 
+Requests that wait are served together: of all triggers on the topic the last one makes the release, and those before it
+make none. So a release is made for everybody who asked before it was frozen, and a thousand requests make one or two.
+
+A release that cannot be planned does not end the worker. The planner is *stuck*: it says so (`standing`), looks for an
+operator's `skip` on the triggers topic, and tries again when there is one, and now and then.
+
 A *tenure* begins by taking ownership of planning, in Redis (a token) and in Kafka (the publisher's transactional id),
 and by finishing what an earlier tenure left. Whenever anything is in doubt the tenure ends and a new one begins: there
 is one way to recover, and every start goes that way.
@@ -11,15 +17,16 @@ is one way to recover, and every start goes that way.
 
 import asyncio
 import contextlib
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from mode import Service
 
-from shoal.core.events.event import Reject
+from shoal.core.events.event import Reason, Reject, ReleaseRequest, SkipRequest
 from shoal.core.policy.policy import Policy
 from shoal.streams.deadletter.box import DeadLetterBox
 from shoal.streams.errors import FencedError, GuaranteeError, LostError, ServiceError
@@ -36,21 +43,38 @@ from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.records import note_of
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
+from shoal.streams.store.skipped import leave_out, read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.worker.external import external_ends, external_letters
+from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher
 from shoal.streams.worker.release_maker import ReleaseMaker
+from shoal.streams.worker.skipping import record_of
 from shoal.streams.worker.standing import Standing
 from shoal.streams.worker.timers import keep_time
-from shoal.streams.worker.trigger import Trigger, read_trigger
+from shoal.streams.worker.trigger import Trigger, judge_request, read_trigger
+
+_WHAT_TO_DO = (
+    "find the record that stops it among those since the last release and leave it out with "
+    "`shoal skip TOPIC PARTITION OFFSET`"
+)
 
 
 class _Tenure(NamedTuple):
     """What the planner writes with while it owns planning."""
 
+    token: str
     release_log: ReleaseLog
     publisher: Publisher
     box: DeadLetterBox
+
+
+_NOT_LEFT_OUT = {
+    "late": Reject(Reason.TOO_LATE, "skip", "offset"),
+    "unknown": Reject(Reason.OUT_OF_DOMAIN, "skip", "partition"),
+}
+_LOOK_S = 1.0  # how often a planner that is stuck looks for a `skip`
+_TRY_AGAIN_S = 300.0  # what stopped it may have passed by itself, if it was memory
 
 
 class Planner(Service):
@@ -70,6 +94,7 @@ class Planner(Service):
         self._handled = asyncio.Condition()
         self._next_trigger: int | None = None  # None outside a tenure
         self._tenure: asyncio.Task[None] | None = None
+        self._frozen_s = -math.inf  # when the last release was frozen, by the monotonic clock
         self._log = get_log(table=policy.table)
 
     # -- what the Faust app tells -------------------------------------------------------------------------------------
@@ -162,19 +187,19 @@ class Planner(Service):
         publisher = Publisher(self._servers, self._policy.table)
         triggers = TopicPartition(self._topics.triggers, 0)
         box = DeadLetterBox(self._servers, self._store, triggers, TRIGGERS, token)
-        tenure = _Tenure(release_log, publisher, box)
+        tenure = _Tenure(token, release_log, publisher, box)
         tasks: list[asyncio.Task[None]] = []
         try:
             await publisher.start()
             await self._maker.finish_sealed(release_log, publisher)
             await self._maker.load()
+            await self._maker.report()
+            await self._advance(await self._store.next_trigger())
             barrier = await release_log.barrier()
             if barrier is not None:
-                await self._maker.make(release_log, publisher, barrier.release)
+                await self._make(tenure, barrier.release)
             await box.empty({})
             await external_letters(self._servers, self._store, self._topics)
-            await self._advance(await self._store.next_trigger())
-            await self._maker.report()
             self.standing.say(Doing.WAITING)
             self._log.info("planner.ready", release=self._maker.release, trigger=self._next_trigger)
             tasks = [
@@ -204,32 +229,88 @@ class Planner(Service):
         await self._catch_up(tenure)
         while True:
             trigger = await self._incoming.get()
-            if trigger is None or trigger.offset > self._next_trigger:
-                # The partition was assigned again, Kafka's group is ahead of Redis, or there is a gap: read the topic.
+            # The agent brings one trigger at a time, and others may wait behind it. None: the partition was assigned
+            # again.
+            if trigger is None or trigger.offset >= self._next_trigger:
                 await self._catch_up(tenure)
-            elif trigger.offset == self._next_trigger:
-                await self._handle(tenure, trigger)
 
     async def _catch_up(self, tenure: _Tenure) -> None:
+        """Handle what is on the topic, until nothing is left there."""
+        while waiting := await self._waiting():
+            left_out = (await read_skipped(self._store)).get(TRIGGERS, frozenset())
+            last_at = await self._store.last_at()
+            judged = [(trigger, self._judge(trigger, left_out, last_at)) for trigger in waiting]
+            served = [at for at, (_, asked) in enumerate(judged) if isinstance(asked, ReleaseRequest)]
+            if served and await self._pause():
+                continue  # others may have asked meanwhile
+            last = served[-1] if served else len(judged)
+            settled = [await self._settle(tenure, trigger, asked) for trigger, asked in judged[:last]]
+            if not all(settled):
+                await tenure.box.empty({})
+            if served:
+                trigger, request = judged[last]
+                assert isinstance(request, ReleaseRequest)
+                self._log.info("trigger.served", offset=trigger.offset, records=len(served))
+                await self._release(tenure, trigger, request.at, is_request=request.number is None)
+                await self._advance(trigger.offset + 1)
+
+    async def _waiting(self) -> list[Trigger]:
+        """The triggers that are not handled yet, as many as are there now."""
         assert self._next_trigger is not None
-        waiting: list[Trigger] = []
+        found: list[Trigger] = []
         async with open_reader(self._servers) as consumer:
             async for records in read_to_end(consumer, TopicPartition(self._topics.triggers, 0), self._next_trigger):
-                waiting += [Trigger(record.offset, record.value, record.headers) for record in records]
-        for trigger in waiting:
-            await self._handle(tenure, trigger)
+                found += [Trigger(record.offset, record.value, record.headers) for record in records]
+        return found
 
-    async def _handle(self, tenure: _Tenure, trigger: Trigger) -> None:
+    def _judge(
+        self, trigger: Trigger, left_out: Collection[int], last_at: str | None
+    ) -> ReleaseRequest | SkipRequest | Reject | None:
+        """What a trigger asks for now; None if it is a clock's whose release was made already."""
+        if trigger.offset in left_out:
+            return Reject(Reason.SKIPPED)
         asked = read_trigger(trigger, self._reader)
+        if not isinstance(asked, ReleaseRequest):
+            return asked
+        if asked.number is not None and asked.number != self._maker.release + 1:
+            return None
+        return judge_request(asked, last_at)
+
+    async def _settle(
+        self, tenure: _Tenure, trigger: Trigger, asked: ReleaseRequest | SkipRequest | Reject | None
+    ) -> bool:
+        """A trigger that makes no release: stale, served with a later one, or a `skip`. False if it is rejected."""
+        if isinstance(asked, SkipRequest):
+            asked = _NOT_LEFT_OUT.get(await self._leave_out(tenure, asked))
         if isinstance(asked, Reject):
             await tenure.release_log.skip(trigger.offset, note_of(trigger.offset, asked))
             self._log.warning("trigger.rejected", offset=trigger.offset, reason=str(asked.reason))
-            await tenure.box.empty({})
-        elif asked.number is not None and asked.number != self._maker.release + 1:
-            await tenure.release_log.skip(trigger.offset)
         else:
-            await self._release(tenure, trigger, asked.at, is_request=asked.number is None)
+            await tenure.release_log.skip(trigger.offset)
         await self._advance(trigger.offset + 1)
+        return not isinstance(asked, Reject)
+
+    async def _pause(self) -> bool:
+        """Wait until the policy allows another release; whether that took any time."""
+        least = self._policy.triggers.min_seconds
+        if least and self._frozen_s == -math.inf:  # this worker has made none yet, and another may have
+            ago = time.time() - (await self._store.waiting(self._maker.release + 1)).last_s
+            self._frozen_s = time.monotonic() - (max(0.0, ago) if self._maker.release else least)
+        left = self._frozen_s + least - time.monotonic()
+        if left <= 0:
+            return False
+        await asyncio.sleep(left)
+        return True
+
+    async def _leave_out(self, tenure: _Tenure, asked: SkipRequest) -> str:
+        """Put a `skip` into effect; answers as `leave_out` does."""
+        begins = await self._maker.window_begins(tenure.publisher)
+        record = record_of(asked)
+        begin = begins[asked.partition] if record.label.isdigit() and asked.partition < len(begins) else 0
+        word = await leave_out(self._store, tenure.token, record, begin, self._maker.release + 1)
+        if word == "ok":
+            self._log.warning("record.skipped", topic=asked.topic, partition=asked.partition, offset=asked.offset)
+        return word
 
     async def _release(self, tenure: _Tenure, trigger: Trigger, at: str | None, *, is_request: bool) -> None:
         """Step 1, and the others."""
@@ -250,7 +331,33 @@ class Planner(Service):
             crash_point("release.1")
             cause = "request" if is_request else "timer"
             self._log.info("release.frozen", release=release, trigger=trigger.offset, cause=cause)
-            await self._maker.make(tenure.release_log, tenure.publisher, release)
+            self._frozen_s = time.monotonic()
+            await self._make(tenure, release)
+
+    async def _make(self, tenure: _Tenure, release: int) -> None:
+        """Steps 2 to 9. Where the release cannot be planned, wait for somebody to leave out what stops it."""
+        while True:
+            try:
+                await self._maker.make(tenure.release_log, tenure.publisher, release)
+            except PlanFailedError as error:
+                self._log.error("release.failed", release=release, reason=str(error))
+                self.standing.say(Doing.STUCK, f"{error}: {_WHAT_TO_DO}")
+                with self._maker.held_up():
+                    await self._await_skip(tenure)
+            else:
+                return
+
+    async def _await_skip(self, tenure: _Tenure) -> None:
+        """Return when a record was left out, or after a while. The triggers before it keep waiting for their turn."""
+        until, seen = time.monotonic() + _TRY_AGAIN_S, set[int]()
+        while time.monotonic() < until:
+            for trigger in await self._waiting():
+                asked = read_trigger(trigger, self._reader)
+                if isinstance(asked, SkipRequest) and trigger.offset not in seen:
+                    seen.add(trigger.offset)
+                    if await self._leave_out(tenure, asked) == "ok":
+                        return
+            await asyncio.sleep(_LOOK_S)
 
     async def _advance(self, next_trigger: int) -> None:
         async with self._handled:

@@ -13,14 +13,15 @@ does not send them again.
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
+from operator import itemgetter
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from shoal.core.events.event import Reject
+from shoal.core.events.event import Reason, Reject, ReleaseRequest, SkipRequest, moment_of
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
@@ -35,6 +36,7 @@ from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
+from shoal.streams.kafka.record_limit import set_limit
 from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.release_reader import CommittedRelease, open_releases
 from shoal.streams.kafka.rights import refused, worker_rights
@@ -45,7 +47,7 @@ from shoal.streams.settings import Settings
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, is_passing, without_secret
 from shoal.streams.store.encryption import make_cipher
-from shoal.streams.store.keys import TRIGGERS
+from shoal.streams.store.keys import TRIGGERS, external_label
 from shoal.streams.store.meta import FormatError, identity_of
 from shoal.streams.store.records import RejectNote, note_of
 from shoal.streams.store.snapshot import Snapshot, write_table
@@ -54,7 +56,8 @@ from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.external import read_external, source_of
 from shoal.streams.worker.publish import Publisher
-from shoal.streams.worker.trigger import Trigger, read_trigger
+from shoal.streams.worker.skipping import record_of
+from shoal.streams.worker.trigger import Trigger, judge_request, read_trigger
 
 
 def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
@@ -62,6 +65,7 @@ def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
     missing.
     """
     configure_log(settings.log_format, settings.log_level, debug=debug)
+    set_limit(settings.max_record)
     policy = load_policy(settings.policy_path)
     try:
         return asyncio.run(_rebuild(settings, policy))
@@ -145,6 +149,10 @@ class _Replayed:
         self.offsets = [0] * partitions
         self.trigger = -1
         self.fired = time.time()
+        self.at: str | None = None
+        self.skipped: dict[str, set[int]] = {}  # by label, what is to be left out of releases to come
+        self._left_out: dict[str, set[int]] = {}  # by label, what was left out of those made
+        self._times: list[tuple[int, str | None]] = []  # by release, its trigger and the last time named until then
         self.rejects: dict[str, list[RejectNote]] = {str(number): [] for number in range(partitions)}
         self._intakes = [Intake(policy, {}) for _ in range(partitions)]
         self._takers = [make_taker(intake) for intake in self._intakes]
@@ -157,9 +165,9 @@ class _Replayed:
         origin = read_origin(release.number, release.headers, len(self.offsets))
         for number, end in enumerate(origin.offsets):
             async for records in events.read(number, end):
-                self._take(number, records)
+                self._take(number, records, origin.skipped.get(str(number), ()))
         topics = Topics(self._policy.table)
-        read = await read_external(self._servers, topics, self._policy, self.external, origin.external)
+        read = await read_external(self._servers, topics, self._policy, self.external, origin.external, origin.skipped)
         for label, notes in read.rejects.items():
             self.rejects.setdefault(label, []).extend(notes)
         windows = {n: dict(intake.window) for n, intake in enumerate(self._intakes)}
@@ -168,25 +176,56 @@ class _Replayed:
         if made.release.manifest != release.manifest:
             raise GuaranteeError(
                 f"release {release.number} of table {self._policy.table} does not come out as it was published: the "
-                "events, the policy, SHOAL_KEY or the engine are not those it was made from"
+                "events, the policy, SHOAL_KEY, SHOAL_MAX_RECORD or the engine are not those it was made from"
             )
         self._end_window(made, window.deltas)
+        for label, offsets in origin.skipped.items():
+            self._left_out.setdefault(label, set()).update(offsets)
         self.offsets, self.trigger = list(origin.offsets), origin.trigger
         self.external = read.ends
         if window.at is not None:
-            self.fired = datetime.fromisoformat(window.at).timestamp()
+            self.at, self.fired = window.at, moment_of(window.at).timestamp()
+        self._times.append((origin.trigger, self.at))
         await in_thread(self.state.apply, made.change)
 
     async def read_triggers(self, servers: list[str], topics: Topics) -> None:
-        """Find the triggers that were rejected before the last one that made a release."""
+        """Find the triggers that were rejected before the last one that made a release, and what is to be left out."""
         reader = EventReader(self._policy)
         self.rejects[TRIGGERS] = []
         async with open_reader(servers) as consumer:
             async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), 0):
                 for record in records:
-                    asked = read_trigger(Trigger(record.offset, record.value, record.headers), reader)
-                    if record.offset < self.trigger and isinstance(asked, Reject):
-                        self.rejects[TRIGGERS].append(note_of(record.offset, asked))
+                    self._note(
+                        record.offset, read_trigger(Trigger(record.offset, record.value, record.headers), reader)
+                    )
+        self.rejects[TRIGGERS] = [
+            RejectNote(note.offset, str(Reason.SKIPPED)) if note.offset in self.skipped.get(TRIGGERS, ()) else note
+            for note in self.rejects[TRIGGERS]
+        ]
+
+    def _note(self, offset: int, asked: ReleaseRequest | SkipRequest | Reject) -> None:
+        """Judge a trigger as the planner did, by the releases that were made for earlier ones."""
+        if isinstance(asked, ReleaseRequest):
+            earlier = bisect_left(self._times, offset, key=itemgetter(0))
+            judged: ReleaseRequest | Reject = judge_request(asked, self._times[earlier - 1][1] if earlier else None)
+            is_stale = asked.number is not None and asked.number != earlier + 1
+        elif isinstance(asked, SkipRequest):
+            record, is_stale = record_of(asked), False
+            is_late = record.offset < self._ends().get(record.label, 0)
+            judged = Reject(Reason.TOO_LATE, "skip", "offset") if is_late else ReleaseRequest(None)
+            if not is_late:
+                self.skipped.setdefault(record.label, set()).add(record.offset)
+            elif record.offset in self._left_out.get(record.label, ()):
+                is_stale = True  # it was in time then
+        else:
+            judged, is_stale = asked, False
+        if offset < self.trigger and isinstance(judged, Reject) and not is_stale:
+            self.rejects[TRIGGERS].append(note_of(offset, judged))
+
+    def _ends(self) -> dict[str, int]:
+        """By label, where the last release stopped."""
+        ends = {str(number): end for number, end in enumerate(self.offsets)}
+        return ends | {external_label(number): end for number, end in enumerate(self.external)}
 
     def snapshot(self, unsent: Mapping[str, list[RejectNote]]) -> Snapshot:
         """The table as it is to be written."""
@@ -196,6 +235,8 @@ class _Replayed:
             external=self.external,
             next_trigger=self.trigger + 1,
             fired=self.fired,
+            at=self.at,
+            skipped={label: frozenset(offsets) for label, offsets in self.skipped.items()},
             rejects=unsent,
         )
 
@@ -212,10 +253,12 @@ class _Replayed:
                 "hierarchy file has changed since"
             )
 
-    def _take(self, number: int, records: Iterable[Record]) -> None:
+    def _take(self, number: int, records: Iterable[Record], skipped: Collection[int]) -> None:
         take, rejects = self._takers[number].take, self.rejects[str(number)]
         for record in records:
-            reject = take(record.value, record.headers, record.offset)
+            reject: Reject | None = Reject(Reason.SKIPPED)
+            if record.offset not in skipped:
+                reject = take(record.value, record.headers, record.offset)
             if reject is not None:
                 rejects.append(note_of(record.offset, reject))
 

@@ -13,6 +13,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from shoal.core.plan import Plan, Window, plan
@@ -20,19 +21,22 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
-from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, write_origin
+from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, read_origin, write_origin
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.meta import TableMeta
 from shoal.streams.store.records import Chunk, Counts
 from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
+from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import SealedRelease, chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.external import ExternalRead, external_letters, read_external
+from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher, check_sealed, check_story
+from shoal.streams.worker.skipping import in_window
 from shoal.streams.worker.standing import Standing
 
 _WAIT_S: Final = 0.03
@@ -113,14 +117,20 @@ class ReleaseMaker:
             crash_point("release.3")
             self._log.info("release.read", release=release, people=sum(map(len, windows.values())))
             begin = await self._store.external_offsets()
-            read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external)
+            skipped = await read_skipped(self._store)
+            read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external, skipped)
             ends = [barrier.ends[partition] for partition in range(self._partitions)]
-            headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends))
+            begins = await self.window_begins(publisher) if skipped else ends
+            left_out = in_window(skipped, begins, ends, begin, read.ends)
+            headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends, left_out))
             self.standing.enter("plan")
             began = time.monotonic()
             before = (await self._meta()).counts
             window = Window(barrier.at, windows, read.groups)
-            planned = await in_thread(self._plan, state, window, release, headers, before, read)
+            try:
+                planned = await in_thread(self._plan, state, window, release, headers, before, read)
+            except Exception as error:
+                raise PlanFailedError(release, error) from error
             made, sealed = planned.plan, planned.sealed
             seconds = round(time.monotonic() - began, 3)
             self._log.info("release.planned", release=release, seconds=seconds, misrouted=len(made.misrouted))
@@ -155,6 +165,22 @@ class ReleaseMaker:
         finally:
             self.is_planning = False
             self.standing.leave()
+
+    @contextmanager
+    def held_up(self) -> Iterator[None]:
+        """While a release cannot be planned, the clocks must not ask for another."""
+        self.is_planning = True
+        try:
+            yield
+        finally:
+            self.is_planning = False
+
+    async def window_begins(self, publisher: Publisher) -> list[int]:
+        """Where the open window begins in each partition of the events topic: where that of the last release ended."""
+        last = await publisher.last() if self.release else None
+        if last is None:
+            return [0] * self._partitions
+        return list(read_origin(last.number, last.headers, self._partitions).offsets)
 
     def _plan(
         self, state: State, window: Window, release: int, headers: Headers, before: Counts, read: ExternalRead

@@ -15,7 +15,8 @@ from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.store import Store
 from shoal.streams.worker.external import Gathered
-from shoal.streams.worker.trigger import Clock, due, has_timers, request
+from shoal.streams.worker.steady_clock import Elapsed, SteadyClock
+from shoal.streams.worker.trigger import Clock, due, has_timers, not_before, request
 
 _TICK_S = 0.25
 _ASK_AGAIN_S = 30.0
@@ -39,6 +40,8 @@ async def keep_time(settings: Settings, policy: Policy, store: Store, progress: 
     producer = AIOKafkaProducer(**client_options(servers), acks="all", enable_idempotence=True)
     await producer.start()
     asked, asked_at = 0, 0.0
+    steady = SteadyClock()
+    elapsed = Elapsed(steady)
     try:
         async with open_reader(servers) as consumer:
             gathered = Gathered(consumer, servers, topics, policy)
@@ -47,20 +50,25 @@ async def keep_time(settings: Settings, policy: Policy, store: Store, progress: 
                 wanted = progress.release + 1
                 if progress.is_planning or (asked == wanted and time.monotonic() - asked_at < _ASK_AGAIN_S):
                     continue
-                clock = await read_clock(store, wanted)
+                now = steady.now()
+                if now is None:
+                    continue  # the machine's clock has jumped; it is looked at again
+                clock = await read_clock(store, wanted, now, elapsed)
                 if policy.triggers.every_events is not None:
                     others = await gathered.count(await store.external_offsets())
                     clock = clock._replace(accepted=clock.accepted + others)
                 cause = due(policy, clock)
                 if cause is not None:
                     log.info("trigger.due", release=wanted, cause=cause)
-                    await producer.send_and_wait(topics.triggers, request(clock.now, wanted), partition=0)
+                    at = not_before(clock.now, await store.last_at())
+                    await producer.send_and_wait(topics.triggers, request(at, wanted), partition=0)
                     asked, asked_at = wanted, time.monotonic()
     finally:
         await stop_client(producer)
 
 
-async def read_clock(store: Store, release: int) -> Clock:
+async def read_clock(store: Store, release: int, now: datetime, elapsed: Elapsed) -> Clock:
     """The time, the last trigger's time, and the events that wait for `release`. Raises LostError."""
     waiting = await store.waiting(release)
-    return Clock(datetime.now(UTC), datetime.fromtimestamp(waiting.last_s, UTC), waiting.accepted)
+    elapsed_s, last = elapsed.look(release, datetime.fromtimestamp(waiting.last_s, UTC), now)
+    return Clock(now, last, waiting.accepted, elapsed_s)

@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from shoal.core.events.event import Reject, ReleaseRequest, parse_release
+from shoal.core.events.event import (
+    Reason,
+    Reject,
+    ReleaseRequest,
+    SkipRequest,
+    is_before,
+    moment_of,
+    parse_release,
+    parse_skip,
+)
 from shoal.core.policy.policy import Policy
 from shoal.streams.intake.formats import EventReader
 
@@ -26,12 +35,22 @@ class Clock(NamedTuple):
     """When the last release was asked for, or the table was begun."""
     accepted: int
     """Events in the open window."""
+    elapsed_s: float
+    """Seconds since `last`, by a clock that cannot be set."""
 
 
-def read_trigger(trigger: Trigger, reader: EventReader) -> ReleaseRequest | Reject:
+def read_trigger(trigger: Trigger, reader: EventReader) -> ReleaseRequest | SkipRequest | Reject:
     """The request in a record, or why there is none."""
     event = reader.read(trigger.value, trigger.headers)
-    return event if isinstance(event, Reject) else parse_release(event, numbered=True)
+    if isinstance(event, Reject):
+        return event
+    is_skip = isinstance(event, dict) and event.get("op") == "skip"
+    return parse_skip(event) if is_skip else parse_release(event, numbered=True)
+
+
+def judge_request(asked: ReleaseRequest, last_at: str | None) -> ReleaseRequest | Reject:
+    """A request for a release, rejected if it names an earlier time than a release before it has named."""
+    return Reject(Reason.OUT_OF_ORDER, "release", "at") if is_before(asked.at, last_at) else asked
 
 
 def due(policy: Policy, clock: Clock) -> str | None:
@@ -42,7 +61,7 @@ def due(policy: Policy, clock: Clock) -> str | None:
     wanted = policy.triggers
     if wanted.every_events is not None and clock.accepted >= wanted.every_events:
         return "events"
-    if wanted.every_seconds is not None and (clock.now - clock.last).total_seconds() >= wanted.every_seconds:
+    if wanted.every_seconds is not None and clock.elapsed_s >= wanted.every_seconds:
         return "seconds"
     moment = wanted.next_at(clock.last)
     return "at" if moment is not None and moment <= clock.now else None
@@ -59,6 +78,11 @@ def request(now: datetime, number: int | None = None) -> bytes:
     if number is not None:
         event["release"] = number
     return json.dumps(event).encode()
+
+
+def not_before(now: datetime, last_at: str | None) -> datetime:
+    """The time that a request of ours names: now, or what the last release has named, if a clock was ahead then."""
+    return now if last_at is None else max(now, moment_of(last_at))
 
 
 def timestamp(moment: datetime) -> str:

@@ -90,7 +90,7 @@ def judge(course: Course, standing: Standing, *, has_redis: bool, has_table: boo
     if course is Course.STARTING:
         return Verdict(False, "starting")
     if standing.state is State.STUCK:
-        return Verdict(False, "stuck", f"the planner cannot make the next release: {standing.why}")
+        return Verdict(False, "stuck", standing.why)
     if standing.seconds > (_STEP_S if standing.state is State.RELEASING else _BEGIN_S):
         if standing.state is State.RELEASING:
             return Verdict(False, "stuck", f"the release has been in its step `{standing.step}` for far too long")

@@ -96,14 +96,24 @@ class Scene(Table):
         """
         self.pour()
         self.ask()
-        self.await_releases(self.asked, PATIENCE_S)
+        self.await_served()
         self._settled = list(self.mixture.present)
 
     def ask(self) -> None:
         """Ask for a release of everything sent so far."""
         with self._lock:
             self.asked += 1
-            self.request(b'{"op": "release", "at": "2026-05-01T%02d:%02d:%02dZ"}' % _clock(self.asked))
+            self.request(b'{"op": "release", "at": "%s"}' % _time(self.asked))
+
+    def await_served(self, within_s: float = PATIENCE_S) -> None:
+        """Wait for the release that the last request made. Requests that waited together have one between them."""
+        wanted = _time(self.asked).decode()
+
+        def is_there() -> bool:
+            found = self.releases()
+            return bool(found) and json.loads(found[-1].manifest)["published_at"] == wanted
+
+        await_that(is_there, within_s, *(worker._log for worker in self._workers), pause_s=0.3)
 
     @contextmanager
     def load(self, *, ask_every: int = 4, pause_s: float = 0.05) -> Iterator[None]:
@@ -135,7 +145,7 @@ class Scene(Table):
     def finish(self) -> list[Published]:
         """Ask for a last release, wait until everything is done, and hear the judge."""
         self.ask()
-        self.await_releases(self.asked, PATIENCE_S)
+        self.await_served()
         return self.verdict()
 
     def verdict(self) -> list[Published]:
@@ -144,12 +154,14 @@ class Scene(Table):
         return self.examine()
 
     def examine(self) -> list[Published]:
-        """Every event counts once or is a dead letter once, every request made one release, and no byte is wrong.
+        """Every event counts once or is a dead letter once, no request made two releases, and no byte is wrong.
 
         Raises AssertionError. What is bad, and who is present, is known by the mixture, which never asked Shoal.
         """
         found = self.judge()
-        assert len(found) == self.asked, "a request made no release, or more than one"
+        times = [json.loads(release.manifest)["published_at"] for release in found]
+        assert times == sorted(set(times)), "a request made more than one release"
+        assert times[-1] == _time(self.asked).decode(), "the last request made no release"
         letters = self.read(self.topics.dead_letter, 0)
         assert len(letters) == self.mixture.counts["bad"], "good events are dead letters, or bad ones are not"
         originals = {
@@ -196,5 +208,6 @@ def said(worker: Worker) -> str:
     return lines[-1] if lines else ""
 
 
-def _clock(number: int) -> tuple[int, int, int]:
-    return number // 3600, number // 60 % 60, number % 60
+def _time(number: int) -> bytes:
+    """The time that a request names, a second later than the one before."""
+    return b"2026-05-01T%02d:%02d:%02dZ" % (number // 3600, number // 60 % 60, number % 60)

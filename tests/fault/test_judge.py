@@ -8,7 +8,7 @@ from functools import wraps
 
 import pytest
 
-from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
+from tests.fault.scene import EVERYTHING, Scene
 from tests.support.services.table import Record, insert
 
 Forgery = Callable[[str, list[Record]], list[Record]]
@@ -39,7 +39,7 @@ def published(kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFacto
         for _ in range(2):
             scene.pour(120)
             scene.ask()
-            scene.await_releases(scene.asked, PATIENCE_S)
+            scene.await_served()
         scene.pour(60)
         scene.finish()
         assert worker.stop() == 0

@@ -36,14 +36,14 @@ def test_a_redis_set_back_before_the_last_release_or_without_its_meta_is_refused
     old = take_snapshot(scene)
     scene.pour(60)
     scene.ask()
-    scene.await_releases(scene.asked, PATIENCE_S)
+    scene.await_served()
     restore(scene, old)
     scene.pour(30)
     scene.ask()
     _assert_refused(scene, worker)
     _rebuild(scene)
     worker = scene.start()
-    scene.await_releases(scene.asked, PATIENCE_S)
+    scene.await_served()
     with scene.connect() as client:
         client.delete(f"{{shoal:{scene.name}}}:meta")
     scene.pour(30)
@@ -108,7 +108,7 @@ def _publish(scene: Scene) -> Worker:
     for _ in range(2):
         scene.pour(80)
         scene.ask()
-        scene.await_releases(scene.asked, PATIENCE_S)
+        scene.await_served()
     scene.await_dead_letters(scene.mixture.counts["bad"], PATIENCE_S)
     worker.await_log("release.applied", PATIENCE_S, count=2)
     return worker

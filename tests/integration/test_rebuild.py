@@ -131,7 +131,7 @@ def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_
             else:
                 scene.thin()
             scene.ask()
-            scene.await_releases(scene.asked)
+            scene.await_served()
         worker.await_log("release.applied", count=scene.asked)
         scene.await_dead_letters(scene.mixture.counts["bad"])
         assert worker.stop() == 0

@@ -50,7 +50,7 @@ VALUES: dict[str, dict[Any, Any]] = {
 people = st.sampled_from(["p", "q", "é"])
 qids = st.fixed_dictionaries({name: st.sampled_from(list(VALUES[name])) for name in NAMES})
 patches = st.fixed_dictionaries({}, optional={name: st.sampled_from(list(VALUES[name])) for name in NAMES})
-sensitives = st.sampled_from(DISEASES) | st.lists(st.sampled_from(DISEASES), min_size=1, max_size=4)
+sensitives = st.sampled_from(DISEASES) | st.lists(st.sampled_from(DISEASES), min_size=1, max_size=3)
 times = st.fixed_dictionaries({}, optional={"at": st.just("2024-05-01T10:00:00Z")})
 
 
@@ -107,6 +107,7 @@ DAMAGES: list[tuple[str | None, Any]] = [
     ("sensitive", lambda event: event.update(sensitive=[])),
     ("sensitive", lambda event: event.update(sensitive=["flu", "*"])),
     ("sensitive", lambda event: event.update(sensitive=[None])),
+    ("sensitive", lambda event: event.update(sensitive=["flu"] * 4)),  # there are three
     ("sensitive", lambda event: event.update(guard="influenza")),
 ]
 

@@ -134,7 +134,9 @@ def test_every_reason_is_explained() -> None:
 
 
 def test_a_reject_is_written_as_the_page_shows(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "events.jsonl").write_text(16 * "\n" + '{"op": "update", "id": "p1", "qid": {"age": 3}}\n')
+    (tmp_path / "events.jsonl").write_text(
+        16 * "\n" + '{"op": "update", "id": "p1", "qid": {"age": 3}}\n{"op": "release"}\n'
+    )
     (text,) = examples("Rejects", "json")
     assert rejects(write_redrawn(folder), tmp_path / "events.jsonl") == [json.loads(text)]
 

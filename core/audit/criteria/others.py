@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from shoal.core.audit.reading.names import is_name
 from shoal.core.audit.reading.regions import Qid, just_above
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
+
+_LARGEST_COUNT = 10**9
 
 Runs = tuple[tuple[float, float], ...]  # half-open; none means everywhere
 
@@ -38,7 +41,7 @@ def weigh(hierarchy: Hierarchy, shown: Mapping[int, int]) -> dict[int, Fraction]
 def read_others(event: Mapping[str, Any], policy: Policy) -> list[Other]:
     """The groups of an external event whose fields have been checked. Raises ValueError for anything wrong with it."""
     publisher, groups = event["publisher"], event["groups"]
-    if not isinstance(publisher, str) or not publisher or not isinstance(groups, list) or not groups:
+    if not is_name(publisher) or not isinstance(groups, list) or not groups:
         raise ValueError
     return [_read_other(raw, policy) for raw in groups]
 
@@ -55,9 +58,11 @@ def _read_other(raw: Any, policy: Policy) -> Other:
         raise ValueError
     shown: dict[int, int] = {}
     for label, count in sensitive.items():
-        if label not in hierarchy.node_of or type(count) is not int or count < 1:
+        if label not in hierarchy.node_of or type(count) is not int or not 1 <= count <= _LARGEST_COUNT:
             raise ValueError
         shown[hierarchy.node_of[label]] = count
+    if sum(shown.values()) > _LARGEST_COUNT:
+        raise ValueError
     return Other(regions, weigh(hierarchy, shown), 0 in shown)
 
 
@@ -73,7 +78,7 @@ def _read_runs(raw: Any, attribute: Attribute) -> Runs:
         raise ValueError  # noqa: TRY004 - whatever is wrong with it, it is a wrong event
     if hierarchy is not None:
         nodes = raw.get("nodes")
-        if set(raw) != {"nodes"} or not isinstance(nodes, list) or not nodes:
+        if set(raw) != {"nodes"} or not isinstance(nodes, list) or not 0 < len(nodes) <= len(hierarchy.labels):
             raise ValueError
         labels = [str(label) if type(label) is int else label for label in nodes]
         if any(not isinstance(label, str) or label not in hierarchy.node_of for label in labels):

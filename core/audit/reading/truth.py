@@ -8,11 +8,12 @@ says so. Slow and plain on purpose.
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 from shoal.core.audit.criteria.others import Other, read_others
+from shoal.core.audit.reading.names import is_name
 from shoal.core.audit.reading.regions import Qid
 from shoal.core.audit.reading.strictjson import parse
 from shoal.core.policy.hierarchy import Hierarchy
@@ -27,7 +28,7 @@ _FIELDS: Final = {  # op: (what it must have, what it may have)
     "release": ({"op"}, {"at"}),
     "external": ({"op", "publisher", "groups"}, {"at"}),
 }
-_TIME: Final = re.compile(r"[0-9TtWwZz:.,+\- ]+", re.ASCII)
+_TIME: Final = re.compile(r"[0-9TtWwZz:.,+\- ]{1,64}", re.ASCII)
 
 
 class Guard(NamedTuple):
@@ -80,6 +81,7 @@ class Truth:
         self.rejected: list[int] = []  # line numbers
         self._line = 0
         self._accepted_in_window = 0
+        self._asked_at: datetime | None = None
         self.extinct: set[str] = set()
         self.registered: dict[str, Qid] = {}
         self._guards: dict[str, Guard | None] = {}  # of everyone who ever had a record
@@ -97,7 +99,7 @@ class Truth:
             event = _object(raw)
             op = event.get("op")
             if op == "release":
-                return Asked(_check_fields(event, "release").get("at"))
+                return self._ask(_check_fields(event, "release").get("at"))
             if op == "external":
                 self._publish(event)
             else:
@@ -108,6 +110,16 @@ class Truth:
         self.accepted += 1
         self._accepted_in_window += 1
         return Asked(None) if self._accepted_in_window == self._policy.triggers.every_events else None
+
+    def _ask(self, at: str | None) -> Asked:
+        """A request for a release, which must not name an earlier time than one before it."""
+        if at is not None:
+            moment = datetime.fromisoformat(at)
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            if self._asked_at is not None and moment < self._asked_at:
+                raise _Wrong
+            self._asked_at = moment
+        return Asked(at)
 
     def take_other(self, raw: bytes) -> bool:
         """Takes an external event from elsewhere than the events; false if it is none."""
@@ -142,7 +154,7 @@ class Truth:
         if not isinstance(op, str) or op not in _FIELDS:
             raise _Wrong
         person = _check_fields(event, op)["id"]
-        if not isinstance(person, str) or not person:
+        if not is_name(person):
             raise _Wrong
         getattr(self, f"_{op}")(person, event)
 
@@ -219,7 +231,7 @@ class Truth:
 
     def _values(self, raw: object) -> frozenset[int]:
         labels = raw if isinstance(raw, list) else [raw]
-        if not labels:
+        if not 0 < len(labels) <= len(self._hierarchy.leaves):
             raise _Wrong
         return frozenset(_leaf(self._hierarchy, label) for label in labels)
 

@@ -12,4 +12,5 @@ if redis.call('EXISTS', KEYS[1] .. 'barrier') == 1 then return 'frozen' end
 redis.call('HSET', KEYS[1] .. 'barrier', 'release', ARGV[2], 'trigger', ARGV[3], 'at', ARGV[4])
 for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[1] .. 'barrier', 'given:' .. ARGV[i], ARGV[i + 1]) end
 redis.call('HSET', ingest, 'trigger', string.format('%d', tonumber(ARGV[3]) + 1), 'fired', ARGV[5])
+if ARGV[4] ~= '' then redis.call('HSET', ingest, 'at', ARGV[4]) end
 return 'ok'

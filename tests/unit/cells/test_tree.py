@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.core.cells import mondrian
+from shoal.core.cells import breadth, mondrian
 from shoal.core.cells.mondrian import NEARLY, grow
 from shoal.core.cells.region import roundest_between
 from shoal.core.cells.tree import Column, NodeRecord, Rows, Tree
@@ -200,7 +200,7 @@ def test_a_tree_goes_on_growing_where_people_arrive_and_nobody_leaves_their_regi
 @given(rows=WIDE_ROWS, smallest=st.integers(1, 6), bins=st.sampled_from([2, 32]))
 def test_no_leaf_is_left_that_can_be_cut_however_wide_the_domains(rows: list[Row], smallest: int, bins: int) -> None:
     tree, columns, leaf = Tree(WIDE), _columns(rows), np.zeros(len(rows), dtype=np.int64)
-    with patch.object(mondrian, "FEWEST_BINS", bins):
+    with patch.object(mondrian, "FEWEST_BINS", bins), patch.object(breadth, "MOST_LABELS", 1 << 20):
         grow(tree, columns, leaf, [(0, np.arange(len(rows)))], smallest)
     assert leaf.tolist() == tree.route(columns, np.arange(len(rows))).tolist()
     tree.check_invariants()

@@ -43,9 +43,9 @@ def policy(tmp_path: Path) -> Policy:
     return load_policy(tmp_path / "policy.yaml")
 
 
-def replay(folder: Path, source: Path, out: str, *more: str) -> Path:
+def replay(folder: Path, source: Path, out: str, *more: str, code: int = 0) -> Path:
     args = ["replay", str(folder / "policy.yaml"), str(source), "--out", str(folder / out), "--seed", "s", *more]
-    assert main(args) == 0
+    assert main(args) == code
     return folder / out
 
 
@@ -157,7 +157,7 @@ def test_a_new_format_is_a_module_and_one_line(tmp_path: Path, policy: Policy, m
         {"op": "delete", "id": "p1"},
         {"op": "delete", "id": "p2"},
     ]
-    rejects = (replay(tmp_path, tmp_path / "gone.ids", "out") / "rejects.jsonl").read_text()
+    rejects = (replay(tmp_path, tmp_path / "gone.ids", "out", code=2) / "rejects.jsonl").read_text()
     assert [json.loads(line)["reason"] for line in rejects.splitlines()] == ["unknown-id"] * 2
 
 

@@ -105,13 +105,28 @@ def test_a_time_is_text(at: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("person", "reason"), [("", "empty"), (5, "wrong-type"), (None, "wrong-type"), ("a\udfffb", "bad-text")]
+    ("person", "reason"),
+    [
+        ("", "empty"),
+        (5, "wrong-type"),
+        (None, "wrong-type"),
+        ("a\udfffb", "bad-text"),
+        ("p\x00", "bad-text"),
+        ("\x1b[31mp", "bad-text"),
+        ("p\x9b1m", "bad-text"),
+        ("p\u2028", "bad-text"),
+        ("e\u0301", "bad-text"),  # é as two characters; as one it is somebody else
+        ("p" * 513, "too-long"),
+        ("é" * 257, "too-long"),
+        ("p" * 10_000_000, "too-long"),
+        ("\ud800" * 400, "too-long"),
+    ],
 )
 def test_an_id_is_text_that_can_be_written_down(person: object, reason: str) -> None:
     assert wrong_id(person) == reason
 
 
-@pytest.mark.parametrize("person", ["p17", " ", "é", "😀", "\x00", "ﬀ" * 1000])
+@pytest.mark.parametrize("person", ["p17", " ", "é", "😀", "ﬀ" * 170, "p" * 512, "é" * 256, "\u202e"])
 def test_any_other_text_is_an_id(person: str) -> None:
     assert wrong_id(person) is None
 

@@ -1,0 +1,28 @@
+"""The error of a release that cannot be planned, in words that say nothing about people."""
+
+import traceback
+from pathlib import Path
+from typing import Final
+
+_PACKAGE: Final = Path(__file__).resolve().parents[2]
+
+
+class PlanFailedError(Exception):
+    """A release cannot be planned: the window has something that the engine does not get over. Never leaves the worker.
+
+    Its text names the kind of error and the line of code, never what the error says: that may quote an event.
+    """
+
+    def __init__(self, release: int, cause: BaseException) -> None:
+        frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _is_ours(frame.filename)]
+        place = f" at {_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+        super().__init__(f"release {release} cannot be planned ({type(cause).__name__}{place})")
+        self.release = release
+
+
+def _is_ours(filename: str) -> bool:
+    return _PACKAGE in Path(filename).resolve().parents
+
+
+def _short(filename: str) -> str:
+    return str(Path(filename).resolve().relative_to(_PACKAGE))

@@ -1,0 +1,63 @@
+"""A clock that jumps of the machine's clock do not carry away.
+
+The machine's clock may be set, or be wrong for a moment. Two rules keep releases coming. Spans are measured by the
+monotonic clock, which nobody can set. And a time of day that does not follow from the one before is believed only once
+it has held for a while: `now` is None until then.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+_TOLERANCE_S: Final = 5.0
+_BELIEVED_AFTER_S: Final = 30.0
+
+
+class SteadyClock:
+    """The time of day. Ask it often: a jump is noticed by comparing with the last answer."""
+
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._wall, self._monotonic = wall, monotonic
+        self._offset = wall() - monotonic()  # of the time of day that is believed
+        self._other = self._offset  # of another one that the machine's clock has shown since
+        self._since = 0.0
+
+    @property
+    def monotonic_s(self) -> float:
+        return self._monotonic()
+
+    def now(self) -> datetime | None:
+        """The time of day in UTC, None while there is doubt about it."""
+        monotonic = self._monotonic()
+        offset = self._wall() - monotonic
+        if abs(offset - self._offset) <= _TOLERANCE_S:
+            self._offset = self._other = offset  # drift, which is corrected all the time
+            return datetime.fromtimestamp(monotonic + offset, UTC)
+        if abs(offset - self._other) > _TOLERANCE_S:
+            self._other, self._since = offset, monotonic
+        elif monotonic - self._since >= _BELIEVED_AFTER_S:
+            self._offset = offset
+            return datetime.fromtimestamp(monotonic + offset, UTC)
+        return None
+
+
+class Elapsed:
+    """How long ago the last release was, whatever the machine's clock did since and before."""
+
+    def __init__(self, clock: SteadyClock) -> None:
+        self._clock = clock
+        self._release: int | None = None
+        self._known = self._began = 0.0
+        self._last = datetime.fromtimestamp(0, UTC)
+
+    def look(self, release: int, last: datetime, now: datetime) -> tuple[float, datetime]:
+        """Seconds since the release before `release` was asked for, and when that was. `last` is what a clock said.
+
+        If it said a moment that is still to come, the clock was wrong: the release counts as just made.
+        """
+        if release != self._release:
+            self._release, self._began = release, self._clock.monotonic_s
+            self._last = min(last, now)
+            self._known = (now - self._last).total_seconds()
+        return self._known + self._clock.monotonic_s - self._began, self._last
