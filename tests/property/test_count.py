@@ -44,7 +44,8 @@ def lasting(path: Path, draw: random.Random) -> Iterator[Published]:
 
 
 def redrawn(path: Path, draw: random.Random) -> Iterator[Published]:
-    policy = clinic_policy(k=draw.choice([2, 3]), l=2, open=draw.choice([[], ["flu", "cold"]]))
+    permanent = draw.choice([[], ["hiv"], ["hiv", "lupus"]])
+    policy = clinic_policy(k=draw.choice([2, 3]), l=2, open=draw.choice([[], ["flu", "cold"]]), permanent=permanent)
     tables = [
         crowd(
             draw.choice([20, 60]), draw.randrange(1000), diseases=lambda rng: rng.sample(DISEASES, rng.choice([1, 3]))
