@@ -20,13 +20,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shoal.core.audit import Report
+    from shoal.core.measure.count import Count
     from shoal.core.policy.policy import Policy
     from shoal.notebook import Release, Replay, audit, load_policy, read_release, read_releases, replay
     from shoal.streams.errors import GuaranteeError, InputError, StreamsError
+    from shoal.streams.files.frames import Frames
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Count",
+    "Frames",
     "GuaranteeError",
     "InputError",
     "Policy",
@@ -46,6 +50,8 @@ _ELSEWHERE = {
     "GuaranteeError": "shoal.streams.errors",
     "InputError": "shoal.streams.errors",
     "StreamsError": "shoal.streams.errors",
+    "Count": "shoal.core.measure.count",
+    "Frames": "shoal.streams.files.frames",
     "Policy": "shoal.core.policy.policy",
     "Report": "shoal.core.audit",
 }

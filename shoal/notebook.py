@@ -13,6 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from shoal.core.audit import Report
+from shoal.core.errors import CoreError
+from shoal.core.measure.count import Count, count_people, count_values, read_question
+from shoal.core.measure.release_reader import read_columns
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files import audit as audit_files
@@ -20,6 +23,7 @@ from shoal.streams.files import policy_yaml, release_folder
 from shoal.streams.files import replay as replay_files
 from shoal.streams.files.event_lines import Events
 from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.frames import Frames, make_frames
 from shoal.streams.files.release_folder import ReleaseFiles, read_regions, region_text, row_count
 from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.kafka.chain import Chain
@@ -77,6 +81,35 @@ class Release:
                 columns["value"].append(value)
                 columns["count"].append(count)
         return columns
+
+    def count(self, policy: Policy, /, **where: object) -> Count:
+        """A count with its interval: `release.count(policy, age=(30, 50), disease=["asthma"])`.
+
+        A number attribute takes a number or a pair of ends, both included, None for no end; a category and the
+        sensitive attribute take a label or several. With values it counts values of people of the region, without any
+        it counts people. The truth about everything this release shows is from `low` to `high`; `estimate` takes rows
+        to lie evenly in their regions. Withheld people, and values that are not shown, are in no count.
+
+        Raises `InputError` for a condition that cannot be read, or another policy than the release was made with.
+        """
+        if self.manifest["policy"] != policy.digest:
+            raise InputError("the release was made with another policy; load the one that was published with it.")
+        try:
+            question = read_question(policy, where)
+            columns = read_columns(policy, self.records)
+        except CoreError as error:
+            raise InputError(f"{error}.") from None
+        if question.values is not None:
+            return count_values(columns, question)
+        return count_people(columns, [cell["people"] for cell in self.cells()], question)
+
+    def frames(self, kind: str = "pandas") -> Frames:
+        """The tidy tables `cells`, `rows` and `values` as data frames, of pandas or, with "polars", of Polars.
+
+        Their columns are those of `shoal export`. Raises `InputError` if the package is not installed; the extra
+        `analysis` has both.
+        """
+        return make_frames(ReleaseFiles(self.number, self.cell_records, self.group_records, self.manifest_json), kind)
 
 
 @dataclass(frozen=True)

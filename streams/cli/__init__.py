@@ -35,6 +35,7 @@ COMMANDS = {
     "releases": "Read the releases topic, and check that it is unbroken.",
     "audit": "Check that published releases keep every promise.",
     "report": "Measure how much the releases lost, as a page with plots.",
+    "export": "Write releases as tables: CSV, Parquet or DuckDB.",
     "policy": "Check a policy, or print the JSON Schemas.",
     "rebuild": "Rebuild Redis from the topics.",
     "skip": "Leave one record out that keeps releases from being made.",

@@ -1,0 +1,63 @@
+"""The tutorials are followed step by step: every command succeeds, and Python prints what the page says."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.streams.cli import main
+from tests.support.root import ROOT
+
+_BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TUTORIALS = sorted(path.name for path in (ROOT / "docs" / "tutorials").glob("*.md"))
+
+
+def follow(page: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Runs the blocks of a page in order and returns the commands; `text` is what the Python before it printed."""
+    names: dict[str, Any] = {}
+    ran, printed = [], ""
+    for language, block in _BLOCK.findall(page):
+        if language == "text":
+            assert printed == block
+        elif language == "python":
+            capsys.readouterr()
+            exec(compile(block, "tutorial", "exec"), names)
+            printed = capsys.readouterr().out
+        else:
+            for line in block.replace("\\\n", " ").splitlines():
+                program, *words = shlex.split(line, comments=True)
+                assert program in ("shoal", "pip"), line
+                if program == "shoal":
+                    assert main(words) == 0, line
+                    ran.append(words[0])
+    return ran
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_a_tutorial_can_be_followed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "examples" / "ward", tmp_path / "examples" / "ward")
+    monkeypatch.chdir(tmp_path)
+    assert len(follow((ROOT / "docs" / "tutorials" / name).read_text(encoding="utf-8"), capsys)) >= 3
+
+
+@pytest.mark.parametrize(
+    "page", ["```sh\nshoal export nowhere --to csv --out x\n```\n", "```python\n1\n```\n```text\n1\n```\n"]
+)
+def test_a_step_that_fails_or_prints_something_else_is_noticed(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AssertionError):
+        follow(page, capsys)
+
+
+def test_every_tutorial_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert TUTORIALS
+    for name in TUTORIALS:
+        assert f"(tutorials/{name})" in index
