@@ -24,7 +24,9 @@ def document_of(rnd: Random) -> dict[str, Any]:
     kept = rnd.sample(sorted(attributes), rnd.randint(1, 4))
     permanent = rnd.choice(([], [], ["hiv"], ["hiv", "herpes"]))
     privacy: dict[str, Any] = {"k": rnd.choice((1, 2, 3, 5)), "l": rnd.choice((1.5, 2, 3))}
-    if rnd.random() < 0.4:
+    if rnd.random() < 0.5:
+        privacy["values"] = "redrawn"
+    if "values" in privacy and rnd.random() < 0.8:
         privacy["strategy"] = rnd.choice(
             (
                 {"name": "adaptive", "releases": 3},
