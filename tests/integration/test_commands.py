@@ -158,7 +158,8 @@ async def test_a_broken_chain_is_noticed_with_exit_code_1(desk: Desk) -> None:
     await producer.start()
     try:
         forged = json.dumps({"table": desk.table, "release": 1, "format": 2, "previous": None, "content": "00" * 32})
-        await producer.send_and_wait(Topics(desk.table).releases, forged.encode(), partition=0)
+        headers = [("kind", b"manifest")]
+        await producer.send_and_wait(Topics(desk.table).releases, forged.encode(), partition=0, headers=headers)
     finally:
         await producer.stop()
     broken = desk.shoal("releases", "--out", "topic")

@@ -183,4 +183,4 @@ def _assert_lasting(scene: Scene, stored: dict[str, Any], *, has_cliques: bool) 
     releases = [json.loads(release.manifest) for release in scene.releases()]
     assert sum(manifest["counterfeits"] for manifest in releases) > 0
     assert sum(manifest["withheld"] for manifest in releases) > 0, "no cell was closed"
-    assert sum(manifest["carried"] for manifest in releases) > 0
+    assert sum(manifest["carried"] for manifest in releases) > 0 or not has_cliques, "every group was touched"

@@ -40,7 +40,7 @@ def run(out: Path, to: str, target: Path, *more: str) -> int:
 
 def test_csv_says_what_the_releases_say(out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(out, "csv", tmp_path / "tables") == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'tables'}: 2 releases as csv\n"
+    assert capsys.readouterr().out == f"{tmp_path / 'tables'}: 3 releases as csv\n"
     found = read_csv(tmp_path / "tables")
     for release in shoal.read_releases(out):
         mine = {name: [line for line in found[name] if line["release"] == str(release.number)] for name in TABLES}
@@ -83,8 +83,8 @@ def test_the_views_of_duckdb_expect_what_a_query_of_whole_cells_answers(out: Pat
         ).fetchall()
         newest = database.execute("SELECT DISTINCT release FROM expected").fetchall()
         by_age = database.execute("SELECT count(*) FROM expected WHERE age_min >= 0 AND sex IS NOT NULL").fetchone()
-        lines = database.execute("SELECT count(*) FROM expected_in_all WHERE release = 2").fetchone()
-    assert newest == [(2,)]
+        lines = database.execute("SELECT count(*) FROM expected_in_all WHERE release = 3").fetchone()
+    assert newest == [(3,)]
     assert by_age == lines
     by_release: dict[int, dict[str, float]] = defaultdict(dict)
     for number, value, expected in everything:
