@@ -114,7 +114,9 @@ class Lasting:
         has_changed[:known] = ~np.logical_and.reduce(same)
         labels = self._policy.sensitive.hierarchy.leaves
         self._sizes = np.bincount(rows.group, minlength=self._groups.size)
-        written = np.union1d(changed, np.arange(self._state.groups.size, self._groups.size))
+        old, groups = self._state.groups.size, self._groups
+        frozen = np.flatnonzero(groups.is_frozen[:old] != self._state.groups.is_frozen)
+        written = np.union1d(np.union1d(changed, frozen), np.arange(old, groups.size))
         self._records = self._group_records(written)
         return Decided(
             rows=rows,
