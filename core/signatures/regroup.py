@@ -81,6 +81,7 @@ class Regrouping:
     def regroup(self, scene: Scene, neighbours: Neighbours, touched: Rows) -> None:
         """Steps 3 to 6."""
         self._scene = scene
+        self._rows = int(np.count_nonzero(self.entries.has(HELD) & scene.is_published[self.entries.owner]))
         judging = Judging(self._policy, self._judge, self.entries, self.groups, scene, neighbours)
         judging.touch(touched)
         judging.touch(neighbours.affected)
@@ -140,7 +141,7 @@ class Regrouping:
         usable = np.flatnonzero(is_mine)
         gaps = self._gaps(usable, shown)
         m, l = self._policy.signature, self._policy.l
-        spare = max(0, self._most_counterfeits(self._rows_published()) - self._counterfeits())
+        spare = max(0, self._most_counterfeits(self._rows) - self._counterfeits())
         choice = choose_signatures(newcomers, self.signatures, usable, values, m=m, l=l, spare=spare, gaps=gaps)
         got = choice.signature != UNDECIDED
         entries.give(new[got], choice.signature[got], self.signatures)
@@ -195,10 +196,9 @@ class Regrouping:
         left = np.flatnonzero(self._group_before != group[: len(self._group_before)])
         kinds = self.groups.kind[self._group_before[left[self._group_before[left] != NO_GROUP]]]
         touched[kinds[kinds >= 0]] = True
-        signed = np.flatnonzero((group != NO_GROUP) | (shown >= 0))
-        signed = signed[(entries.signature[signed] >= 0)]
+        signed = np.flatnonzero(entries.signature >= 0)
         signed = signed[(shown[signed] >= 0) | (self.groups.kind[np.maximum(0, group[signed])] >= 0)]
-        rows = self._rows_published()
+        rows = self._rows
         budget = self._most_counterfeits(rows)
         elsewhere = self._fakes_of(np.flatnonzero(~touched), signed, group)
         if elsewhere > budget:  # groups that nobody touched have too many by now
@@ -212,7 +212,8 @@ class Regrouping:
     def _places_now(self, shown: Rows) -> Rows:
         """The group of each entry, but NO_GROUP for one that must not stay where it is."""
         group = self.entries.group.copy()
-        judged = np.flatnonzero((shown != UNJUDGED) & (group != NO_GROUP))
+        judged = np.flatnonzero(shown != UNJUDGED)
+        judged = judged[group[judged] != NO_GROUP]
         kind = self.groups.kind[group[judged]]
         stays = np.where(shown[judged] == SHOW_PLAIN, kind == PLAIN_GROUP, kind == shown[judged])
         stays = np.where(shown[judged] == SHOW_STAR, kind == STAR, stays)
@@ -332,14 +333,9 @@ class Regrouping:
         share = self._policy.counterfeits
         return int(rows * share / (1 - share))
 
-    def _rows_published(self) -> int:
-        """How many entries will be published: every held one of somebody who is."""
-        held = self.entries.has(HELD)
-        return int(np.count_nonzero(held & self._scene.is_published[self.entries.owner]))
-
     def _counterfeits(self) -> int:
         entries = self.entries
-        signed = np.flatnonzero((entries.group != NO_GROUP) & (entries.signature >= 0))
+        signed = np.flatnonzero(entries.signature >= 0)
         return self._fakes_of(np.arange(len(self.signatures)), signed, entries.group)
 
     def _fakes_of(self, signatures: Rows, signed: Rows, group: Rows) -> int:
