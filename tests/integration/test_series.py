@@ -84,7 +84,7 @@ def _run(clinic: Table, mixture: Mixture, under_load: Sequence[int]) -> tuple[Mi
         nonlocal asked
         for all_of_it, now in zip(sent, send(clinic, records), strict=True):
             all_of_it.extend(now)
-        clinic.await_releases(asked - 1, 120)  # or requests would pile up and make releases of nothing
+        clinic.await_releases(asked, 120)  # or requests would wait together and make one release
         asked += 1
         clinic.request(b'{"op": "release", "at": "2026-03-01T00:00:%02dZ"}' % asked)
 
