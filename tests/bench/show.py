@@ -128,9 +128,9 @@ def _whole_releases(values: str, releases: Figures, steady: Figures) -> list[str
     )
     many = (
         f"{steady['releases']} releases at {steady['people']:,} people, 1 % changed each: {steady['early_s']:.3f} s at "
-        f"first, {steady['late_s']:.3f} s at last, {steady['late_of_early']:.2f} times (medians of a fifth). Of "
-        f"the last one's {steady['rows']:,} rows {steady['suppressed']:,} are suppressed; {steady['counterfeits']:,} "
-        f"values are counterfeit, {steady['withheld']:,} people withheld."
+        f"first, {steady['late_s']:.3f} s at last, {steady['late_of_early']:.2f} times (medians of a fifth).\n"
+        f"Of the last one's {steady['rows']:,} rows {steady['suppressed']:,} are suppressed; "
+        f"{steady['counterfeits']:,} values are counterfeit, {steady['withheld']:,} people withheld."
     )
     return [table((head, "planning s", "bytes s", "both s", "on the clock s", "goal"), rounds), whole, many]
 
