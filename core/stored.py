@@ -14,19 +14,17 @@ A first release writes a million people, so `write_people` goes from columns to 
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from shoal.core.cells.tree import Rows
 from shoal.core.people import NOBODY, NONE, NOWHERE, People, Person
-from shoal.core.signatures.entries import NO_SIGNATURE, Entries, EntryRecord
+from shoal.core.signatures.entries import Entries
 from shoal.core.signatures.trail import Trail
 
 Stored = tuple[Any, ...]
 
-STATUS: Final = 0
 HOME: Final = 1
 _LASTING, _REDRAWN = 6, 8
 _ORDINARY: Final = (None, (), NOWHERE, ())  # guard, held, coarse, trail of most people
@@ -59,7 +57,7 @@ def write_people(people: People, entries: Entries, trail: Trail, rows: Rows) -> 
     values = map(sets.__getitem__, people.set[rows].tolist())
     qids = zip(*(column[rows].tolist() for column in people.columns), strict=True)
     fixed = (people.status[rows].tolist(), people.home[rows].tolist(), qids, values, people.since[rows].tolist())
-    mostly = zip(*fixed, _write_entries(entries, rows), strict=True)
+    mostly = zip(*fixed, entries.records(rows), strict=True)
     if is_ordinary.all():
         return zip(people.ids(rows), mostly, strict=True)
     others = {
@@ -76,19 +74,3 @@ def write_people(people: People, entries: Entries, trail: Trail, rows: Rows) -> 
         (*record, NOBODY, (), *others[place]) if place in others else record for place, record in enumerate(mostly)
     )
     return zip(people.ids(rows), records, strict=True)
-
-
-def _write_entries(entries: Entries, rows: Rows) -> Iterator[tuple[Any, ...]]:
-    """The entries of each of these people, in the order of their values, as `Entries.records` has them."""
-    positions, found = entries.of(rows)
-    is_kept = (entries.flags[found] != 0) | (entries.signature[found] != NO_SIGNATURE)
-    positions, found = positions[is_kept], found[is_kept]
-    order = np.lexsort((entries.value[found], positions))
-    positions, found = positions[order], found[order]
-    columns = (getattr(entries, name)[found] for name in EntryRecord._fields)
-    lines = zip(*(column.tolist() for column in columns), strict=True)
-    if len(positions) == len(rows) and bool(np.all(np.diff(positions) == 1)):
-        return zip(lines, strict=True)  # one each
-    listed = list(lines)
-    bounds = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
-    return (tuple(listed[begin:end]) for begin, end in pairwise(bounds))

@@ -7,7 +7,7 @@ its person's record; entries that nothing remains of (not held, never shown) are
 No result may depend on the order of entries: a restart reads them back in any order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -216,17 +216,23 @@ class Entries:
         signed = new[table[:, 2] >= 0]
         self.slot[signed] = known.slots(self.signature[signed].astype(np.int64), self.value[signed])
 
-    def records(self, rows: Rows) -> list[tuple[EntryRecord, ...]]:
-        """The entries of these people as they are stored, in the order of their values."""
+    def records(self, rows: Rows) -> Iterator[tuple[Stored, ...]]:
+        """The entries of each of these people as they are stored, in the order of their values.
+
+        A first release stores a million people, so these are plain tuples, and most people have one.
+        """
         positions, found = self.of(rows)
         is_kept = (self.flags[found] != 0) | (self.signature[found] != NO_SIGNATURE)
         positions, found = positions[is_kept], found[is_kept]
         order = np.lexsort((self.value[found], positions))
-        found = found[order]
-        columns = (column[found] for column in (self.value, self.signature, self.group, self.flags, self.spells))
-        lines = [EntryRecord(*line) for line in zip(*(column.tolist() for column in columns), strict=True)]
-        bounds = np.searchsorted(positions[order], np.arange(len(rows) + 1)).tolist()
-        return [tuple(lines[begin:end]) for begin, end in pairwise(bounds)]
+        positions, found = positions[order], found[order]
+        columns = (getattr(self, name)[found].tolist() for name in EntryRecord._fields)
+        lines = zip(*columns, strict=True)
+        if len(positions) == len(rows) and bool(np.all(np.diff(positions) == 1)):
+            return zip(lines, strict=True)  # one each
+        listed = list(lines)
+        bounds = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
+        return (tuple(listed[begin:end]) for begin, end in pairwise(bounds))
 
     def _know(self, people: int) -> None:
         if people > len(self._head):
