@@ -1,6 +1,7 @@
 """A Redis that forgot something is refused, and `shoal rebuild` brings back what was there, or nothing."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,11 +126,9 @@ def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_
     try:
         worker = scene.start_planner(**secret)
         scene.settle()
-        for events in (450, 450, 450, 450, 0, 8):
-            if events:
-                scene.pour(events)
-            else:
-                scene.thin()
+        pour = partial(scene.pour, 450)
+        for happens in (pour, pour, pour, pour, scene.thin, partial(scene.pour, 8), _nothing):
+            happens()
             scene.ask()
             scene.await_served()
         worker.await_log("release.applied", count=scene.asked)
@@ -152,6 +151,10 @@ def test_permanent_values_guards_registrations_and_other_publishers_are_rebuilt_
         assert_a_replay_makes_the_same(scene)
     finally:
         scene.close()
+
+
+def _nothing() -> None:
+    """So that the last release carries its groups on, whatever the draws of the others."""
 
 
 def _assert_has_something_of_everything(scene: Scene, stored: dict[str, Any]) -> None:
@@ -183,4 +186,4 @@ def _assert_lasting(scene: Scene, stored: dict[str, Any], *, has_cliques: bool) 
     releases = [json.loads(release.manifest) for release in scene.releases()]
     assert sum(manifest["counterfeits"] for manifest in releases) > 0
     assert sum(manifest["withheld"] for manifest in releases) > 0, "no cell was closed"
-    assert sum(manifest["carried"] for manifest in releases) > 0 or not has_cliques, "every group was touched"
+    assert sum(manifest["carried"] for manifest in releases) > 0, "every group was touched"
