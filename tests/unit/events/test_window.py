@@ -18,7 +18,17 @@ from shoal.core.events.window import (
     Delta,
     overlay,
 )
-from tests.unit.events.test_acceptance import CODES, DELETE, DEREGISTER, INSERT, POLICY, QID, REGISTER_EVENT, UPDATE
+from tests.unit.events.test_acceptance import (
+    CODES,
+    DELETE,
+    DEREGISTER,
+    INSERT,
+    POLICY,
+    QID,
+    REGISTER_EVENT,
+    UPDATE,
+    UPSERT,
+)
 
 HERE = CODES
 MOVE = {**UPDATE, "qid": {"age": 35}}
@@ -48,6 +58,10 @@ KNOWN = {"p": PRESENT}
         (KNOWN, [DELETE, INSERT, DELETE], (REGISTER, HERE, None), ABSENT),
         (KNOWN, [DELETE, ELSEWHERE], (REGISTER, (1, *HERE[1:]), None), ABSENT),
         (KNOWN, [DELETE, DEREGISTER], (DEREGISTERED, None, None), DEREGISTERED_STATUS),
+        ({}, [UPSERT], (PUT, HERE, (1,)), PRESENT),
+        ({}, [INSERT, MOVE, UPSERT], (PUT, HERE, (1,)), PRESENT),
+        (KNOWN, [UPSERT], (PATCH, HERE, (1,)), PRESENT),
+        (KNOWN, [DELETE, UPSERT], (PUT, HERE, (1,)), PRESENT),
         (KNOWN, [MOVE], (PATCH, (35, None, None, None), None), PRESENT),
         (KNOWN, [SICK], (PATCH, (None,) * 4, (0, 2)), PRESENT),
         (KNOWN, [MOVE, SICK], (PATCH, (35, None, None, None), (0, 2)), PRESENT),
