@@ -43,10 +43,11 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
 
 
 @command.command()
-@click.argument("what", type=click.Choice(["policy", "event", "release"]), default="policy")
+@click.argument("what", type=click.Choice(["policy", "event", "release", "mapping"]), default="policy")
 def schema(what: str) -> None:
-    """Print the JSON Schema of WHAT: policy (the default), event, or release (one record of it)."""
+    """Print the JSON Schema of WHAT: policy (the default), event, release (one record of it), or mapping."""
     from shoal.core.schema import event_schema, policy_schema, release_schema
+    from shoal.streams.source.document import mapping_schema
 
-    make = {"policy": policy_schema, "event": event_schema, "release": release_schema}[what]
-    click.echo(json.dumps(make(), indent=2, ensure_ascii=False))
+    schemas = {"policy": policy_schema, "event": event_schema, "release": release_schema, "mapping": mapping_schema}
+    click.echo(json.dumps(schemas[what](), indent=2, ensure_ascii=False))

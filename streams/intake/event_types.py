@@ -48,7 +48,7 @@ def make_types(attributes: Sequence[Attribute]) -> EventTypes | None:
         return None
     person, at = ("id", Annotated[str, msgspec.Meta(min_length=1)]), ("at", str, None)
     labels = str | list[str | int]
-    record = [person, ("qid", qid), ("sensitive", labels), at]
+    record: list[tuple[str, Any] | tuple[str, Any, Any]] = [person, ("qid", qid), ("sensitive", labels), at]
     insert: Any = msgspec.defstruct("Insert", record, tag_field="op", tag="insert", **plain)
     upsert: Any = msgspec.defstruct("Upsert", record, tag_field="op", tag="upsert", **plain)
     update: Any = msgspec.defstruct(
