@@ -14,7 +14,7 @@ from shoal.streams.source.person import Held
 
 @dataclass(slots=True)
 class Census:
-    """The looks at one table. `identity` names the last snapshot, `lsn` is where it was taken, -1 for a TRUNCATE."""
+    """The looks at one table. `identity` names the last one, `lsn` is where it was taken, -1 if that is not known."""
 
     epoch: int = 0
     identity: str = ""
@@ -23,15 +23,19 @@ class Census:
 
     def see(self, snapshot: Snapshot) -> None:
         """A row of a snapshot: perhaps the first one."""
-        if snapshot.identity != self.identity:
-            self.begin(snapshot.identity, _lsn_of(snapshot.identity))
+        self._begin(snapshot.identity)
 
-    def begin(self, identity: str, lsn: int) -> None:
-        self.epoch, self.identity, self.lsn, self.is_swept = self.epoch + 1, identity, lsn, False
+    def truncate(self, lsn: int | None) -> None:
+        """A TRUNCATE: a look that is complete and found nothing."""
+        self._begin(f"{lsn}/truncate")
+
+    def _begin(self, identity: str) -> None:
+        if identity != self.identity:
+            self.epoch, self.identity, self.lsn, self.is_swept = self.epoch + 1, identity, _lsn_of(identity), False
 
     def is_missing(self, held: Held) -> bool:
         """Whether a row was not found by the complete look. One that was changed after it is there: with several
-        partitions its change may have been read before the look began.
+        partitions its change may have been read before the look began, and a TRUNCATE may come again.
         """
         return held.epoch < self.epoch and not (self.lsn >= 0 and held.lsn is not None and held.lsn > self.lsn)
 

@@ -75,7 +75,7 @@ class Desk:
         """Take a change, or say why its row cannot be taken. A change that was taken before has no effect."""
         census = self.census[role]
         if change.kind == "truncated":
-            census.begin("", -1)
+            census.truncate(change.lsn)
             return None
         if change.snapshot is not None:
             census.see(change.snapshot)

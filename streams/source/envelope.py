@@ -108,20 +108,22 @@ def _read(
     op, source = envelope.get("op"), envelope.get("source")
     if type(op) is not str or not isinstance(source, dict):
         return Reject(Reason.MISSING_FIELD, None, "op" if type(op) is not str else "source")
+    lsn = source.get("lsn") if op != "r" else None
+    if lsn is not None and type(lsn) is not int:
+        return Reject(Reason.WRONG_TYPE, None, "source")
     if op == "t":
-        return Change("truncated", "", None, None, None, None)
+        return Change("truncated", "", None, None, lsn, None)
     if op not in ("c", "r", "u", "d"):
         return Reject(Reason.UNKNOWN_OP, None, "op")
     if not isinstance(key_row, dict) or not key_row:
         return Reject(Reason.MISSING_FIELD, None, "key")
     snapshot = _snapshot(source) if op == "r" else None
-    lsn = source.get("lsn") if op != "r" else None
-    if lsn is not None and type(lsn) is not int:
-        return Reject(Reason.WRONG_TYPE, None, "source")
     text = json.dumps(key_row, sort_keys=True, ensure_ascii=False)
     if op == "d":
-        known = _columns(key_row, key_schema, table) | _columns(envelope.get("before"), _side(schema, "before"), table)
-        return Change("gone", text, _id_values(known, table), None, lsn, None)
+        # By default PostgreSQL sends the key alone, and Debezium writes null for everything else.
+        before = _columns(envelope.get("before"), _side(schema, "before"), table)
+        known = {name: value for name, value in before.items() if value is not None}
+        return Change("gone", text, _id_values(known | _columns(key_row, key_schema, table), table), None, lsn, None)
     if not isinstance(envelope.get("after"), dict):
         return Reject(Reason.MISSING_FIELD, None, "after")
     row = _columns(envelope["after"], _side(schema, "after"), table)

@@ -78,7 +78,9 @@ def test_whatever_step_it_dies_after_every_change_is_told_once(clinic: Clinic, s
     clinic.change("d", 3)
     assert clinic.run(CRASH_AT=f"{step}:2") == -9
     assert clinic.run() == 0
-    told = Counter((event["op"], event["id"], event.get("qid", {}).get("age")) for event in clinic.events())
-    first = {("upsert", str(number), 30): 1 for number in range(5)}
+    told: Counter[Any] = Counter(
+        (event["op"], event["id"], event.get("qid", {}).get("age")) for event in clinic.events()
+    )
+    first: dict[Any, int] = {("upsert", str(number), 30): 1 for number in range(5)}
     assert told == Counter({**first, ("upsert", "1", 31): 1, ("delete", "3", None): 1})
     assert clinic.table.dead_letters() == Counter({(clinic.topic, 0, 6): 1})
