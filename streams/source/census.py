@@ -23,23 +23,21 @@ class Census:
 
     def see(self, snapshot: Snapshot) -> None:
         """A row of a snapshot: perhaps the first one."""
-        self._begin(snapshot.identity)
+        if snapshot.identity != self.identity:
+            text = snapshot.identity.partition("/")[0]
+            self._begin(snapshot.identity, int(text) if text.isdigit() else -1)
 
     def truncate(self, lsn: int | None) -> None:
-        """A TRUNCATE: a look that is complete and found nothing."""
-        self._begin(f"{lsn}/truncate")
+        """A TRUNCATE: a look that is complete and found nothing. It counts again if it comes again, since changes from
+        before it may have come again, too.
+        """
+        self._begin("", -1 if lsn is None else lsn)
 
-    def _begin(self, identity: str) -> None:
-        if identity != self.identity:
-            self.epoch, self.identity, self.lsn, self.is_swept = self.epoch + 1, identity, _lsn_of(identity), False
+    def _begin(self, identity: str, lsn: int) -> None:
+        self.epoch, self.identity, self.lsn, self.is_swept = self.epoch + 1, identity, lsn, False
 
     def is_missing(self, held: Held) -> bool:
         """Whether a row was not found by the complete look. One that was changed after it is there: with several
         partitions its change may have been read before the look began, and a TRUNCATE may come again.
         """
         return held.epoch < self.epoch and not (self.lsn >= 0 and held.lsn is not None and held.lsn > self.lsn)
-
-
-def _lsn_of(identity: str) -> int:
-    text = identity.partition("/")[0]
-    return int(text) if text.isdigit() else -1

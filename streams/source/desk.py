@@ -131,6 +131,17 @@ class Desk:
         self._own(change.key, person_id)
         return None
 
+    def complete_looks(self, role: Role, change: Change) -> list[Role]:
+        """The tables that were looked at completely with this change, each once. What was not found must be swept."""
+        snapshot = change.snapshot
+        complete = [role] if change.kind == "truncated" or (snapshot is not None and snapshot.is_last) else []
+        if snapshot is not None and snapshot.is_last_of_all:
+            complete = [one for one, look in self.census.items() if look.identity == snapshot.identity]
+        fresh = [one for one in complete if not self.census[one].is_swept]
+        for one in fresh:
+            self.census[one].is_swept = True
+        return fresh
+
     def sweep(self, role: Role, person_id: str) -> None:
         """Take away what a complete look at a table did not find of somebody who is at hand."""
         person, census = self.people[person_id], self.census[role]

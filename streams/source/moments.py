@@ -84,7 +84,7 @@ def from_base64(value: object, scale: object) -> Decimal | None:
         return None
     if not raw or places is None or len(raw) > _LONGEST_NUMBER:
         return None
-    return Decimal(f"{int.from_bytes(raw, signed=True)}E{-places}")  # exact, however long it is
+    return _sane(Decimal(f"{int.from_bytes(raw, signed=True)}E{-places}"))  # exact, however long it is
 
 
 def number_of(value: object, scale: int | None) -> Decimal | None:
@@ -101,7 +101,12 @@ def number_of(value: object, scale: int | None) -> Decimal | None:
         number = Decimal(value)
     except InvalidOperation:
         return None
-    return number if number.is_finite() else None
+    return _sane(number)
+
+
+def _sane(number: Decimal) -> Decimal | None:
+    """A number that can be computed with: 1e400000000 as a whole number would fill the memory."""
+    return number if number.is_finite() and abs(number.adjusted()) < _LONGEST_NUMBER else None
 
 
 def full_years(born: date, today: date) -> int:

@@ -193,26 +193,13 @@ class Source:
         desk.people = {person_id: read_person(stored) for person_id, stored in found.items()}
 
     async def _note_sweeps(self, role: Role, change: Change, inlet: Inlet) -> bool:
-        """Whether a look at a table is complete with this change; what it did not find is swept before anything else
-        is read, or, with several partitions, when all of them are read as far as they are now.
+        """Whether a look at a table is complete with this change. What it did not find is swept before anything else is
+        read or, with several partitions, when all of them are read as far as they are now.
         """
-        snapshot, census = change.snapshot, self._place.census
-        if change.kind == "truncated":
-            complete = [role]
-        elif snapshot is None or not snapshot.is_last:
-            return False
-        else:
-            complete = [
-                one
-                for one, look in census.items()
-                if look.identity == snapshot.identity and (one is role or snapshot.is_last_of_all)
-            ]
+        complete = self._desk.complete_looks(role, change)
         for one in complete:
-            topic = next(topic for topic, (known, _) in self._roles.items() if known is one)
-            ends = await inlet.ends(topic)
-            if not census[one].is_swept:
-                self._place.sweeps[one] = {} if len(ends) == 1 else ends
-                census[one].is_swept = True
+            ends = await inlet.ends(next(topic for topic, (known, _) in self._roles.items() if known is one))
+            self._place.sweeps[one] = {} if len(ends) == 1 else ends
         return bool(complete)
 
     async def _sweep(self, role: Role, outlet: Outlet, today: date) -> None:

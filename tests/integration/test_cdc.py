@@ -24,8 +24,9 @@ from tests.support.services.table import Make, Table, Worker, await_that
 SCHEMA = """
 create table patient (patient_id int primary key, born date not null, sex text, zip text, weight numeric(4, 1),
                       notes text, secret text);
-create table condition (number serial primary key, patient_id int references patient on delete cascade on update cascade,
-                        code text not null, since date not null default current_date, until date);
+create table condition (number serial primary key,
+                        patient_id int references patient on delete cascade on update cascade, code text not null,
+                        since date not null default current_date, until date);
 """
 MAPPING = """
 people: {{topic: {name}.public.patient, id: patient_id}}
@@ -103,7 +104,10 @@ class Hospital:
         found = {}
         for person, (_, qid, values, _, _) in intake.window.items():
             if intake.roster[person] == PRESENT:
-                assert qid and values and sexes and zips
+                assert qid is not None
+                assert values is not None
+                assert sexes is not None
+                assert zips is not None
                 labels = {policy.sensitive.hierarchy.leaves[value] for value in values}
                 found[person] = (qid[0], sexes.leaves[qid[1]], zips.leaves[qid[2]], qid[3], labels)
         return found
@@ -165,7 +169,8 @@ def fill(hospital: Hospital) -> None:
             from generate_series(1, 60) n""",
         "insert into condition (patient_id, code) select n, 'J45' from generate_series(1, 50) n",
         "insert into condition (patient_id, code) select n, 'M10' from generate_series(20, 40) n",
-        "insert into condition (patient_id, code, until) values (7, 'M32', current_date - 1), (8, 'M32', current_date + 9)",
+        "insert into condition (patient_id, code, until) values (7, 'M32', current_date - 1)",
+        "insert into condition (patient_id, code, until) values (8, 'M32', current_date + 9)",
     )
 
 
