@@ -207,7 +207,6 @@ class Regrouping:
         mine = signed[touched[entries.signature[signed]]]
         enough = int(rows * COUNTERFEITS_ENOUGH) - elsewhere
         self._regroup(mine, group, shown, budget - elsewhere, enough)
-        self._star_unplaced(shown)
 
     def _places_now(self, shown: Rows) -> Rows:
         """The group of each entry, but NO_GROUP for one that must not stay where it is."""
@@ -221,35 +220,41 @@ class Regrouping:
         return group
 
     def _regroup(self, mine: Rows, group: Rows, shown: Rows, most: int, enough: int) -> None:
+        """Balance these entries; those that find no place are "*"."""
         entries, scene = self.entries, self._scene
-        shown[mine] = entries.signature[mine]
-        left = self._dissolve_frozen(mine, group, shown, most)
-        mine = mine[shown[mine] >= 0]
-        draw = self._draws(mine, "even", is_for_ever=True)
+        lost, left = self._dissolve_frozen(mine, group, most)
+        shown[lost] = SHOW_STAR
+        mine = mine[~np.isin(mine, lost)] if len(lost) else mine
+
+        def draw(some: Rows) -> Tags:
+            return self._draws(mine[some], "even", is_for_ever=True)
+
         place = scene.place[entries.owner[mine]]
         signature, slot = entries.signature[mine].astype(np.int64), entries.slot[mine].astype(np.int64)
         is_new = ~entries.has(SHOWN)[mine]
         members = Members(signature, slot, group[mine], place, draw, self._family[mine], is_new)
-        live = np.unique(members.group[members.group != NO_GROUP])
-        frozen = live[self.groups.is_frozen[live] != 0]
+        frozen = np.flatnonzero(self.groups.is_frozen)
+        frozen = frozen[np.isin(frozen, members.group)]
         sizes, first = self.signatures.sizes, self.groups.size
         keep = self.groups.rounds[frozen]
         enough -= most - left
         made = balance(members, sizes, frozen, most_counterfeits=left, enough=enough, next_group=first, keep=keep)
         numbers = self._number_new(mine, made, first)
-        is_placed = made.group != NO_GROUP
-        entries.group[mine[is_placed]] = numbers[made.group[is_placed]]
-        gone = mine[~is_placed & (self.groups.kind[np.maximum(0, entries.group[mine])] >= 0)]
-        entries.group[gone] = NO_GROUP
         self.groups.rounds[numbers[made.groups]] = made.rounds
-        entries.show(mine[is_placed])
+        joined = np.flatnonzero((made.group != members.group) & (made.group != NO_GROUP))
+        entries.group[mine[joined]] = numbers[made.group[joined]]
+        entries.show(mine[joined])
+        self._star(mine[made.group == NO_GROUP], shown)
 
-    def _dissolve_frozen(self, mine: Rows, group: Rows, shown: Rows, most: int) -> int:
-        """Give up frozen groups that have too many counterfeits by now; returns how many are left for the others.
+    def _dissolve_frozen(self, mine: Rows, group: Rows, most: int) -> tuple[Rows, int]:
+        """Give up frozen groups that have too many counterfeits by now.
 
-        Their entries must not be grouped with others any more, so they are "*" for ever.
+        Returns their entries, and how many counterfeits are left for the others. These entries must not be grouped with
+        others any more, so they are "*" for ever.
         """
         entries, groups = self.entries, self.groups
+        if not groups.is_frozen[1:].any():
+            return mine[:0], most
         grouped = mine[group[mine] != NO_GROUP]
         grouped = grouped[groups.is_frozen[group[grouped]] != 0]
         frozen, line = np.unique(group[grouped], return_inverse=True)
@@ -260,8 +265,17 @@ class Regrouping:
         is_kept[order] &= np.cumsum(np.where(is_kept, fakes, 0)[order]) <= most
         lost = grouped[~is_kept[line]]
         entries.flags[lost] |= BARRED
-        group[lost], shown[lost], entries.group[lost] = NO_GROUP, SHOW_STAR, NO_GROUP
-        return most - int(fakes[is_kept].sum())
+        group[lost] = entries.group[lost] = NO_GROUP
+        return lost, most - int(fakes[is_kept].sum())
+
+    def _star(self, unplaced: Rows, shown: Rows) -> None:
+        """Entries that found no place are "*": those shown before come back later, the others not in this spell."""
+        entries = self.entries
+        shown[unplaced] = SHOW_STAR
+        entries.group[unplaced[self.groups.kind[np.maximum(0, entries.group[unplaced])] >= 0]] = NO_GROUP
+        never = unplaced[~entries.has(SHOWN)[unplaced]]
+        entries.signature[never] = NO_SIGNATURE
+        entries.flags[never] |= STARRED
 
     def _number_new(self, mine: Rows, made: Balanced, first: int) -> Rows:
         """The numbers of all groups, new ones in an order that says nothing about who is in them."""
@@ -276,17 +290,6 @@ class Regrouping:
         formed = self.groups.form(made.new_signatures[order], np.zeros(len(order), dtype=np.int64), self._scene.number)
         numbers[first + order] = formed
         return numbers
-
-    def _star_unplaced(self, shown: Rows) -> None:
-        """Entries that found no place are "*": those shown before come back later, the others not in this spell."""
-        entries = self.entries
-        asked = np.flatnonzero(shown >= 0)
-        kind = np.where(entries.group[asked] == NO_GROUP, STAR, self.groups.kind[np.maximum(0, entries.group[asked])])
-        lost = asked[kind < 0]
-        shown[lost] = SHOW_STAR
-        never = lost[~entries.has(SHOWN)[lost]]
-        entries.signature[never] = NO_SIGNATURE
-        entries.flags[never] |= STARRED
 
     # -- 6 ------------------------------------------------------------------------------------------------------
 
