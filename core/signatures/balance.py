@@ -60,25 +60,33 @@ class _Rounds(NamedTuple):
     is_idle: NDArray[np.bool_]  # nearly empty, and without newcomers
 
 
-class _Groups(NamedTuple):
-    """The groups that members are in, as columns."""
+class Standing(NamedTuple):
+    """Groups that rounds may join, in the order of their numbers, as columns."""
 
     number: Rows
     signature: Rows
-    rounds: Rows  # of the even part
+    rounds: Rows  # that they keep
     place: NDArray[np.float64]  # on average
 
 
 def balance(
-    members: Members, sizes: Rows, frozen: Rows, *, most_counterfeits: int, enough: int, next_group: int, keep: Rows
+    members: Members,
+    sizes: Rows,
+    whole: Standing,
+    frozen: Rows,
+    *,
+    most_counterfeits: int,
+    enough: int,
+    next_group: int,
 ) -> Balanced:
-    """Balance these signatures; all members of a group are among `members`.
+    """Balance these signatures; all members of a group are among `members`, but for groups that lack nobody, `whole`.
 
-    `sizes` is m by signature. Members of the groups in `frozen` stay where they are, and so do rounds there, `keep`.
+    `sizes` is m by signature. The groups in `frozen` keep their members and rounds, and are joined by nobody.
     `most_counterfeits` is what the release can bear for all of them together, `enough` what it should have at most.
     """
     group = members.group.copy()
     even, loose = _take_apart(members, sizes, frozen)
+    even = _merged(even, whole)
     round_of, rounds = _deal(members, loose, sizes)
     homes = _find_homes(rounds, even, sizes, next_group)
     is_kept = _prune(rounds, homes.group, even, sizes, most_counterfeits)
@@ -88,10 +96,15 @@ def balance(
     times = np.r_[even.rounds, np.ones(np.count_nonzero(is_kept), dtype=np.int64)]
     groups, where = numbered(numbers)
     totals = np.bincount(where, weights=times, minlength=len(groups)).astype(np.int64)
-    return Balanced(group, np.r_[groups, frozen], np.r_[totals, keep], homes.new_signatures)
+    return Balanced(group, groups, totals, homes.new_signatures)
 
 
-def _take_apart(members: Members, sizes: Rows, frozen: Rows) -> tuple[_Groups, Rows]:
+def _merged(some: Standing, others: Standing) -> Standing:
+    order = np.argsort(np.r_[some.number, others.number])
+    return Standing(*(np.r_[left, right][order] for left, right in zip(some, others, strict=True)))
+
+
+def _take_apart(members: Members, sizes: Rows, frozen: Rows) -> tuple[Standing, Rows]:
     """The groups that have an even part, and the loose entries; those of frozen groups are neither."""
     grouped = np.flatnonzero(members.group != NO_GROUP)
     groups, line = numbered(members.group[grouped])
@@ -108,7 +121,7 @@ def _take_apart(members: Members, sizes: Rows, frozen: Rows) -> tuple[_Groups, R
     loose = np.r_[grouped[above[is_loose]], np.flatnonzero(members.group == NO_GROUP)]
     has_even = np.flatnonzero(is_free & (rounds > 0))
     place = means(line, members.place[grouped], len(groups))
-    return _Groups(groups[has_even], signature[has_even], rounds[has_even], place[has_even]), np.sort(loose)
+    return Standing(groups[has_even], signature[has_even], rounds[has_even], place[has_even]), np.sort(loose)
 
 
 def _deal(members: Members, loose: Rows, sizes: Rows) -> tuple[Rows, _Rounds]:
@@ -137,7 +150,7 @@ class _Homes(NamedTuple):
     new_signatures: Rows
 
 
-def _find_homes(rounds: _Rounds, even: _Groups, sizes: Rows, next_group: int) -> _Homes:
+def _find_homes(rounds: _Rounds, even: Standing, sizes: Rows, next_group: int) -> _Homes:
     """The group of each round: where it came from, else the nearest with room, else a new one."""
     group = rounds.home.copy()
     homeless = np.flatnonzero(group == NO_GROUP)
@@ -157,7 +170,7 @@ def _find_homes(rounds: _Rounds, even: _Groups, sizes: Rows, next_group: int) ->
 
 
 def _prune(
-    rounds: _Rounds, home: Rows, even: _Groups, sizes: Rows, most_counterfeits: int
+    rounds: _Rounds, home: Rows, even: Standing, sizes: Rows, most_counterfeits: int
 ) -> NDArray[np.bool_]:
     """Which rounds are kept, so that neither a group nor the release has too many counterfeits."""
     is_kept = np.ones(len(home), dtype=bool)

@@ -36,7 +36,7 @@ class Newcomers(NamedTuple):
     value: Rows
     place: Rows  # in the tree's depth-first order
     draw: Tags
-    shunned: dict[int, frozenset[int]]  # what the signature must not hold
+    shunned: dict[int, set[int]]  # what the signature must not hold
     siblings: Mapping[int, Sequence[int]]  # the other newcomers of the same person
 
     def fits(self, position: int, signature: Iterable[int]) -> bool:
@@ -44,14 +44,10 @@ class Newcomers(NamedTuple):
         shunned = self.shunned.get(position)
         return shunned is None or shunned.isdisjoint(signature)
 
-    def first_beside(self, positions: Iterable[int], values: Set[int]) -> int | None:
-        """The first of these that may be in one signature with newcomers that have these values."""
-        return next((at for at in positions if values.isdisjoint(self.shunned.get(at, NOTHING))), None)
-
     def settle(self, position: int, signature: Iterable[int]) -> None:
         """Note that a newcomer has a signature: those of its siblings must have nothing in common with it (S2)."""
         for sibling in self.siblings.get(position, ()):
-            self.shunned[sibling] = self.shunned[sibling].union(signature)
+            self.shunned[sibling].update(signature)
 
 
 class Choice(NamedTuple):
@@ -338,10 +334,11 @@ def _match_one_by_one(newcomers: Newcomers, left: Rows, known: Signatures, m: in
 
     A value none of whose newcomers fits the others' is passed over for the next one.
     """
-    waiting: dict[int, list[int]] = {}
+    waiting: dict[int, dict[int, Set[int]]] = {}  # by value: newcomers in the order of their draws, what they shun
     undecided = left[found[left] == UNDECIDED]
     for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist():
-        waiting.setdefault(int(newcomers.value[position]), []).append(position)
+        shunned = newcomers.shunned.get(position, NOTHING)
+        waiting.setdefault(int(newcomers.value[position]), {})[position] = shunned
     most_frequent = [(-len(positions), value) for value, positions in waiting.items()]
     heapify(most_frequent)
     while len(most_frequent) >= m:
@@ -352,11 +349,14 @@ def _match_one_by_one(newcomers: Newcomers, left: Rows, known: Signatures, m: in
         while most_frequent and len(chosen) < m:
             _, value = heappop(most_frequent)
             asked.append(value)
-            position = None if value in barred else newcomers.first_beside(waiting[value], values)
-            if position is not None:
-                chosen.append(position)
-                values.add(value)
-                barred |= newcomers.shunned.get(position, NOTHING)
+            if value in barred:
+                continue
+            for position, shunned in waiting[value].items():
+                if shunned.isdisjoint(values):
+                    chosen.append(position)
+                    values.add(value)
+                    barred |= shunned
+                    break
         if len(chosen) == m:
             found[chosen] = known.number(tuple(sorted(values)))
             for position in chosen:
@@ -364,7 +364,7 @@ def _match_one_by_one(newcomers: Newcomers, left: Rows, known: Signatures, m: in
         else:
             chosen = chosen[:1]  # it finds no company
         for position in chosen:
-            waiting[int(newcomers.value[position])].remove(position)
+            del waiting[int(newcomers.value[position])][position]
         for value in asked:
             if waiting[value]:
                 heappush(most_frequent, (-len(waiting[value]), value))
