@@ -136,19 +136,20 @@ class Publication:
 
     def _fresh_tails(self, rows: PublishedRows, is_fresh: NDArray[np.bool_]) -> Iterator[tuple[int, Tail]]:
         mine = np.flatnonzero(is_fresh[rows.group])
-        order = mine[np.lexsort((rows.cell[mine], rows.group[mine]))]
-        groups, cells = rows.group[order], rows.cell[order]
-        starts = np.flatnonzero(np.r_[True, (groups[1:] != groups[:-1]) | (cells[1:] != cells[:-1])][: len(order)])
+        key = rows.group[mine] * self._tree.size + rows.cell[mine]
+        in_order = np.argsort(key)
+        order, key = mine[in_order], key[in_order]
+        starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]][: len(order)])
         ends = np.append(starts, len(order))[1:]
-        numbers = cells[starts].tolist()
+        groups, cells = rows.group[order[starts]], rows.cell[order[starts]].tolist()
         if self._case_ids is None:
             sizes = (ends - starts).tolist()
-            texts = [f'"c{cell}":{size}' for cell, size in zip(numbers, sizes, strict=True)]
+            texts = [f'"c{cell}":{size}' for cell, size in zip(cells, sizes, strict=True)]
         else:
-            runs = zip(numbers, starts.tolist(), ends.tolist(), strict=True)
+            runs = zip(cells, starts.tolist(), ends.tolist(), strict=True)
             person, case_ids = rows.person[order], self._case_ids
             texts = [f'"c{cell}":{case_ids_json(case_ids(person[start:end]))}' for cell, start, end in runs]
-        names, firsts = np.unique(groups[starts], return_index=True)
+        names, firsts = np.unique(groups, return_index=True)
         bounds = [*firsts.tolist(), len(texts)]
         for index, group in enumerate(names.tolist()):
             yield group, self._writer.tail(group, self._describe(group), texts[bounds[index] : bounds[index + 1]])
