@@ -142,6 +142,7 @@ def case_ids_json(case_ids: Iterable[str]) -> str:
 
 def write_manifest(
     policy: Policy,
+    policy_digest: str,
     number: int,
     previous: str | None,
     records: Sequence[bytes],
@@ -159,7 +160,7 @@ def write_manifest(
             "format": FORMAT,
             "values": policy.values,
             "previous": previous,
-            "policy": policy.digest,
+            "policy": policy_digest,
             "content": content_digest(records),
             "engine": engine,
             "published_at": at,
