@@ -8,6 +8,7 @@
 | trigger  | the offset of the trigger that the release was made for |
 | at       | the time that the trigger named; absent if it named none |
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
+| policy   | the sha256 of what the policy means, whatever its file looks like |
 
 They are what a rebuild needs to make the same release again. This module alone writes and reads them.
 """
@@ -20,6 +21,7 @@ from shoal.streams.errors import GuaranteeError, InputError
 
 _KIND, _MANIFEST = "kind", b"manifest"
 _OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
+_POLICY = "policy"
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -33,6 +35,8 @@ class Origin(NamedTuple):
     external: Sequence[int] = ()
     skipped: Mapping[str, Sequence[int]] = {}
     """By label, the offsets of records of this window that were left out."""
+    policy: str | None = None
+    """What the policy meant; None on releases that do not say."""
 
 
 class ManifestRecord(NamedTuple):
@@ -52,6 +56,8 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
         headers.append((_AT, origin.at.encode()))
     if origin.skipped:
         headers.append((_SKIPPED, json.dumps(origin.skipped, sort_keys=True).encode()))
+    if origin.policy is not None:
+        headers.append((_POLICY, origin.policy.encode()))
     return headers
 
 
@@ -68,14 +74,14 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         trigger = int(headers[_TRIGGER])
         left_out = json.loads(headers.get(_SKIPPED, b"{}"))
         skipped = {str(label): [int(offset) for offset in listed] for label, listed in left_out.items()}
-        at = headers[_AT].decode() if _AT in headers else None
+        at, policy = (headers[name].decode() if name in headers else None for name in (_AT, _POLICY))
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InputError(f"release {release} does not say what it was made of, so it cannot be made again") from None
     if len(offsets) != partitions:
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )
-    return Origin(offsets, trigger, at, external, skipped)
+    return Origin(offsets, trigger, at, external, skipped, policy)
 
 
 def trigger_of(headers: Mapping[str, bytes]) -> int:

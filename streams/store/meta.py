@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, Meta
 from shoal.streams.errors import InputError
@@ -14,7 +15,7 @@ Identity = Mapping[str, str]
 """What must not change under a table, by its name in `meta`: policy, engine, key, seal."""
 
 _CHANGED = {
-    "policy": "another policy (its file or a hierarchy file has changed)",
+    "policy": "another policy (its file or a hierarchy file means something else now)",
     "key": "another SHOAL_KEY",
     "seal": "another SHOAL_STATE_KEY, or none",
     "engine": "engine {engine}, and this is engine {ours}",
@@ -41,9 +42,9 @@ class TableMeta:
 
 
 def identity_of(settings: Settings, policy: Policy, cipher: Cipher) -> Identity:
-    """The policy, the engine, and fingerprints of the two secrets."""
+    """The meaning of the policy, the engine, and fingerprints of the two secrets."""
     return {
-        "policy": policy.digest,
+        "policy": meaning_of(policy),
         "engine": ENGINE,
         "key": fingerprint(settings.key_bytes, policy.table),
         "seal": cipher.fingerprint,
