@@ -33,6 +33,7 @@ from shoal.streams.errors import FencedError, GuaranteeError, InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.intake.watch import Course, Place, Watch, hear
+from shoal.streams.kafka.companions import state_name
 from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.record import Record
@@ -172,7 +173,8 @@ class Ingest(Service, ConsumerRebalanceListener):
                 if self._consumer is None:
                     servers, session_s = self._settings.kafka_servers, self._settings.session_s
                     events, group = self._topics.events, self._topics.ingest_group
-                    self._consumer = await open_group_consumer(servers, events, group, session_s, self)
+                    name = state_name(await patiently(self._store.created, self._on_retry))
+                    self._consumer = await open_group_consumer(servers, events, group, name, session_s, self)
                 await self._turn(self._consumer)
             except OffsetOutOfRangeError:
                 raise GuaranteeError(

@@ -146,7 +146,7 @@ async def patiently(action: Callable[[], Awaitable[T]], on_retry: Callable[[Base
 
 def pause_s(attempt: int) -> float:
     """How long to wait after an attempt that failed, the first being 1."""
-    return min(2.0, 0.1 * 2 ** min(attempt, 5))
+    return float(min(2.0, 0.1 * 2 ** min(attempt, 5)))
 
 
 __all__ = [

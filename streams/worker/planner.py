@@ -315,6 +315,7 @@ class Planner(Service):
     async def _release(self, tenure: _Tenure, trigger: Trigger, at: str | None, *, is_request: bool) -> None:
         """Step 1, and the others."""
         release = self._maker.release + 1
+        await self._maker.check_identity()
         asking = external_ends(self._servers, self._store, self._topics)
         if is_request:
             # A requested release has everything that was on the topic before the request was read. A clock's release

@@ -50,7 +50,7 @@ class Scene(Table):
         super().__init__(kafka, redis_url, folder, name, partitions, **changes)
         sensitive = changes.get("sensitive", POLICY["sensitive"])
         self.mixture = Mixture(seed, 300, sensitive, bad_share=0.06)
-        self._worker_settings = worker_settings or {}
+        self.worker_settings = worker_settings or {}
         self._pours = 0
         self._has_others = "overlap" in changes.get("privacy", {})
         self.asked = 0
@@ -60,7 +60,7 @@ class Scene(Table):
 
     def start(self, *options: str, **settings: str) -> Worker:
         """A worker that takes small batches, so that a little load is many steps."""
-        return super().start(*options, **{"BATCH": "40", **self._worker_settings, **settings})
+        return super().start(*options, **{"BATCH": "40", **self.worker_settings, **settings})
 
     def start_ready(self, **settings: str) -> Worker:
         """A worker that has begun to work; how much of the table is its own is not said."""
@@ -146,7 +146,7 @@ class Scene(Table):
 
     @contextmanager
     def at_work(self, **settings: str) -> Iterator[Worker]:
-        """One worker under load. What happens in the block costs it time: it is still there in the end, all work done."""
+        """One worker under load. What happens in the block costs it time: in the end it is there, all work done."""
         worker = self.start_ready(**settings)
         with self.load():
             yield worker

@@ -47,6 +47,11 @@ class SmallDisk:
             while True:
                 filler.write(_BLOCK)
 
+    @property
+    def free_share(self) -> float:
+        found = shutil.disk_usage(self.folder)
+        return found.free / found.total
+
     def make_room(self) -> None:
         self._filler.unlink(missing_ok=True)
 
@@ -122,8 +127,8 @@ def frail_services() -> Iterator[Frail]:
     kafka, redis = FrailKafka(folder / "kafka"), Redis(folder / "redis")
     try:
         with (
-            SmallDisk(folder / "kafka" / "logs", 256) as kafka_disk,
-            SmallDisk(folder / "redis", 64) as redis_disk,
+            SmallDisk(folder / "kafka" / "logs", 1024) as kafka_disk,
+            SmallDisk(folder / "redis", 512) as redis_disk,
             kafka.wire as kafka_wire,
             Proxy(redis.port) as redis_wire,
             kafka,
