@@ -7,6 +7,7 @@
 | external | JSON: the same for the external topic; absent on releases older than that topic |
 | trigger  | the offset of the trigger that the release was made for |
 | at       | the time that the trigger named; absent if it named none |
+| key      | a fingerprint of SHOAL_KEY, by which a rebuild sees that it has the right one; absent on older releases |
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
 
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 from shoal.streams.errors import GuaranteeError, InputError
 
 _KIND, _MANIFEST = "kind", b"manifest"
-_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
+_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED, _KEY = "offsets", "external", "trigger", "at", "skipped", "key"
 _POLICY = "policy"
 
 Headers = Sequence[tuple[str, bytes]]
@@ -59,6 +60,16 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
     if origin.policy is not None:
         headers.append((_POLICY, origin.policy.encode()))
     return headers
+
+
+def write_key(fingerprint: str) -> tuple[str, bytes]:
+    """The header that says under which secret a release was made."""
+    return _KEY, fingerprint.encode()
+
+
+def key_of(headers: Mapping[str, bytes]) -> str | None:
+    """The inverse of `write_key`; None for a release that does not say."""
+    return headers[_KEY].decode(errors="replace") if _KEY in headers else None
 
 
 def manifest_headers(sealed: Headers) -> Headers:
