@@ -1,5 +1,5 @@
 """What the worker says about itself over HTTP: `/health`, whether it is alive, `/ready`, whether it can work, and
-`/metrics`, everything that Prometheus may want to know.
+`/metrics`, everything that Prometheus may want to know. `/schemas` is in schema_views.py.
 
 `/ready` counts ingest and, in the worker that plans, the planner. A rebalance is ordinary work, and a worker in the
 middle of one is ready; one that never ends is not. `state` says which of the two it is, and `reason` what is wrong.
@@ -19,6 +19,7 @@ from shoal.streams.store.connection import RedisError
 from shoal.streams.store.store import Store
 from shoal.streams.worker.exposition import CONTENT_TYPE, Exposition
 from shoal.streams.worker.planner import Planner
+from shoal.streams.worker.schema_views import add_schema_views
 from shoal.streams.worker.standing import Standing
 
 _ASK_S: Final = 2.0
@@ -35,7 +36,8 @@ class Verdict(NamedTuple):
 
 
 def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner, table: str) -> None:
-    """The three views. None says anything about a person."""
+    """All views. None says anything about a person."""
+    add_schema_views(app)
     exposition = Exposition(app, table, ingest, planner.standing)
 
     @app.page("/health", name="health")
