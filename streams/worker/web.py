@@ -1,5 +1,5 @@
 """What the worker says about itself over HTTP: `/health`, whether it is alive, `/ready`, whether it can work,
-`/metrics`, everything that Prometheus may want to know, and `/`, a page for people.
+`/metrics`, everything that Prometheus may want to know, `/schemas`, what its topics hold, and `/`, a page for people.
 
 `/ready` counts ingest and, in the worker that plans, the planner. A rebalance is ordinary work, and a worker in the
 middle of one is ready; one that never ends is not. `state` says which of the two it is, and `reason` what is wrong.
@@ -39,23 +39,17 @@ class Verdict(NamedTuple):
     reason: str | None = None
 
 
-<<<<<<< HEAD
-def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner, table: str) -> None:
-    """All views. None says anything about a person."""
-    add_schema_views(app)
-    exposition = Exposition(app, table, ingest, planner.standing)
-=======
 def add_views(
     app: faust.App, settings: Settings, policy: Policy, store: Store, ingest: Ingest, planner: Planner
 ) -> None:
     """The views. None says anything about a person."""
+    add_schema_views(app)
     exposition = Exposition(app, policy.table, ingest, planner.standing)
     if settings.page:
         page = Page(
             settings.kafka_servers, policy, ingest, planner.standing, partial(readiness, store, ingest, planner)
         )
         add_page(app, page)
->>>>>>> main
 
     @app.page("/health", name="health")
     async def health(view: Any, _request: Any) -> Any:
