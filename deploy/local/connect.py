@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from deploy.local.jars import connect_jars
 from deploy.local.service import Service, Unavailable
@@ -80,18 +81,22 @@ class Connect(Service):
         (self.folder / "offsets").unlink(missing_ok=True)
 
 
-def debezium(name: str, host: str, port: int, tables: str, **settings: str) -> dict[str, str]:
-    """Settings of a connector that follows these tables of a PostgreSQL, with topics that begin with `name`."""
+def debezium(name: str, database: str, tables: str, **settings: str) -> dict[str, str]:
+    """Settings of a connector that follows these tables of a PostgreSQL, with topics that begin with `name`.
+
+    `database` is the server's address and the database's name: postgresql://user@host:port/name
+    """
+    where = urlsplit(database)
     return {
         "name": name,
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "tasks.max": "1",
         "plugin.name": "pgoutput",
-        "database.hostname": host,
-        "database.port": str(port),
-        "database.user": "postgres",
-        "database.password": "not-asked-for",
-        "database.dbname": "postgres",
+        "database.hostname": where.hostname or "",
+        "database.port": str(where.port),
+        "database.user": where.username or "",
+        "database.password": where.password or "",
+        "database.dbname": where.path.removeprefix("/"),
         "topic.prefix": name,
         "table.include.list": tables,
         "publication.autocreate.mode": "filtered",

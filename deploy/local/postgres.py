@@ -1,4 +1,7 @@
-"""A real PostgreSQL that Debezium can follow: its log says enough to read changes from it (`wal_level = logical`)."""
+"""A real PostgreSQL that Debezium can follow: its log says enough to read changes from it (`wal_level = logical`).
+
+PostgreSQL refuses to run as root, so root starts it as another user.
+"""
 
 import os
 import pwd
@@ -10,88 +13,76 @@ from deploy.local.package import install_package
 from deploy.local.service import Service, Unavailable
 
 USER, DATABASE = "postgres", "postgres"
-_SETTINGS = {
-    "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",
-    "wal_level": "logical",
-    "max_wal_senders": "4",
-    "max_replication_slots": "4",
-    "max_connections": "20",
-    "shared_buffers": "16MB",
-    "log_min_messages": "warning",
-}
+_INSTALLED = Path("/usr/lib/postgresql")
+_SETTINGS = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "wal_level=logical", "shared_buffers=16MB")
+_USERS = ("postgres", "nobody")
 
 
 class Postgres(Service):
-    """`address` is a URL that psql takes. It lets everybody on this machine in: it is for trials and tests."""
+    """`address` names the database `postgres`, for a superuser without a password: it is for trials and tests.
+
+    Data that is thrown away with this process is not synced to the disk.
+    """
 
     name = "postgres"
-    ready_within_s = 60.0
 
     @property
     def address(self) -> str:
         return f"postgresql://{USER}@127.0.0.1:{self.port}/{DATABASE}"
 
     def prepare(self) -> list[str]:
-        programs = programs_folder()
-        cluster = self.folder / "data"
-        if os.geteuid() == 0:  # which PostgreSQL refuses to run as
-            _give_away(self.folder)
-        if not (cluster / "PG_VERSION").exists():
-            command = [str(programs / "initdb"), "-D", str(cluster), "-U", USER, "-A", "trust", "-E", "UTF8", "-N"]
-            done = subprocess.run(
-                [*_as_other_user(), *command, "--no-locale"],
-                capture_output=True,
-                text=True,
-                check=False,
-                cwd=self.folder,
+        programs, data = programs_folder(), self.folder / "data"
+        as_user = _as_user(self.folder)
+        if not (data / "PG_VERSION").exists():
+            make = [str(programs / "initdb"), "--auth=trust", f"--username={USER}", "--encoding=UTF8", "--no-sync"]
+            made = subprocess.run(
+                [*as_user, *make, str(data)], capture_output=True, text=True, cwd=self.folder, check=False
             )
-            if done.returncode != 0:
-                raise Unavailable(f"PostgreSQL could not make its data folder: {done.stderr.strip()[-300:]}")
-        options = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        return [*_as_other_user(), str(programs / "postgres"), "-D", str(cluster), "-p", str(self.port), *options]
+            if made.returncode:
+                raise Unavailable(f"initdb failed: {made.stderr.strip()}")
+        settings = (*_SETTINGS, f"fsync={'off' if self._watched else 'on'}")
+        options = [word for setting in settings for word in ("-c", setting)]
+        return [*as_user, str(programs / "postgres"), "-D", str(data), "-p", str(self.port), *options]
 
     def is_ready(self) -> bool:
-        command = [str(programs_folder() / "pg_isready"), "-q", "-d", self.address]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        asked = [str(programs_folder() / "pg_isready"), "--quiet", "--host=127.0.0.1", f"--port={self.port}"]
+        return subprocess.run(asked, check=False).returncode == 0
 
-    def run(self, sql: str) -> str:
-        """Run statements, each by itself, and return what the last ones answer, a line per row. Raises RuntimeError."""
-        command = [str(programs_folder() / "psql"), "-d", self.address, "-q", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1"]
-        done = subprocess.run(command, input=sql, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr.strip())
-        return done.stdout
+    def run_file(self, path: Path) -> None:
+        """Run the statements in a file. Raises Unavailable."""
+        command = [str(programs_folder() / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(path), self.address]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Unavailable(f"psql failed: {done.stderr.strip()}")
 
 
 def programs_folder() -> Path:
-    """Where PostgreSQL's programs are; Debian keeps its servers off PATH. Raises Unavailable."""
+    """The folder with the server's programs, from Debian's package, which root installs now if it is missing."""
     found = _find_programs()
     if found is None:
         install_package("postgresql")
         found = _find_programs()
     if found is None:
-        raise Unavailable("PostgreSQL is not installed (package `postgresql`)")
+        raise Unavailable("PostgreSQL needs the programs initdb and postgres (package `postgresql`)")
     return found
 
 
 def _find_programs() -> Path | None:
-    known = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[4]))
-    path = shutil.which("postgres")
-    if known:
-        return known[-1].parent
-    return None if path is None else Path(path).resolve().parent
+    """Debian keeps them off PATH, by version."""
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).resolve().parent
+    versions = sorted(_INSTALLED.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    return versions[-1].parent if versions else None
 
 
-def _as_other_user() -> list[str]:
+def _as_user(folder: Path) -> list[str]:
+    """What a command begins with, so that it does not run as root; the folder becomes that user's."""
     if os.geteuid() != 0:
         return []
-    return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
-
-
-def _give_away(folder: Path) -> None:
-    try:
-        owner = pwd.getpwnam(USER)
-    except KeyError:
-        raise Unavailable(f"PostgreSQL does not run as root, and there is no user {USER}") from None
-    os.chown(folder, owner.pw_uid, owner.pw_gid)
+    users = {user.pw_name: user for user in pwd.getpwall()}
+    user = next((users[name] for name in _USERS if name in users), None)
+    if user is None:
+        raise Unavailable("PostgreSQL does not run as root, and there is no user `postgres` or `nobody` to run it as")
+    shutil.chown(folder, user.pw_uid, user.pw_gid)
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]

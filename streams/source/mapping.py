@@ -18,9 +18,9 @@ from shoal.core.events.record import RecordReader
 from shoal.core.policy.policy import Attribute, Policy
 from shoal.core.policy.section import did_you_mean, read_section
 from shoal.streams.errors import InputError
+from shoal.streams.files.mapping_document import AttributeSection, MappingDocument, ValuesTableSection
 from shoal.streams.files.policy_yaml import Document
 from shoal.streams.source.conversion import AttributeRule, Spell, ValueRule
-from shoal.streams.source.document import AttributeSection, MappingDocument, ValuesTableSection
 
 _OF_A_COLUMN: Final = ("convert", "bin", "lookup", "missing_value", "unit", "scale")
 _SOURCES: Final = ("column", "array", "table")

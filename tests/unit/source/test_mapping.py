@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from shoal.core.policy.policy import Policy
 from shoal.streams.cli.source import command
 from shoal.streams.errors import InputError
+from shoal.streams.files.mapping_document import mapping_schema
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.source.document import mapping_schema
 from shoal.streams.source.mapping import TableMapping, load_mapping
 from tests.support.root import ROOT
 
