@@ -28,6 +28,7 @@ from shoal.core.events.event import Reject
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import FencedError, GuaranteeError, InputError, LostError
 from shoal.streams.faults import crash_point
+from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.transaction import Message
 from shoal.streams.log import get_log
@@ -49,7 +50,7 @@ _Taken = tuple[TopicPartition, Any]
 
 
 class Source:
-    """The source of one table. `run` goes on until `stop`, or, with `once`, until everything there is has been read."""
+    """The source of one table. `run` goes on until `stop`, or until nothing has come for `stop_after_s`."""
 
     def __init__(self, settings: Settings, policy: Policy, mapping: TableMapping, book: SourceBook) -> None:
         self._settings, self._policy, self._mapping, self._book = settings, policy, mapping, book
@@ -68,13 +69,13 @@ class Source:
         """End after the batch that is under way."""
         self._is_stopping = True
 
-    async def run(self, *, once: bool = False, anew: bool = False) -> None:
+    async def run(self, *, stop_after_s: float | None = None, anew: bool = False) -> None:
         """Raises InputError if another source has taken over, GuaranteeError if the book was lost."""
         while not self._is_stopping:
             try:
                 async with self._tenure(anew=anew) as (inlet, outlet):
                     anew = False
-                    await self._go_on(inlet, outlet, once=once)
+                    await self._go_on(inlet, outlet, stop_after_s)
                     return
             except (FencedError, LostError, KafkaError, RedisError, OSError) as error:
                 await self._check(error)
@@ -139,7 +140,8 @@ class Source:
 
     # -- going on -----------------------------------------------------------------------------------------------------
 
-    async def _go_on(self, inlet: Inlet, outlet: Outlet, *, once: bool) -> None:
+    async def _go_on(self, inlet: Inlet, outlet: Outlet, stop_after_s: float | None) -> None:
+        came_at = time.monotonic()
         while not self._is_stopping:
             today = datetime.now(UTC).date()
             for role in self._place.due_sweeps():
@@ -149,9 +151,10 @@ class Source:
             records = await inlet.take(self._settings.batch)  # step 1
             if records:
                 await self._take(records, inlet, outlet, today)
+                came_at = time.monotonic()
             elif time.monotonic() - self._committed_at > _COMMIT_AT_LEAST_S and self._place.offsets:
                 await self._commit(outlet, [], [], [])
-            elif once and await inlet.is_at_end() and not self._place.due_sweeps():
+            elif stop_after_s is not None and time.monotonic() - came_at >= stop_after_s and await inlet.is_at_end():
                 return
             else:  # behind the last record there may be the end of a transaction
                 self._place.offsets.update(await inlet.positions())
@@ -168,7 +171,7 @@ class Source:
             role, table = self._roles[partition.topic]
             outcome = self._desk.apply(role, change, today) if isinstance(change, Change) else change
             if isinstance(outcome, Reject):
-                letters.append(_letter(partition, record, outcome, table))
+                letters.append(_letter(self._policy.table, partition, record, outcome, table))
             self._place.offsets[partition] = record.offset + 1
             if isinstance(change, Change) and await self._note_sweeps(role, change, inlet):
                 break
@@ -265,11 +268,10 @@ class Source:
         self._number, self._committed_at = batch.number, time.monotonic()
 
 
-def _letter(partition: TopicPartition, record: Any, reject: Reject, table: CapturedTable) -> Message:
+def _letter(shoal_table: str, partition: TopicPartition, record: Any, reject: Reject, table: CapturedTable) -> Message:
     """The dead letter of a row: the columns that the mapping names, and why it was not taken."""
-    headers = [("reason", str(reject.reason))]
-    if reject.field is not None:
-        headers.append(("field", reject.field))
-    place = (("topic", partition.topic), ("partition", partition.partition), ("offset", record.offset))
-    headers += [(name, str(value)) for name, value in place]
-    return Message(None, cut_down(record.value, table), [(name, value.encode()) for name, value in headers])
+    said = {"reason": str(reject.reason)} | ({} if reject.field is None else {"field": reject.field})
+    said |= {"topic": partition.topic, "partition": str(partition.partition), "offset": str(record.offset)}
+    headers = [("content-type", b"application/json"), *((name, value.encode()) for name, value in said.items())]
+    about = dead_letter_event(shoal_table, partition.topic, partition.partition, record.offset)
+    return Message(None, cut_down(record.value, table), [*headers, *about])

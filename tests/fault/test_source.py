@@ -38,7 +38,7 @@ class Clinic:
 
     def run(self, *options: str, **settings: str) -> int:
         policy = str(self.table.policy_path)
-        done = self.table.run("source", policy, str(self.mapping), "--once", *options, BATCH="2", **settings)
+        done = self.table.run("source", policy, str(self.mapping), "--stop-after", "0", *options, BATCH="2", **settings)
         assert done.returncode in (0, -9), done.stderr
         return done.returncode
 
