@@ -47,7 +47,7 @@ def steps() -> str:
     )
 
 
-@pytest.mark.timeout(400)  # two services and three JVMs start in it
+@pytest.mark.timeout(400)  # Kafka, Redis, PostgreSQL and Connect start in it
 def test_the_tutorial_leads_from_a_database_to_releases(folder: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
     before_the_end, make_down = steps().split("kill $WORKER")
