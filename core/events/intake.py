@@ -4,7 +4,7 @@ This is the hot path of ingest, a microsecond or two an event, and nothing is ra
 `take` reads an event and judges it; a caller that has read one already calls `insert`, `update` or `delete`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shoal.core.events.event import Reason, Reject, is_plain, read_op, wrong_fields, wrong_id
@@ -34,7 +34,8 @@ class Intake:
 
     `roster` maps the id of everybody ever accepted to a status, and `held` the ids of holders of permanent values to
     these values; both are kept up to date in place. `window` and `accepted` continue a window begun earlier, whose
-    effect is in `roster` and `held` already.
+    effect is in `roster` and `held` already. `handle_of` turns the id of an event into what the person is called in all
+    of these and from here on; as they are, ids never go further than this door (see `core/randomness.py`).
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Intake:
         "_read_qid",
         "_read_values",
         "accepted",
+        "handle_of",
         "held",
         "policy",
         "roster",
@@ -61,9 +63,10 @@ class Intake:
         window: dict[str, Delta] | None = None,
         accepted: int = 0,
         held: dict[str, tuple[int, ...]] | None = None,
+        handle_of: Callable[[str], str] = str,
     ) -> None:
         reader = RecordReader(policy)
-        self.policy, self._permanent = policy, policy.sensitive.permanent
+        self.policy, self._permanent, self.handle_of = policy, policy.sensitive.permanent, handle_of
         self._read_qid, self._read_patch, self._read_values = reader.read_qid, reader.read_patch, reader.read_values
         self.unchanged = reader.unchanged
         self._handlers = {
@@ -90,7 +93,7 @@ class Intake:
             return _wrong_op(event)
         person = event.get("id")
         if type(person) is str and (is_plain(person) or not wrong_id(person)):
-            return handler(event, person, offset)
+            return handler(event, self.handle_of(person), offset)
         return wrong_fields(op, event) or Reject(wrong_id(person) or Reason.EMPTY, op, "id")
 
     def drain(self) -> dict[str, Delta]:
@@ -135,7 +138,7 @@ class Intake:
             assert kind != PATCH or is_patch
             assert offsets is None or (offsets and list(offsets) == sorted(set(offsets)))
 
-    # -- events that are read already ---------------------------------------------------------------------------------
+    # -- events that are read already, about a person by handle -------------------------------------------------------
 
     def insert(
         self, person: str, qid: tuple[Any, ...], values: tuple[int, ...], guard: Wish | None, offset: int
