@@ -12,21 +12,26 @@ Owners are ids, not rows: a restart reads people back in any order.
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.events.window import DEREGISTERED_STATUS
+from shoal.core.events.window import DEREGISTERED_STATUS, ERASED_STATUS
 from shoal.core.people import People
 from shoal.core.randomness import Tags
 from shoal.core.signatures.entries import NO_GROUP
 from shoal.core.signatures.group import CLIQUE_GROUP, Groups
 
+_FOR_GOOD: Final = (DEREGISTERED_STATUS, ERASED_STATUS)  # nobody knows of somebody erased what they held before
+
 
 class Bond(NamedTuple):
-    """A clique as it is stored: the value, the owners with the holder first, and the group it is shown in, if any."""
+    """A clique as it is stored: the value, the owners with the holder first, and the group it is shown in, if any.
+
+    The owners of one that is lost are in no order.
+    """
 
     value: int
     owners: tuple[str, ...]
@@ -70,10 +75,10 @@ class Site(NamedTuple):
 
 
 def lose_bonds(bonds: Bonds, people: People) -> None:
-    """Note which bonds lost somebody for good."""
+    """Note which bonds lost somebody for good. Nothing needs to know any more who of them was the holder."""
     for number, bond in bonds.bonds.items():
-        if not bond.is_lost and any(people.status[row] == DEREGISTERED_STATUS for row in _rows(bond, people)):
-            bonds.bonds[number] = bond._replace(is_lost=True)
+        if not bond.is_lost and any(people.status[row] in _FOR_GOOD for row in _rows(bond, people)):
+            bonds.bonds[number] = bond._replace(is_lost=True, owners=tuple(sorted(bond.owners)))
 
 
 def make_bonds(bonds: Bonds, site: Site, values: Iterable[int], size: float) -> None:

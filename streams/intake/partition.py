@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from shoal.core.events.event import Reason, Reject
 from shoal.core.events.intake import Intake
-from shoal.core.events.window import KIND, OFFSETS, STATUS_AFTER, VALUES, Delta, held_in
+from shoal.core.events.window import ERASED, KIND, OFFSETS, STATUS_AFTER, VALUES, Delta, held_in
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.streams.intake.taker import make_taker
@@ -177,6 +177,8 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy, 
     held = await read_held(store, number) if permanent else {}
     is_before_open = applied < window - 1  # the window before is not a part of the people yet
     for part in (before, deltas) if is_before_open else (deltas,):
+        for person in (person for person, delta in part.items() if delta[KIND] >= ERASED):
+            held.pop(person, None)
         held.update(_held_after(part, permanent))
         roster.update((person, STATUS_AFTER[delta[KIND]]) for person, delta in part.items())
     intake = Intake(policy, roster, deltas, held=held, handle_of=keyed.handle)

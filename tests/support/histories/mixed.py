@@ -65,6 +65,11 @@ def draw_events(draw: random.Random, policy: Policy, people: int, releases: int)
             if event["op"] == "delete" and draw.random() < 0.2:
                 gone.add(person)
                 yield {"op": "deregister", "id": person}
+            if draw.random() < 0.1:
+                doomed = draw.choice(sorted(held))  # anybody ever met: present, absent, deregistered or erased before
+                present.discard(doomed)
+                held[doomed].clear()
+                yield {"op": "erase", "id": doomed}
         if has_others and draw.random() < 0.5:
             yield _draw_external(draw, labels)
         yield {"op": "release"}
