@@ -38,6 +38,7 @@ class Lasting:
     def break_groups(self, folded: Folded) -> None:
         """Step 2: spells begin and end, and entries that ended leave their groups."""
         self._touched = np.array(folded.touched, dtype=np.int64)
+        self._erased = frozenset(folded.erased)
         erased = np.array(folded.erased, dtype=np.int64)
         self._trail = follow(self._trail, self._state.people, self._people, self._touched, erased)
         self._regrouping.hold(self._people, self._touched)
@@ -58,7 +59,7 @@ class Lasting:
 
     def update_cohorts(self) -> None:
         """Step 4: bonds that lost somebody for good; whether the others are shown is seen when all else is."""
-        lose_bonds(self._bonds, self._people)
+        lose_bonds(self._bonds, self._people, self._erased)
 
     def overlap(self) -> None:
         """Step 5: what others have published says which signatures their people may still be shown as."""

@@ -10,21 +10,19 @@ bond that lost somebody for good is never shown again. Both would tell who the h
 Owners are ids, not rows: a restart reads people back in any order.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import ceil
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.events.window import DEREGISTERED_STATUS, ERASED_STATUS
+from shoal.core.events.window import DEREGISTERED_STATUS
 from shoal.core.people import People
 from shoal.core.randomness import Tags
 from shoal.core.signatures.entries import NO_GROUP
 from shoal.core.signatures.group import CLIQUE_GROUP, Groups
-
-_FOR_GOOD: Final = (DEREGISTERED_STATUS, ERASED_STATUS)  # nobody knows of somebody erased what they held before
 
 
 class Bond(NamedTuple):
@@ -74,10 +72,13 @@ class Site(NamedTuple):
     draw: Tags
 
 
-def lose_bonds(bonds: Bonds, people: People) -> None:
-    """Note which bonds lost somebody for good. Nothing needs to know any more who of them was the holder."""
+def lose_bonds(bonds: Bonds, people: People, erased: Collection[int]) -> None:
+    """Note which bonds lost somebody for good, for of somebody `erased` nobody knows what they held, even if they are
+    back already. Nothing needs to know any more who of them was the holder.
+    """
     for number, bond in bonds.bonds.items():
-        if not bond.is_lost and any(people.status[row] in _FOR_GOOD for row in _rows(bond, people)):
+        rows = () if bond.is_lost else _rows(bond, people)
+        if any(people.status[row] == DEREGISTERED_STATUS or row in erased for row in rows):
             bonds.bonds[number] = bond._replace(is_lost=True, owners=tuple(sorted(bond.owners)))
 
 
