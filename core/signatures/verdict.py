@@ -102,7 +102,9 @@ class Judge:
         guarded = self._guarded(guard)
         if guarded is None:
             return Verdict({held.entry: SHOW_STAR for held in now})
-        left = self._bound(guard) - self._spent(spells, guarded) - len(plain & guarded) if guarded else Fraction(1)
+        # A remainder may have been any value.
+        told = sum(value < 0 or value in guarded for value in plain)
+        left = self._bound(guard) - self._spent(spells, guarded) - told if guarded else Fraction(1)
         forbidden = {one for one in shown if left < 0 and guarded.intersection(self.sets[one])}
         forbidden.update([held.signature for held in mine if held.flags & BARRED])
         decided: dict[int, int] = {}
@@ -210,4 +212,5 @@ class Judge:
 
     def _taken(self, shown: dict[int, set[int]], plain: set[int]) -> set[int]:
         """The values that a new signature must not hold."""
-        return {value for signature in shown for value in self.sets[signature]} | plain
+        known = {value for value in plain if value >= 0}
+        return {value for signature in shown for value in self.sets[signature]} | known

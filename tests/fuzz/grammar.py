@@ -76,7 +76,7 @@ def guard_of(policy: Policy, rnd: Random) -> Any:
 
 def event_of(policy: Policy, rnd: Random, people: int) -> dict[str, Any]:
     """An event that is right by itself; whether it fits what happened before is another matter."""
-    op = rnd.choice(("insert",) * 6 + ("update",) * 5 + ("delete",) * 2 + ("register", "deregister"))
+    op = rnd.choice(("insert",) * 6 + ("update",) * 5 + ("delete",) * 2 + ("register", "deregister", "erase"))
     event: dict[str, Any] = {"op": op, "id": f"p{rnd.randrange(people)}"}
     if op in ("insert", "register"):
         event["qid"] = qid_of(policy, rnd)

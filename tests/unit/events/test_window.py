@@ -9,16 +9,31 @@ from shoal.core.events.intake import Intake
 from shoal.core.events.window import (
     ABSENT,
     DEREGISTERED,
+    DEREGISTERED_ANEW,
     DEREGISTERED_STATUS,
+    ERASED,
+    ERASED_STATUS,
     GONE,
     PATCH,
     PRESENT,
     PUT,
+    PUT_ANEW,
     REGISTER,
+    REGISTER_ANEW,
     Delta,
     overlay,
 )
-from tests.unit.events.test_acceptance import CODES, DELETE, DEREGISTER, INSERT, POLICY, QID, REGISTER_EVENT, UPDATE
+from tests.unit.events.test_acceptance import (
+    CODES,
+    DELETE,
+    DEREGISTER,
+    ERASE,
+    INSERT,
+    POLICY,
+    QID,
+    REGISTER_EVENT,
+    UPDATE,
+)  # fmt: skip
 
 HERE = CODES
 MOVE = {**UPDATE, "qid": {"age": 35}}
@@ -48,6 +63,20 @@ KNOWN = {"p": PRESENT}
         (KNOWN, [DELETE, INSERT, DELETE], (REGISTER, HERE, None), ABSENT),
         (KNOWN, [DELETE, ELSEWHERE], (REGISTER, (1, *HERE[1:]), None), ABSENT),
         (KNOWN, [DELETE, DEREGISTER], (DEREGISTERED, None, None), DEREGISTERED_STATUS),
+        (KNOWN, [ERASE], (ERASED, None, None), ERASED_STATUS),
+        (KNOWN, [MOVE, SICK, ERASE, ERASE], (ERASED, None, None), ERASED_STATUS),
+        ({}, [INSERT, ERASE], (ERASED, None, None), ERASED_STATUS),
+        (KNOWN, [ERASE, INSERT], (PUT_ANEW, HERE, (1,)), PRESENT),
+        (KNOWN, [ERASE, INSERT, MOVE], (PUT_ANEW, (35, *HERE[1:]), (1,)), PRESENT),
+        (KNOWN, [ERASE, INSERT, DELETE], (REGISTER_ANEW, HERE, None), ABSENT),
+        (KNOWN, [ERASE, INSERT, DELETE, INSERT], (PUT_ANEW, HERE, (1,)), PRESENT),
+        (KNOWN, [ERASE, ELSEWHERE], (REGISTER_ANEW, (1, *HERE[1:]), None), ABSENT),
+        (KNOWN, [ERASE, ELSEWHERE, DEREGISTER], (DEREGISTERED_ANEW, None, None), DEREGISTERED_STATUS),
+        (KNOWN, [DELETE, DEREGISTER, ERASE], (DEREGISTERED_ANEW, None, None), DEREGISTERED_STATUS),
+        ({"p": ABSENT}, [ERASE], (ERASED, None, None), ERASED_STATUS),
+        ({"p": DEREGISTERED_STATUS}, [ERASE], (DEREGISTERED_ANEW, None, None), DEREGISTERED_STATUS),
+        ({"p": ERASED_STATUS}, [ERASE], (ERASED, None, None), ERASED_STATUS),
+        ({"p": ERASED_STATUS}, [INSERT], (PUT, HERE, (1,)), PRESENT),
         (KNOWN, [MOVE], (PATCH, (35, None, None, None), None), PRESENT),
         (KNOWN, [SICK], (PATCH, (None,) * 4, (0, 2)), PRESENT),
         (KNOWN, [MOVE, SICK], (PATCH, (35, None, None, None), (0, 2)), PRESENT),
