@@ -38,6 +38,7 @@ COMMANDS = {
     "export": "Write releases as tables: CSV, Parquet, DuckDB or PostgreSQL.",
     "sink": "Keep the newest release in PostgreSQL or as Parquet files.",
     "policy": "Check a policy, or print the JSON Schemas.",
+    "doctor": "See what a worker would find: services, rights, versions, state.",
     "rebuild": "Rebuild Redis from the topics.",
     "skip": "Leave one record out that keeps releases from being made.",
 }
