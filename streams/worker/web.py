@@ -73,7 +73,7 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[s
     except (TimeoutError, RedisError, OSError):
         has_redis = False
     course, standing = ingest.course, planner.standing
-    verdict = judge(course, standing, has_redis=has_redis, has_table=published is not None)
+    verdict = judge(course, standing, ingest.trouble, has_redis=has_redis, has_table=published is not None)
     return {
         "ready": verdict.is_ready,
         "state": verdict.state,
@@ -90,8 +90,12 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[s
     }
 
 
-def judge(course: Course, standing: Standing, *, has_redis: bool, has_table: bool) -> Verdict:
-    """Whether a worker can work. What is wrong with a service comes before what follows from it."""
+def judge(
+    course: Course, standing: Standing, trouble: str | None = None, *, has_redis: bool, has_table: bool
+) -> Verdict:
+    """Whether a worker can work. What is wrong with a service comes before what follows from it; `trouble` is what
+    ingest knows of it.
+    """
     if not has_redis:
         return Verdict(False, "stuck", "Redis does not answer")
     if not has_table:
@@ -99,7 +103,8 @@ def judge(course: Course, standing: Standing, *, has_redis: bool, has_table: boo
     if course is Course.SILENT:
         return Verdict(False, "stuck", "Kafka does not answer")
     if course is Course.STUCK:
-        return Verdict(False, "stuck", "ingest has not moved for far longer than a rebalance or a batch takes")
+        slow = "ingest has not moved for far longer than a rebalance or a batch takes"
+        return Verdict(False, "stuck", trouble or slow)
     if course is Course.STARTING:
         return Verdict(False, "starting")
     if standing.state is State.STUCK:
