@@ -20,12 +20,13 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE
 from shoal.streams.errors import GuaranteeError, StreamsError
 from shoal.streams.kafka.cluster import NO_ERROR, UNKNOWN_TOPIC, Cluster, describe
+from shoal.streams.kafka.entry import events_id
 from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.release_reader import last_committed
 from shoal.streams.kafka.rights import check_rights, worker_rights
 from shoal.streams.kafka.topic_rules import check_topics
-from shoal.streams.kafka.topics import Topics, admin_client
+from shoal.streams.kafka.topics import Topics, admin_client, partition_counts
 from shoal.streams.settings import Settings
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
@@ -162,7 +163,9 @@ async def _compare(settings: Settings, policy: Policy, store: Store) -> Examined
         if meta is None:
             return Examined(f"table {table} has not begun")
         if settings.key is not None:
-            check_identity(meta, identity_of(settings, policy, store.cipher), meta.partitions, table)
+            identity = identity_of(settings, policy, store.cipher, await events_id(settings, table))
+            partitions = (await partition_counts(settings.kafka_servers, _WITHIN_S)).get(Topics(table).events, 0)
+            check_identity(meta, identity, partitions, table)
         if not await store.is_whole(meta):
             raise GuaranteeError(f"Redis lost a part of the state of table {table}; `shoal rebuild` brings it back")
     except RedisError as error:
