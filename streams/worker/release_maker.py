@@ -12,7 +12,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -130,16 +130,27 @@ class ReleaseMaker:
             began = time.monotonic()
             before = (await self._meta()).counts
             window = Window(barrier.at, windows, read.groups)
+
+            def make_plan(window: Window) -> _Planned:
+                return self._plan(state, window, release, headers, before, read)
+
+            def again(window: Window) -> None:
+                for _ in make_plan(window).chunks:
+                    pass
+
+            def failed(error: Exception) -> PlanFailedError:
+                return PlanFailedError(release, error, window, ends, again)
+
             try:
-                planned = await in_thread(self._plan, state, window, release, headers, before, read)
+                planned = await in_thread(make_plan, window)
             except Exception as error:
-                raise PlanFailedError(release, error) from error
+                raise failed(error) from error
             made, sealed = planned.plan, planned.sealed
             seconds = round(time.monotonic() - began, 3)
             self._log.info("release.planned", release=release, seconds=seconds, misrouted=len(made.misrouted))
             crash_point("release.4")
             self.standing.enter("stage")
-            count = await release_log.stage(release, planned.chunks)
+            count = await release_log.stage(release, _guarded(planned.chunks, failed))
             crash_point("release.5")
             self._log.info("release.staged", release=release, chunks=count)
             self.standing.enter("seal")
@@ -230,3 +241,11 @@ class ReleaseMaker:
         if meta is None:
             raise LostError
         return meta
+
+
+def _guarded(chunks: Iterator[Chunk], failed: Callable[[Exception], PlanFailedError]) -> Iterator[Chunk]:
+    """Packing is a part of planning that is put off to step 5: what it raises is a plan that failed, too."""
+    try:
+        yield from chunks
+    except Exception as error:
+        raise failed(error) from error
