@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, Meta
 from shoal.streams.errors import InputError
@@ -14,7 +15,7 @@ Identity = Mapping[str, str]
 """What must not change under a table, by its name in `meta`: policy, engine, key, seal, events."""
 
 _CHANGED = {
-    "policy": "another policy (its file or a hierarchy file has changed)",
+    "policy": "another policy (its file or a hierarchy file means something else now)",
     "key": "another SHOAL_KEY",
     "seal": "another SHOAL_STATE_KEY, or none",
     "engine": "engine {engine}, and this is engine {ours}",
@@ -42,12 +43,12 @@ class TableMeta:
 
 
 def identity_of(settings: Settings, policy: Policy, cipher: Cipher, events_id: str) -> Identity:
-    """The policy, the engine, fingerprints of the two secrets, and Kafka's id of the events topic.
+    """The meaning of the policy, the engine, fingerprints of the two secrets, and Kafka's id of the events topic.
 
     An old broker does not tell the id, and a table begun on one has none; then it is not compared.
     """
     return {
-        "policy": policy.digest,
+        "policy": meaning_of(policy),
         "engine": ENGINE,
         "key": fingerprint(settings.key_bytes, policy.table),
         "seal": cipher.fingerprint,

@@ -157,7 +157,7 @@ async def _services(settings: Settings, policy: Policy, store: Store, partitions
     ingest = Ingest(settings, policy, store, partitions, end)
     planner = Planner(settings, policy, store, partitions, end)
     app = make_app(settings, policy, planner)
-    add_views(app, store, ingest, planner, policy.table)
+    add_views(app, settings, policy, store, ingest, planner)
     # Faust starts the app's dependencies in this order, and stops them in reverse.
     app.add_dependency(ingest)
     app.add_dependency(planner)

@@ -25,6 +25,7 @@ from shoal.core.events.event import Reason, Reject, ReleaseRequest, SkipRequest,
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import sent_offsets, target_of
@@ -164,8 +165,8 @@ class _Replayed:
         """Make the next release again. Raises GuaranteeError if it is not the published one, InputError if it cannot
         be.
         """
-        self._check(release)
         origin = read_origin(release.number, release.headers, len(self.offsets))
+        self._check(release, origin.policy)
         for number, end in enumerate(origin.offsets):
             async for records in events.read(number, end):
                 self._take(number, records, origin.skipped.get(str(number), ()))
@@ -243,20 +244,24 @@ class _Replayed:
             rejects=unsent,
         )
 
-    def _check(self, release: CommittedRelease) -> None:
-        engine, policy = release.meaning.get("engine"), release.meaning.get("policy")
+    def _check(self, release: CommittedRelease, meaning: str | None) -> None:
+        """Refuse what another engine made, or another policy; manifests name the files that the table began with."""
+        engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         if engine != ENGINE:
             raise InputError(
                 f"release {release.number} of table {self._policy.table} was made by engine {engine}, and this is "
                 f"engine {ENGINE}: run the version of Shoal that made it"
             )
-        if policy != self._policy.digest:
+        is_ours = policy == self._policy.digest if meaning is None else meaning == meaning_of(self._policy)
+        if not is_ours:
             raise InputError(
                 f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
-                "hierarchy file has changed since"
+                "hierarchy file means something else now"
             )
         if key_of(release.headers) not in (None, self._key):
             raise InputError(f"release {release.number} of table {self._policy.table} was made under another SHOAL_KEY")
+        if release.number == 1:
+            self.state.meta = self.state.meta._replace(policy=policy)
 
     def _take(self, number: int, records: Iterable[Record], skipped: Collection[int]) -> None:
         take, rejects = self._takers[number].take, self.rejects[str(number)]

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import LostError
@@ -60,7 +61,7 @@ class ReleaseMaker:
     def __init__(self, settings: Settings, policy: Policy, store: Store, partitions: int) -> None:
         self._policy, self._store, self._partitions = policy, store, partitions
         self._settings, self._servers = settings, settings.kafka_servers
-        self._topics = Topics(policy.table)
+        self._topics, self._meaning = Topics(policy.table), meaning_of(policy)
         self._state: State | None = None
         self._last: ManifestRecord | None = None  # on the releases topic, as the tenure began
         self.release = 0
@@ -124,7 +125,7 @@ class ReleaseMaker:
             ends = [barrier.ends[partition] for partition in range(self._partitions)]
             begins = await self.window_begins(publisher) if skipped else ends
             left_out = in_window(skipped, begins, ends, begin, read.ends)
-            origin = Origin(ends, barrier.trigger, barrier.at, read.ends, left_out)
+            origin = Origin(ends, barrier.trigger, barrier.at, read.ends, left_out, self._meaning)
             headers = [*write_origin(origin), write_key((await self._meta()).identity["key"])]
             self.standing.enter("plan")
             began = time.monotonic()

@@ -1,5 +1,5 @@
-"""What the worker says about itself over HTTP: `/health`, whether it is alive, `/ready`, whether it can work, and
-`/metrics`, everything that Prometheus may want to know.
+"""What the worker says about itself over HTTP: `/health`, whether it is alive, `/ready`, whether it can work,
+`/metrics`, everything that Prometheus may want to know, `/schemas`, what its topics hold, and `/`, a page for people.
 
 `/ready` counts ingest and, in the worker that plans, the planner. A rebalance is ordinary work, and a worker in the
 middle of one is ready; one that never ends is not. `state` says which of the two it is, and `reason` what is wrong.
@@ -7,18 +7,23 @@ middle of one is ready; one that never ends is not. `state` says which of the tw
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import faust
 from aiohttp.web import Response
 
+from shoal.core.policy.policy import Policy
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.intake.watch import Course
 from shoal.streams.prometheus import State
+from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError
 from shoal.streams.store.store import Store
 from shoal.streams.worker.exposition import CONTENT_TYPE, Exposition
+from shoal.streams.worker.page import Page, add_page
 from shoal.streams.worker.planner import Planner
+from shoal.streams.worker.schema_views import add_schema_views
 from shoal.streams.worker.standing import Standing
 
 _ASK_S: Final = 2.0
@@ -34,9 +39,17 @@ class Verdict(NamedTuple):
     reason: str | None = None
 
 
-def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner, table: str) -> None:
-    """The three views. None says anything about a person."""
-    exposition = Exposition(app, table, ingest, planner.standing)
+def add_views(
+    app: faust.App, settings: Settings, policy: Policy, store: Store, ingest: Ingest, planner: Planner
+) -> None:
+    """The views. None says anything about a person."""
+    add_schema_views(app)
+    exposition = Exposition(app, policy.table, ingest, planner.standing)
+    if settings.page:
+        page = Page(
+            settings.kafka_servers, policy, ingest, planner.standing, partial(readiness, store, ingest, planner)
+        )
+        add_page(app, page)
 
     @app.page("/health", name="health")
     async def health(view: Any, _request: Any) -> Any:
