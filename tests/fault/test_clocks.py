@@ -2,25 +2,17 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import obtain
 from tests.fault.scene import PATIENCE_S
-from tests.support.services.clock import FakeClock, fake_clock
+from tests.support.services.clock import FakeClock
 from tests.support.services.table import Table, insert
 
 _FAR_S = 400 * 86_400
 _BELIEVED_S = 30.0  # streams/worker/steady_clock.py
 _EVERY_S = 2
-
-
-@pytest.fixture
-def clock(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeClock]:
-    with obtain(request.config, "clock that jumps", fake_clock(tmp_path)) as found:
-        yield found
 
 
 @pytest.mark.timeout(400)
