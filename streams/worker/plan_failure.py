@@ -18,7 +18,7 @@ class PlanFailedError(Exception):
     """
 
     def __init__(
-        self, release: int, cause: BaseException, window: Window, ends: Sequence[int], again: Callable[[Window], None]
+        self, release: int, window: Window, ends: Sequence[int], again: Callable[[Window], None], cause: BaseException
     ) -> None:
         frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _is_ours(frame.filename)]
         place = f" at {_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
