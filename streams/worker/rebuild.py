@@ -35,7 +35,7 @@ from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.entry import events_id, require
-from shoal.streams.kafka.manifest import key_of, read_origin
+from shoal.streams.kafka.manifest import Origin, read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import set_limit
@@ -167,7 +167,7 @@ class _Replayed:
         be.
         """
         origin = read_origin(release.number, release.headers, len(self.offsets))
-        self._check(release, origin.policy)
+        self._check(release, origin)
         for number, end in enumerate(origin.offsets):
             async for records in events.read(number, end):
                 self._take(number, records, origin.skipped.get(str(number), ()))
@@ -245,7 +245,7 @@ class _Replayed:
             rejects=unsent,
         )
 
-    def _check(self, release: CommittedRelease, meaning: str | None) -> None:
+    def _check(self, release: CommittedRelease, origin: Origin) -> None:
         """Refuse what another engine made, or another policy; manifests name the files that the table began with."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         if engine != ENGINE:
@@ -253,13 +253,13 @@ class _Replayed:
                 f"release {release.number} of table {self._policy.table} was made by engine {engine}, and this is "
                 f"engine {ENGINE}: run the version of Shoal that made it"
             )
-        is_ours = policy == self._policy.digest if meaning is None else meaning == meaning_of(self._policy)
+        is_ours = policy == self._policy.digest if origin.policy is None else origin.policy == meaning_of(self._policy)
         if not is_ours:
             raise InputError(
                 f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
                 "hierarchy file means something else now"
             )
-        if key_of(release.headers) not in (None, self._key):
+        if origin.key not in (None, self._key):
             raise InputError(f"release {release.number} of table {self._policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
             self.state.meta = self.state.meta._replace(policy=policy)
