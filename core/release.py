@@ -160,6 +160,7 @@ def case_ids_json(case_ids: Iterable[str]) -> str:
 
 def write_manifest(
     policy: Policy,
+    policy_digest: str,
     number: int,
     previous: str | None,
     records: Sequence[bytes],
@@ -177,7 +178,7 @@ def write_manifest(
             "format": FORMAT,
             "values": policy.values,
             "previous": previous,
-            "policy": policy.digest,
+            "policy": policy_digest,
             "content": content_digest(records),
             "engine": engine,
             "published_at": at,
