@@ -90,6 +90,7 @@ FIELDS: Final[dict[str, Fields]] = {
     "delete": Fields(("id",), ("at",)),
     "register": Fields(("id", "qid"), ("at",)),
     "deregister": Fields(("id",), ("at",)),
+    "erase": Fields(("id",), ("at",)),
     "external": Fields(("publisher", "groups"), ("at",)),
     "release": Fields((), ("at",)),
     "skip": Fields(("topic", "partition", "offset"), ("at",)),

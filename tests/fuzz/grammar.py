@@ -76,7 +76,8 @@ def guard_of(policy: Policy, rnd: Random) -> Any:
 
 def event_of(policy: Policy, rnd: Random, people: int) -> dict[str, Any]:
     """An event that is right by itself; whether it fits what happened before is another matter."""
-    op = rnd.choice(("insert",) * 6 + ("upsert",) * 2 + ("update",) * 5 + ("delete",) * 2 + ("register", "deregister"))
+    ops = {"insert": 6, "upsert": 2, "update": 5, "delete": 2, "register": 1, "deregister": 1, "erase": 1}
+    op = rnd.choices(tuple(ops), tuple(ops.values()))[0]
     event: dict[str, Any] = {"op": op, "id": f"p{rnd.randrange(people)}"}
     if op in ("insert", "upsert", "register"):
         event["qid"] = qid_of(policy, rnd)
