@@ -7,10 +7,13 @@ deleting all of its keys.
 |-----------|------|-------|
 | meta      | hash | token (of the one source that may write), mapping (its fingerprint), number (of the last batch), |
 |           |      | place (after it), staged (a batch that Kafka may have committed) |
-| people:s  | hash | id → rows of a person, in 32 shards, encrypted as people are |
-| rows:s    | hash | key of a row of the second table → id of its person, in 32 shards, encrypted |
+| people:s  | hash | hash of an id → the id and the rows of a person, in 32 shards |
+| rows:s    | hash | hash of the key of a row of the second table → the key and the id of its person, in 32 shards |
 | due:d     | set  | fields of people who change on day d although no row does |
 | days      | set  | the days that have such a set |
+
+Fields are keyed hashes, and values are always encrypted, by SHOAL_STATE_KEY or else by SHOAL_KEY: they have ids in
+them, for a delete must name whom it is about.
 
 A batch is staged before Kafka is asked to commit it and applied afterwards. So after any crash Kafka's number of the
 last committed batch says whether the staged one counts (docs/protocol.md, "The source").
@@ -24,6 +27,7 @@ from zlib import crc32
 import msgspec
 
 from shoal.streams.errors import LostError
+from shoal.streams.store.encryption import field_hash
 from shoal.streams.store.keys import SHARDS
 from shoal.streams.store.records import pack
 from shoal.streams.store.store import Store
@@ -63,9 +67,17 @@ class Standing(NamedTuple):
 class SourceBook:
     """One table's book. Every method raises RedisError; those that write raise FencedError for another owner."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, secret: bytes) -> None:
+        self._store, self._secret = store, secret
         self._token = ""
+
+    @property
+    def seal(self) -> str:
+        """The fingerprint of the key that values are encrypted with."""
+        return self._store.cipher.fingerprint
+
+    def _field(self, identity: str) -> bytes:
+        return field_hash(self._secret, identity)
 
     async def own(self, fingerprint: str) -> str:
         """Refuse the former owner from now on. Returns the fingerprint of the mapping that the book was begun with."""
@@ -104,7 +116,7 @@ class SourceBook:
 
     async def read(self, kind: str, identities: Collection[str]) -> dict[str, Any]:
         """What is kept under these identities, unpacked; nothing under an identity that is not known."""
-        return await self._fetch(kind, map(self._store.cipher.field, identities))
+        return await self._fetch(kind, map(self._field, identities))
 
     async def _fetch(self, kind: str, wanted: Iterable[bytes]) -> dict[str, Any]:
         places: dict[str, list[bytes]] = {}
@@ -131,25 +143,26 @@ class SourceBook:
             yield day, await self._fetch(PEOPLE, await self._store.redis.smembers(self._store.key(f"due:{day}")))
 
     def _open(self, kind: str, page: Iterable[tuple[bytes, bytes | None]]) -> dict[str, Any]:
-        there = {field: value for field, value in page if value is not None}
-        return {identity: _unpack(value) for identity, value in self._store.cipher.decrypt_all(_KINDS[kind], there)}
+        cipher = self._store.cipher
+        there = ((field, value) for field, value in page if value is not None)
+        return dict(_unpack(cipher.decrypt(_KINDS[kind], field, value)) for field, value in there)
 
     # -- writes -------------------------------------------------------------------------------------------------------
 
     def put(self, kind: str, identity: str, value: object) -> Write:
         """Keep something under an identity."""
-        field = self._store.cipher.field(identity)
-        sealed = self._store.cipher.encrypt(_KINDS[kind], field, identity, pack(value))
+        field = self._field(identity)
+        sealed = self._store.cipher.encrypt(_KINDS[kind], field, pack((identity, value)))
         return Write("put", _shard(kind, field), field, sealed)
 
     def remove(self, kind: str, identity: str) -> Write:
-        field = self._store.cipher.field(identity)
+        field = self._field(identity)
         return Write("remove", _shard(kind, field), field)
 
     def remember(self, identity: str, day: int) -> list[Write]:
         """Look at a person again on a day."""
         return [
-            Write("add", f"due:{day}", self._store.cipher.field(identity)),
+            Write("add", f"due:{day}", self._field(identity)),
             Write("add", _DAYS, str(day).encode()),
         ]
 
