@@ -38,6 +38,7 @@ COMMANDS = {
     "export": "Write releases as tables: CSV, Parquet or DuckDB.",
     "policy": "Check a policy, or print the JSON Schemas.",
     "rebuild": "Rebuild Redis from the topics.",
+    "rekey": "Encrypt what Redis holds with another key.",
     "skip": "Leave one record out that keeps releases from being made.",
 }
 

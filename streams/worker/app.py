@@ -121,6 +121,8 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
                 break
         if meta is None:
             await _begin(store, policy, settings, identity, partitions)
+        else:
+            await store.write_under_first_key(meta)
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), table) from error
     return partitions
