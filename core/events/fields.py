@@ -85,6 +85,7 @@ class Fields(NamedTuple):
 
 FIELDS: Final[dict[str, Fields]] = {
     "insert": Fields(("id", "qid", "sensitive"), ("guard", "at")),
+    "upsert": Fields(("id", "qid", "sensitive"), ("guard", "at")),
     "update": Fields(("id",), ("qid", "sensitive", "guard", "at")),
     "delete": Fields(("id",), ("at",)),
     "register": Fields(("id", "qid"), ("at",)),

@@ -1,7 +1,7 @@
 """Intake: which events count, and the window that they make.
 
 This is the hot path of ingest, a microsecond or two an event, and nothing is raised. A rejected event leaves no trace.
-`take` reads an event and judges it; a caller that has read one already calls `insert`, `update` or `delete`.
+`take` reads an event and judges it; a caller that has read one already calls `insert`, `upsert`, `update` or `delete`.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,6 +78,7 @@ class Intake:
         self.unchanged = reader.unchanged
         self._handlers = {
             "insert": self._insert,
+            "upsert": self._upsert,
             "update": self._update,
             "delete": self._delete,
             "register": self._register,
@@ -200,6 +201,17 @@ class Intake:
             self.accepted += 1
         return None
 
+    def upsert(
+        self, person: str, qid: tuple[Any, ...], values: tuple[int, ...], guard: Wish | None, offset: int
+    ) -> Reject | None:
+        """Accept what is true of a person now, whether or not they are there; they keep their permanent values."""
+        status = self.roster.get(person)
+        if status == PRESENT:
+            return self.update(person, qid, tuple(sorted({*self.held.get(person, ()), *values})), guard, offset)
+        if status == DEREGISTERED_STATUS:
+            return Reject(Reason.DEREGISTERED, "upsert", "id")
+        return self.insert(person, qid, values, guard, offset)
+
     def delete(self, person: str, offset: int) -> Reject | None:
         """Accept that a person leaves, or say why not."""
         status = self.roster.get(person)
@@ -215,16 +227,25 @@ class Intake:
     # -- reading them -------------------------------------------------------------------------------------------------
 
     def _insert(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
+        record = self._read_record("insert", event)
+        return record if type(record) is Reject else self.insert(person, *record, offset)
+
+    def _upsert(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
+        record = self._read_record("upsert", event)
+        return record if type(record) is Reject else self.upsert(person, *record, offset)
+
+    def _read_record(
+        self, op: str, event: dict[Any, Any]
+    ) -> tuple[tuple[Any, ...], tuple[int, ...], Wish | None] | Reject:
+        """The whole record in an event: quasi-identifiers, values, guard."""
         qid = self._read_qid(event.get("qid"))
         if type(qid) is Reject:
-            return wrong_fields("insert", event) or qid._replace(op="insert")
+            return wrong_fields(op, event) or qid._replace(op=op)
         values = self._read_values(event.get("sensitive"))
         if type(values) is Reject:
-            return wrong_fields("insert", event) or values._replace(op="insert")
-        guard = None if len(event) == 4 else self._read_guard("insert", event)
-        if isinstance(guard, Reject):
-            return guard
-        return self.insert(person, qid, values, guard, offset)
+            return wrong_fields(op, event) or values._replace(op=op)
+        guard = None if len(event) == 4 else self._read_guard(op, event)
+        return guard if isinstance(guard, Reject) else (qid, values, guard)
 
     def _update(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
         known = 2

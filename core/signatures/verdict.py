@@ -15,6 +15,7 @@ The rules are about one person at a time and never look at which value an entry 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from math import floor
 from typing import Final, NamedTuple
 
@@ -25,6 +26,7 @@ from shoal.core.signatures.entries import BARRED, CURRENT, HELD, PLAIN, SHOWN, S
 SHOW_PLAIN: Final = -2
 SHOW_STAR: Final = -3
 SHOW_NEW: Final = -1  # under a signature that is still to be chosen; a number from 0 up is a signature
+UNDECIDED: Final = -4
 
 UNLIMITED: Final = 1 << 30
 
@@ -40,12 +42,17 @@ class Held(NamedTuple):
     draw: int
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """By entry, how it is shown; and what a new signature of this person must not hold."""
 
     shown: dict[int, int]
     taken: frozenset[int] = frozenset()
+
+
+@cache
+def most_shown(m: int, l: float) -> int:
+    """How many different values of one person may be shown under one signature of m values (S3)."""
+    return floor(Fraction(m) / Fraction(l))
 
 
 @dataclass(frozen=True)
@@ -79,60 +86,69 @@ class Judge:
         self.permanent = sensitive.permanent if has_signatures else frozenset()
 
     def most_under(self, signature: int) -> int:
-        """How many different values of one person may be shown under a signature: m/l, rounded down."""
-        return floor(Fraction(len(self.sets[signature])) / Fraction(self.policy.l))
+        """How many different values of one person may be shown under this signature."""
+        return most_shown(len(self.sets[signature]), self.policy.l)
 
     def decide(self, mine: Sequence[Held], guard: Guard | None, beside: Beside = FREE) -> Verdict:
         """How each held entry of one person is shown; `mine` are all entries they ever had, permanent cliques aside."""
-        shown: dict[int, set[int]] = {}
-        spells: dict[int, int] = {}
-        plain = {held.value for held in mine if held.signature == PLAIN and held.flags & SHOWN}
-        for held in mine:
-            if held.signature >= 0:
-                shown.setdefault(held.signature, set()).update([held.value] if held.flags & SHOWN else ())
-                spells[held.signature] = spells.get(held.signature, 0) + held.spells
         now = [held for held in mine if held.flags & HELD]
-        is_empty = guard is not None and guard.node == EMPTY
         guarded = self._guarded(guard)
         if guarded is None:
             return Verdict({held.entry: SHOW_STAR for held in now})
-        # A remainder may have been any value.
-        told = sum(value < 0 or value in guarded for value in plain) if guarded else 0
-        left = self._bound(guard) - self._spent(spells, guarded) - told
-        forbidden = {one for one in shown if left < 0 and guarded.intersection(self.sets[one])}
-        forbidden |= {held.signature for held in mine if held.flags & BARRED}
+        shown, plain = _history(mine)
+        is_empty = guard is not None and guard.node == EMPTY
+        forbidden = {held.signature for held in mine if held.flags & BARRED}
+        most_spells = UNLIMITED
+        if guarded:
+            told = sum(value < 0 or value in guarded for value in plain)  # a remainder may have been any value
+            left = self._bound(guard) - self._spent(mine, guarded) - told
+            if left < 0:
+                forbidden.update([one for one in shown if guarded.intersection(self.sets[one])])
+            most_spells = self._safe_spells(shown, plain, guarded, left, beside)
         decided: dict[int, int] = {}
-        unseen: list[Held] = []
-        back: list[Held] = []
+        waiting: list[Held] = []
         for held in now:
-            home = self._signature_of(held, shown)
-            if home in forbidden:
-                decided[held.entry] = SHOW_STAR
-            elif held.flags & SHOWN and held.signature >= 0:
-                decided[held.entry] = held.signature
-                if guarded and not held.flags & CURRENT:
-                    back.append(held)
-            elif held.flags & STARRED and held.signature != PLAIN:
-                decided[held.entry] = SHOW_STAR
-            elif home < 0 and (self._is_open(held.value) or (is_empty and held.value in self.transient)):
-                decided[held.entry] = SHOW_PLAIN
-            elif held.signature == PLAIN:
-                decided[held.entry] = SHOW_STAR
-            else:
-                unseen.append(held)
-        most = self._safe_number(shown, plain, is_empty, beside) if unseen else 0
-        most_spells = self._safe_spells(shown, plain, guarded, left, beside) if guarded else UNLIMITED
-        for held in sorted([*back, *unseen], key=lambda one: one.draw):
+            how = decided[held.entry] = self._decide_one(held, shown, forbidden, is_empty)
+            if how == UNDECIDED or (guarded and how >= 0 and not held.flags & CURRENT):
+                waiting.append(held)
+        if waiting:
+            most = self._safe_number(shown, plain, is_empty, beside)
+            self._share_out(waiting, most, most_spells, shown, beside, decided)
+        return Verdict(decided, frozenset(self._taken(shown, plain).union([held.value for held in now])))
+
+    def _decide_one(self, held: Held, shown: dict[int, set[int]], forbidden: set[int], is_empty: bool) -> int:
+        """How an entry is shown as far as others do not matter; UNDECIDED for one that was not yet shown."""
+        home = self._signature_of(held, shown)
+        if home in forbidden:
+            return SHOW_STAR
+        if held.flags & SHOWN and held.signature >= 0:
+            return held.signature
+        if held.flags & STARRED and held.signature != PLAIN:
+            return SHOW_STAR
+        if home < 0 and (self._is_open(held.value) or (is_empty and held.value in self.transient)):
+            return SHOW_PLAIN
+        return SHOW_STAR if held.signature == PLAIN else UNDECIDED
+
+    def _share_out(
+        self,
+        waiting: list[Held],
+        most: int,
+        most_spells: int,
+        shown: dict[int, set[int]],
+        beside: Beside,
+        decided: dict[int, int],
+    ) -> None:
+        """Show as many of these as are safe, drawn unseen: `most` not yet shown, `most_spells` in all."""
+        for held in sorted(waiting, key=lambda one: one.draw):
             is_unseen = not held.flags & SHOWN
             if not most_spells or (is_unseen and not most):
                 decided[held.entry] = SHOW_STAR
                 continue
             most_spells, most = most_spells - 1, most - is_unseen
             if is_unseen:
-                decided[held.entry] = self._signature_of(held, shown)
-                if decided[held.entry] == SHOW_NEW and beside.blocks is not None:
+                decided[held.entry] = how = self._signature_of(held, shown)
+                if how == SHOW_NEW and beside.blocks is not None:
                     decided[held.entry] = beside.blocks[held.value]
-        return Verdict(decided, frozenset(self._taken(shown, plain) | {held.value for held in now}))
 
     def _is_open(self, value: int) -> bool:
         return value in self.policy.sensitive.open
@@ -168,8 +184,12 @@ class Judge:
         own = guard.bound if guard is not None else None
         return Fraction(1) / Fraction(self.policy.l) if own is None else Fraction(own)
 
-    def _spent(self, spells: dict[int, int], guarded: frozenset[int]) -> Fraction:
+    def _spent(self, mine: Sequence[Held], guarded: frozenset[int]) -> Fraction:
         """The sum of j·|S ∩ A|/m."""
+        spells: dict[int, int] = {}
+        for held in mine:
+            if held.signature >= 0:
+                spells[held.signature] = spells.get(held.signature, 0) + held.spells
         counted = ((one, min(number, self.most_under(one))) for one, number in spells.items())
         return sum((self._share(signature, guarded) * number for signature, number in counted), Fraction(0))
 
@@ -187,11 +207,10 @@ class Judge:
             return 0  # such a value could only be "*"
         most = min([self.most_under(signature) - len(values) for signature, values in shown.items()], default=UNLIMITED)
         m, taken = self.policy.signature, self._taken(shown, plain)
-        at_once = floor(Fraction(m) / Fraction(self.policy.l))
         for kind in (self.transient, self.permanent) if beside.blocks is None else ():
-            outside = len(kind - taken)
+            outside = len(kind) - len(kind & taken)
             if outside:
-                most = min(most, at_once * (outside // m))
+                most = min(most, most_shown(m, self.policy.l) * (outside // m))
         return max(0, most)
 
     def _safe_spells(
@@ -209,3 +228,18 @@ class Judge:
         """The values that a new signature must not hold."""
         known = {value for value in plain if value >= 0}
         return {value for signature in shown for value in self.sets[signature]} | known
+
+
+def _history(mine: Sequence[Held]) -> tuple[dict[int, set[int]], set[int]]:
+    """By signature of a person the values shown under it, and the values that were shown plainly."""
+    shown: dict[int, set[int]] = {}
+    plain: set[int] = set()
+    for held in mine:
+        was_shown = held.flags & SHOWN
+        if held.signature >= 0:
+            values = shown.setdefault(held.signature, set())
+            if was_shown:
+                values.add(held.value)
+        elif was_shown and held.signature == PLAIN:
+            plain.add(held.value)
+    return shown, plain

@@ -7,9 +7,12 @@
 | external | JSON: the same for the external topic; absent on releases older than that topic |
 | trigger  | the offset of the trigger that the release was made for |
 | at       | the time that the trigger named; absent if it named none |
+| key      | a fingerprint of SHOAL_KEY, by which a rebuild sees that it has the right one; absent on older releases |
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
+| policy   | the sha256 of what the policy means, whatever its file looks like |
 
-They are what a rebuild needs to make the same release again. This module alone writes and reads them.
+They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
+those of a CloudEvent (cloud_event.py), which Shoal itself does not read.
 """
 
 import json
@@ -17,9 +20,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.kafka.cloud_event import release_event
 
 _KIND, _MANIFEST = "kind", b"manifest"
 _OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
+_POLICY, _KEY = "policy", "key"
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -33,6 +38,10 @@ class Origin(NamedTuple):
     external: Sequence[int] = ()
     skipped: Mapping[str, Sequence[int]] = {}
     """By label, the offsets of records of this window that were left out."""
+    policy: str | None = None
+    """What the policy meant; None on releases that do not say."""
+    key: str | None = None
+    """A fingerprint of the secret; likewise."""
 
 
 class ManifestRecord(NamedTuple):
@@ -52,12 +61,17 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
         headers.append((_AT, origin.at.encode()))
     if origin.skipped:
         headers.append((_SKIPPED, json.dumps(origin.skipped, sort_keys=True).encode()))
+    if origin.policy is not None:
+        headers.append((_POLICY, origin.policy.encode()))
+    if origin.key is not None:
+        headers.append((_KEY, origin.key.encode()))
     return headers
 
 
-def manifest_headers(sealed: Headers) -> Headers:
-    """The headers of the record: `sealed`, and what says that it is a manifest."""
-    return ((_KIND, _MANIFEST), *sealed)
+def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
+    """The headers of the record: `sealed`, and what says that it is a manifest, to Shoal and as a CloudEvent."""
+    at = dict(sealed).get(_AT)
+    return ((_KIND, _MANIFEST), *sealed, *release_event(table, number, None if at is None else at.decode()))
 
 
 def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> Origin:
@@ -68,14 +82,14 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         trigger = int(headers[_TRIGGER])
         left_out = json.loads(headers.get(_SKIPPED, b"{}"))
         skipped = {str(label): [int(offset) for offset in listed] for label, listed in left_out.items()}
-        at = headers[_AT].decode() if _AT in headers else None
+        at, policy, key = (headers[name].decode() if name in headers else None for name in (_AT, _POLICY, _KEY))
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InputError(f"release {release} does not say what it was made of, so it cannot be made again") from None
     if len(offsets) != partitions:
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )
-    return Origin(offsets, trigger, at, external, skipped)
+    return Origin(offsets, trigger, at, external, skipped, policy, key)
 
 
 def trigger_of(headers: Mapping[str, bytes]) -> int:

@@ -36,7 +36,8 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 No key holds an id: a person is called by their handle, a keyed hash of it (core/randomness.py).
 
 Some names are older than the words used now (`seal`, `mark:p`); stored names stay, so that a stored table stays
-readable. The scripts in lua/ spell these names out; nothing outside this room does.
+readable. The scripts in lua/ spell these names out; nothing outside this room does. `shoal source` has keys of its own
+(source_book.py).
 """
 
 from functools import cache

@@ -165,6 +165,15 @@ class Store:
             )
         return [name for name, wanted in _DURABLE.items() if settings.get(name, wanted) != wanted]
 
+    async def server_version(self) -> str | None:
+        """`redis 7.0.15`, None if this user may not ask. Raises RedisError if Redis is gone."""
+        try:
+            found = await self.redis.info("server")
+        except ResponseError:
+            return None
+        name = found.get("server_name", "redis")
+        return f"{name} {found.get(f'{name}_version', found.get('redis_version'))}"
+
     async def is_whole(self, meta: TableMeta) -> bool:
         """Whether as many records are there as were sealed. While a release is being applied nobody can tell."""
         if meta.applied != meta.release:
@@ -226,10 +235,15 @@ class Store:
     async def waiting(self, release: int) -> Waiting:
         """What waits to be part of `release`. Raises LostError if Redis knows nothing of the table."""
         fired, accepted = await self.redis.hmget(self.key(INGEST), ["fired", f"accepted:{release}"])
-        created = await self.redis.hget(self.key(META), "created")
-        if created is None:
-            raise LostError
+        created = await self.created()
         return Waiting(float(fired or created), int(accepted or 0))
+
+    async def created(self) -> float:
+        """When this state was begun or rebuilt, in seconds. Raises LostError if Redis knows nothing of the table."""
+        found = await self.redis.hget(self.key(META), "created")
+        if found is None:
+            raise LostError
+        return float(found)
 
     async def external_offsets(self) -> tuple[int, ...]:
         """Where reading of each partition of the external topic stopped; empty for a table that has read none yet."""

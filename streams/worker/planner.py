@@ -39,12 +39,13 @@ from shoal.streams.log import get_log
 from shoal.streams.prometheus import RECONNECTS
 from shoal.streams.prometheus import State as Doing
 from shoal.streams.settings import Settings
-from shoal.streams.store.connection import RedisError, is_passing
+from shoal.streams.store.connection import RedisError, is_passing, pause_s, trouble
 from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.records import note_of
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
 from shoal.streams.store.skipped import leave_out, read_skipped
 from shoal.streams.store.store import Store
+from shoal.streams.worker.culprit import find_culprit
 from shoal.streams.worker.external import external_ends, external_letters
 from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher
@@ -163,11 +164,11 @@ class Planner(Service):
                     self._fail(error)
                     return
                 RECONNECTS.labels("redis" if isinstance(error, RedisError) else "kafka", "planner").inc()
-                self.standing.say(Doing.RETRYING, type(error).__name__)
+                self.standing.say(Doing.RETRYING, trouble(error) or type(error).__name__)
                 attempt = 1 if time.monotonic() - began > 60 else attempt + 1
                 if attempt in (1, 5) or attempt % 30 == 0:
                     self._log.warning("planner.retry", error=type(error).__name__, attempt=attempt)
-                pause = min(2.0, 0.1 * 2 ** min(attempt, 5))
+                pause = pause_s(attempt)
             except BaseException as error:  # noqa: BLE001 - after any error the worker must end, not go on without releases
                 self._fail(error)
                 return
@@ -315,6 +316,7 @@ class Planner(Service):
     async def _release(self, tenure: _Tenure, trigger: Trigger, at: str | None, *, is_request: bool) -> None:
         """Step 1, and the others."""
         release = self._maker.release + 1
+        await self._maker.check_identity()
         asking = external_ends(self._servers, self._store, self._topics)
         if is_request:
             # A requested release has everything that was on the topic before the request was read. A clock's release
@@ -343,9 +345,23 @@ class Planner(Service):
                 self._log.error("release.failed", release=release, reason=str(error))
                 self.standing.say(Doing.STUCK, f"{error}: {_WHAT_TO_DO}")
                 with self._maker.held_up():
-                    await self._await_skip(tenure)
+                    search = asyncio.create_task(self._name_culprit(tenure, error))
+                    try:
+                        await self._await_skip(tenure)
+                    finally:
+                        search.cancel()
+                        await asyncio.gather(search, return_exceptions=True)
             else:
                 return
+
+    async def _name_culprit(self, tenure: _Tenure, error: PlanFailedError) -> None:
+        """Say which record stops a release, when that is found out. It takes some twenty plans."""
+        begins = await self._maker.window_begins(tenure.publisher)
+        found = await find_culprit(error, self._servers, self._policy, begins)
+        if found is not None:
+            where = {"topic": found.topic, "partition": found.partition}
+            self._log.error("release.culprit", release=error.release, reason=found.advice, **where)
+            self.standing.say(Doing.STUCK, f"{error}: {found.advice}")
 
     async def _await_skip(self, tenure: _Tenure) -> None:
         """Return when a record was left out, or after a while. The triggers before it keep waiting for their turn."""

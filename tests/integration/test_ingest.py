@@ -16,6 +16,7 @@ from shoal.streams.deadletter.box import DeadLetterBox, sent_offsets, target_of
 from shoal.streams.errors import FencedError, GuaranteeError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
+from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from shoal.streams.settings import Settings
@@ -64,7 +65,7 @@ async def running(kafka: str, redis_url: str, policy: Policy) -> AsyncIterator[R
     await ensure_topics([kafka], policy.table, PARTITIONS)
     store = Store(redis_url, policy.table, make_cipher(None))
     await store.connect(5)
-    identity = {"policy": policy.digest, "engine": ENGINE, "key": "k", "seal": ""}
+    identity = {"policy": "p", "engine": ENGINE, "key": "k", "seal": ""}
     await store.create(identity, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
     found = Running(settings, policy, store)
     yield found
@@ -109,10 +110,14 @@ async def test_events_go_to_their_window_and_rejects_to_the_dead_letter_topic(ka
 
     await running.until(are_sent)
     assert letters == [
-        {"reason": b"bad-json", "topic": topics.events.encode(), "partition": b"0", "offset": b"1000"},
+        {
+            "reason": b"bad-json", "topic": topics.events.encode(), "partition": b"0", "offset": b"1000",
+            **dict(dead_letter_event(topics.table, topics.events, 0, 1000)),
+        },
         {
             "reason": b"already-present", "op": b"insert", "field": b"id",
             "topic": topics.events.encode(), "partition": b"0", "offset": b"1001",
+            **dict(dead_letter_event(topics.table, topics.events, 0, 1001)),
         },
     ]  # fmt: skip
 

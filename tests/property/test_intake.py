@@ -59,6 +59,7 @@ times = st.fixed_dictionaries({}, optional={"at": st.just("2024-05-01T10:00:00Z"
 
 ALLOWED = {
     "insert": ("unknown", "absent", "erased"),
+    "upsert": ("unknown", "present", "absent", "erased"),
     "update": ("present",),
     "delete": ("present",),
     "register": ("unknown", "absent", "erased"),
@@ -73,6 +74,7 @@ def _events(ops: tuple[str, ...] = tuple(ALLOWED)) -> st.SearchStrategy[dict[str
     record = st.fixed_dictionaries({"qid": qids, "sensitive": sensitives})
     bodies = {
         "insert": st.tuples(record, guards),
+        "upsert": st.tuples(record, guards),
         "update": st.tuples(either, guards),
         "delete": st.tuples(),
         "register": st.tuples(st.fixed_dictionaries({"qid": qids})),
@@ -132,7 +134,7 @@ class Model:
         if status not in ALLOWED[op]:
             return False
         coded = {name: VALUES[name][value] for name, value in event.get("qid", {}).items()}
-        if op in ("insert", "update", "register"):
+        if op in ("insert", "upsert", "update", "register"):
             self.where[person] = {**self.where.get(person, {}), **coded}
         if "sensitive" in event:
             written = event["sensitive"]
@@ -144,8 +146,8 @@ class Model:
             self.status[person] = "deregistered" if status == "deregistered" else "erased"
             return True
         self._wish(person, event.get("guard"))
-        becomes = {"insert": "present", "update": "present", "delete": "absent", "register": "absent"}
-        self.status[person] = becomes.get(op, "deregistered")
+        becomes = {"deregister": "deregistered", "delete": "absent", "register": "absent"}
+        self.status[person] = becomes.get(op, "present")
         return True
 
     def forget(self, person: str) -> None:

@@ -115,12 +115,11 @@ def _show_true_counts(patch: pytest.MonkeyPatch) -> None:
 
     describe = Lasting._shown
 
-    def tell(self: Any, group: int) -> Any:
-        shown = describe(self, group)
-        if self._groups.kind[group] < 0 or not shown.counterfeits:
-            return shown
-        (node, count), *rest = shown.shown
-        return shown._replace(shown=((node, count - 1), *rest), counterfeits=shown.counterfeits - 1)
+    def tell(self: Any, groups: Any) -> Any:
+        for shown in describe(self, groups):
+            (node, count), *rest = shown.shown
+            is_told = shown.counterfeits > 0  # only a signature has any
+            yield shown._replace(shown=((node, count - is_told), *rest), counterfeits=shown.counterfeits - is_told)
 
     patch.setattr(Lasting, "_shown", tell)
 

@@ -21,6 +21,7 @@ from shoal.core.policy.policy import Attribute, Policy
 
 _FIELDS: Final = {  # op: (what it must have, what it may have)
     "insert": ({"op", "id", "qid", "sensitive"}, {"at", "guard"}),
+    "upsert": ({"op", "id", "qid", "sensitive"}, {"at", "guard"}),
     "update": ({"op", "id"}, {"at", "guard", "qid", "sensitive"}),
     "delete": ({"op", "id"}, {"at"}),
     "register": ({"op", "id", "qid"}, {"at"}),
@@ -172,6 +173,14 @@ class Truth:
             raise _Wrong
         self._move(person, qid)
         self._placed.add(person)
+        self._put(person, qid, values | self.held.get(person, frozenset()), guard)
+
+    def _upsert(self, person: str, event: dict[str, Any]) -> None:
+        if person not in self.present:
+            self._insert(person, event)
+            return
+        qid, values, guard = self._qid(event["qid"]), self._values(event["sensitive"]), self._guard(event)
+        self._move(person, qid)
         self._put(person, qid, values | self.held.get(person, frozenset()), guard)
 
     def _update(self, person: str, event: dict[str, Any]) -> None:

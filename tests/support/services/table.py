@@ -128,17 +128,23 @@ class Table(Judged):
 
     def start(self, *options: str, **settings: str) -> Worker:
         """Start a worker; `CRASH_AT="ingest.3"` makes it kill itself there. With options, as a command of its own."""
+        return self._start(options, self.environment(**settings), is_forked=not options)
+
+    def start_under(self, variables: Mapping[str, str], **settings: str) -> Worker:
+        """Start a worker with variables that are no settings of Shoal's, as a command of its own."""
+        return self._start((), {**self.environment(**settings), **variables}, is_forked=False)
+
+    def _start(self, options: Sequence[str], environment: dict[str, str], *, is_forked: bool) -> Worker:
         log = self.folder / f"{self.name}-worker-{len(self._workers)}.log"
-        environment = self.environment(**settings)
         process: Process
         with log.open("wb") as output:
-            if options:
+            if is_forked:
+                process = _NURSERY.start(options, environment, log)
+            else:
                 process = subprocess.Popen(
                     [sys.executable, "-m", "shoal.streams.cli", "worker", *options], env=environment, cwd=ROOT,
                     stdout=output, stderr=output,
                 )  # fmt: skip
-            else:
-                process = _NURSERY.start(options, environment, log)
         worker = Worker(process, log)
         self._workers.append(worker)
         return worker

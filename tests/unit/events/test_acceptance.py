@@ -36,6 +36,7 @@ POLICY = _policy()
 QID: dict[str, Any] = {"age": 34, "weight": 61.5, "ward": "x", "zip": "20437"}
 CODES = (34, 61.5, 4, 1)
 INSERT: dict[str, Any] = {"op": "insert", "id": "p", "qid": QID, "sensitive": ["asthma"]}
+UPSERT: dict[str, Any] = {**INSERT, "op": "upsert"}
 UPDATE: dict[str, Any] = {"op": "update", "id": "p", "qid": {"zip": "31000"}}
 DELETE: dict[str, Any] = {"op": "delete", "id": "p"}
 REGISTER_EVENT: dict[str, Any] = {"op": "register", "id": "p", "qid": QID}
@@ -367,6 +368,7 @@ def test_what_is_no_event_about_a_person_is_rejected(event: object, expected: Re
     ("event", "reasons"),
     [
         (INSERT, (None, Reason.ALREADY_PRESENT, None, Reason.DEREGISTERED, None)),
+        (UPSERT, (None, None, None, Reason.DEREGISTERED, None)),
         (UPDATE, (Reason.UNKNOWN_ID, None, Reason.NOT_PRESENT, Reason.DEREGISTERED, Reason.UNKNOWN_ID)),
         (DELETE, (Reason.UNKNOWN_ID, None, Reason.NOT_PRESENT, Reason.DEREGISTERED, Reason.UNKNOWN_ID)),
         (REGISTER_EVENT, (None, Reason.ALREADY_PRESENT, None, Reason.DEREGISTERED, None)),

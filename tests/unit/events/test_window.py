@@ -33,6 +33,7 @@ from tests.unit.events.test_acceptance import (
     QID,
     REGISTER_EVENT,
     UPDATE,
+    UPSERT,
 )  # fmt: skip
 
 HERE = CODES
@@ -77,6 +78,12 @@ KNOWN = {"p": PRESENT}
         ({"p": DEREGISTERED_STATUS}, [ERASE], (DEREGISTERED_ANEW, None, None), DEREGISTERED_STATUS),
         ({"p": ERASED_STATUS}, [ERASE], (ERASED, None, None), ERASED_STATUS),
         ({"p": ERASED_STATUS}, [INSERT], (PUT, HERE, (1,)), PRESENT),
+        ({}, [UPSERT], (PUT, HERE, (1,)), PRESENT),
+        ({}, [INSERT, MOVE, UPSERT], (PUT, HERE, (1,)), PRESENT),
+        (KNOWN, [UPSERT], (PATCH, HERE, (1,)), PRESENT),
+        (KNOWN, [DELETE, UPSERT], (PUT, HERE, (1,)), PRESENT),
+        (KNOWN, [ERASE, UPSERT], (PUT_ANEW, HERE, (1,)), PRESENT),
+        ({"p": ERASED_STATUS}, [UPSERT], (PUT, HERE, (1,)), PRESENT),
         (KNOWN, [MOVE], (PATCH, (35, None, None, None), None), PRESENT),
         (KNOWN, [SICK], (PATCH, (None,) * 4, (0, 2)), PRESENT),
         (KNOWN, [MOVE, SICK], (PATCH, (35, None, None, None), (0, 2)), PRESENT),
