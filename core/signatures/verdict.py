@@ -100,7 +100,8 @@ class Judge:
         forbidden = {held.signature for held in mine if held.flags & BARRED}
         most_spells = UNLIMITED
         if guarded:
-            left = self._bound(guard) - self._spent(mine, guarded) - len(plain & guarded)
+            told = sum(value < 0 or value in guarded for value in plain)  # a remainder may have been any value
+            left = self._bound(guard) - self._spent(mine, guarded) - told
             if left < 0:
                 forbidden.update([one for one in shown if guarded.intersection(self.sets[one])])
             most_spells = self._safe_spells(shown, plain, guarded, left, beside)
@@ -225,7 +226,8 @@ class Judge:
 
     def _taken(self, shown: dict[int, set[int]], plain: set[int]) -> set[int]:
         """The values that a new signature must not hold."""
-        return {value for signature in shown for value in self.sets[signature]} | plain
+        known = {value for value in plain if value >= 0}
+        return {value for signature in shown for value in self.sets[signature]} | known
 
 
 def _history(mine: Sequence[Held]) -> tuple[dict[int, set[int]], set[int]]:

@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
-from shoal.streams.cli.terminal import note
+from shoal.streams.cli.terminal import json_option, note
 
 
 @click.group()
 def command() -> None:
-    """Check a policy, or print the JSON Schemas."""
+    """Check a policy, or print the schemas."""
 
 
 @command.command()
@@ -22,31 +22,50 @@ def command() -> None:
     help="File of events: warns of what the policy cannot do well on them.",
 )
 @format_options("The sample")
-def check(policy: Path, sample: str | None, event_format: str | None, mapping: Path | None) -> None:
+@json_option
+def check(policy: Path, sample: str | None, event_format: str | None, mapping: Path | None, as_json: bool) -> None:
     """Check a policy: list every mistake in it, or say what it promises."""
     from shoal.streams.files.policy_summary import describe, warnings
     from shoal.streams.files.policy_yaml import load_policy
 
     rules = load_policy(policy)
+    said: list[tuple[str, str]] = []
     for line in describe(rules):
-        click.echo(line)
-    for warning in warnings(rules):
-        note(f"warning: {warning}")
+        name, sentence = line.split(maxsplit=1)
+        said.append((name, sentence))
+    warned = list(warnings(rules))
     if sample is not None:
         from shoal.streams.files.policy_sample import findings, read_sample
 
         for finding in findings(rules, read_sample(rules, sample, choice_of(event_format, mapping))):
             if finding.name is None:
-                note(f"warning: {finding.sentence}")
+                warned.append(finding.sentence)
             else:
-                click.echo(f"{finding.name:<12}{finding.sentence}")
+                said.append((finding.name, finding.sentence))
+    if as_json:
+        lines = [{"name": name, "sentence": sentence} for name, sentence in said]
+        click.echo(json.dumps({"policy": lines, "warnings": warned}, indent=2, ensure_ascii=False))
+        return
+    for name, sentence in said:
+        click.echo(f"{name:<12}{sentence}")
+    for warning in warned:
+        note(f"warning: {warning}")
 
 
 @command.command()
-@click.argument("what", type=click.Choice(["policy", "event", "release"]), default="policy")
-def schema(what: str) -> None:
-    """Print the JSON Schema of WHAT: policy (the default), event, or release (one record of it)."""
-    from shoal.core.schema import event_schema, policy_schema, release_schema
+@click.argument("what", type=click.Choice(["policy", "event", "release", "mapping", "asyncapi"]), default="policy")
+@click.option(
+    "--to", type=click.Path(path_type=Path, file_okay=False), help="Write all of them to this folder, under versions."
+)
+def schema(what: str, to: Path | None) -> None:
+    """Print the JSON Schema of WHAT: policy (the default), event, release (one record of it), or mapping.
 
-    make = {"policy": policy_schema, "event": event_schema, "release": release_schema}[what]
-    click.echo(json.dumps(make(), indent=2, ensure_ascii=False))
+    asyncapi prints the topics as AsyncAPI 3.
+    """
+    from shoal.streams.files.schemas import write_document, write_documents
+
+    if to is None:
+        click.echo(write_document(what), nl=False)
+        return
+    for path in write_documents(to):
+        click.echo(path)

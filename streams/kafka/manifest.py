@@ -11,7 +11,8 @@
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
 
-They are what a rebuild needs to make the same release again. This module alone writes and reads them.
+They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
+those of a CloudEvent (cloud_event.py), which Shoal itself does not read.
 """
 
 import json
@@ -19,10 +20,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.kafka.cloud_event import release_event
 
 _KIND, _MANIFEST = "kind", b"manifest"
-_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED, _KEY = "offsets", "external", "trigger", "at", "skipped", "key"
-_POLICY = "policy"
+_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
+_POLICY, _KEY = "policy", "key"
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -38,6 +40,8 @@ class Origin(NamedTuple):
     """By label, the offsets of records of this window that were left out."""
     policy: str | None = None
     """What the policy meant; None on releases that do not say."""
+    key: str | None = None
+    """A fingerprint of the secret; likewise."""
 
 
 class ManifestRecord(NamedTuple):
@@ -59,22 +63,15 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
         headers.append((_SKIPPED, json.dumps(origin.skipped, sort_keys=True).encode()))
     if origin.policy is not None:
         headers.append((_POLICY, origin.policy.encode()))
+    if origin.key is not None:
+        headers.append((_KEY, origin.key.encode()))
     return headers
 
 
-def write_key(fingerprint: str) -> tuple[str, bytes]:
-    """The header that says under which secret a release was made."""
-    return _KEY, fingerprint.encode()
-
-
-def key_of(headers: Mapping[str, bytes]) -> str | None:
-    """The inverse of `write_key`; None for a release that does not say."""
-    return headers[_KEY].decode(errors="replace") if _KEY in headers else None
-
-
-def manifest_headers(sealed: Headers) -> Headers:
-    """The headers of the record: `sealed`, and what says that it is a manifest."""
-    return ((_KIND, _MANIFEST), *sealed)
+def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
+    """The headers of the record: `sealed`, and what says that it is a manifest, to Shoal and as a CloudEvent."""
+    at = dict(sealed).get(_AT)
+    return ((_KIND, _MANIFEST), *sealed, *release_event(table, number, None if at is None else at.decode()))
 
 
 def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> Origin:
@@ -85,14 +82,14 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         trigger = int(headers[_TRIGGER])
         left_out = json.loads(headers.get(_SKIPPED, b"{}"))
         skipped = {str(label): [int(offset) for offset in listed] for label, listed in left_out.items()}
-        at, policy = (headers[name].decode() if name in headers else None for name in (_AT, _POLICY))
+        at, policy, key = (headers[name].decode() if name in headers else None for name in (_AT, _POLICY, _KEY))
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InputError(f"release {release} does not say what it was made of, so it cannot be made again") from None
     if len(offsets) != partitions:
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )
-    return Origin(offsets, trigger, at, external, skipped, policy)
+    return Origin(offsets, trigger, at, external, skipped, policy, key)
 
 
 def trigger_of(headers: Mapping[str, bytes]) -> int:

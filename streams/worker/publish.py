@@ -41,7 +41,7 @@ class Publisher:
         """Step 7: all records of a release in one transaction, the manifest last. Raises FencedError, KafkaError."""
         key = f"{self._table}/{sealed.number}".encode()
         messages = [Message(key, record) for record in sealed.records]
-        messages.append(Message(key, sealed.manifest, manifest_headers(sealed.headers)))
+        messages.append(Message(key, sealed.manifest, manifest_headers(self._table, sealed.number, sealed.headers)))
         await self._transaction.send(self._topics.releases, 0, messages, crash="release.7.open")
 
     async def stop(self) -> None:
@@ -62,7 +62,8 @@ def check_story(table: str, meta: TableMeta | None, last: ManifestRecord | None)
         return  # a table that is about to begin
     if meta is None or meta.release < seen:
         known = "nothing" if meta is None else f"only release {meta.release}"
-        raise GuaranteeError(f"Redis knows {known} of table {table}, and release {seen} is published: {rebuild}")
+        other = "if SHOAL_REDIS names the right one, " if meta is None else ""
+        raise GuaranteeError(f"Redis knows {known} of table {table}, and release {seen} is published: {other}{rebuild}")
     if meta.release == seen:
         if last is not None and sha256(last.value).hexdigest() != meta.manifest:
             raise GuaranteeError(

@@ -50,17 +50,17 @@ class Scene(Table):
         super().__init__(kafka, redis_url, folder, name, partitions, **changes)
         sensitive = changes.get("sensitive", POLICY["sensitive"])
         self.mixture = Mixture(seed, 300, sensitive, bad_share=0.06)
-        self.worker_settings = worker_settings or {}
+        self._worker_settings = worker_settings or {}
         self._pours = 0
         self._has_others = "overlap" in changes.get("privacy", {})
         self.asked = 0
         self._settled: list[str] = []
         self._lock = threading.Lock()
-        asyncio.run(ensure_topics([kafka], name, partitions, within_s=30))
+        asyncio.run(ensure_topics(kafka.split(","), name, partitions, within_s=30))
 
-    def start(self, *options: str, **settings: str) -> Worker:
-        """A worker that takes small batches, so that a little load is many steps."""
-        return super().start(*options, **{"BATCH": "40", **self.worker_settings, **settings})
+    def environment(self, **settings: str) -> dict[str, str]:
+        """That of a worker that takes small batches, so that a little load is many steps."""
+        return super().environment(**{"BATCH": "40", **self._worker_settings, **settings})
 
     def start_ready(self, **settings: str) -> Worker:
         """A worker that has begun to work; how much of the table is its own is not said."""
@@ -186,6 +186,10 @@ class Scene(Table):
             original = originals[topic, int(partition), int(offset)]
             assert (letter.key, letter.value) == (original.key, original.value), "a dead letter is not the original"
             assert letter.headers.items() >= original.headers.items()
+            assert letter.headers["ce_id"].decode() == f"{topic}/{partition}/{offset}"
+        assert [release.headers["ce_id"].decode() for release in found] == [
+            f"{self.name}/{number}" for number in range(1, len(found) + 1)
+        ]
         last = json.loads(found[-1].manifest)
         there = last["people"] + last["withheld"] + last["unsampled"]
         assert there == len(self.mixture.present), "the last release is not about those there"

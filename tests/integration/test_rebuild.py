@@ -14,7 +14,7 @@ from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR
 from shoal.streams.files.policy_yaml import load_policy
 from tests.fault.scene import KINDS, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.support.services.table import POLICY, Make, Table, insert, inserts
+from tests.support.services.table import Make, Table, insert, inserts
 
 
 def test_redis_wiped_is_refused_and_rebuild_brings_it_back(make: Make) -> None:

@@ -205,10 +205,38 @@ def _overdraw_counterfeits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("shoal.core.signatures.balance._prune", lambda rounds, home, *_: np.ones(len(home), dtype=bool))
 
 
+def _forget_erased_signatures(patch: pytest.MonkeyPatch) -> None:
+    """Erasure: nothing at all is left of somebody."""
+    from shoal.core.signatures.entries import HELD, NO_SIGNATURE, Entries
+
+    def forget(self: Entries, rows: Any, open_values: Any) -> None:
+        _, mine = self.of(rows)
+        past = mine[~self.has(HELD)[mine]]
+        self.flags[past], self.signature[past], self.spells[past] = 0, NO_SIGNATURE, 0
+
+    patch.setattr(Entries, "erase", forget)
+
+
+def _lend_values_to_the_erased(patch: pytest.MonkeyPatch) -> None:
+    """Erasure: what is left names the first values of a signature, as if they had been the person's."""
+    from shoal.core.signatures.entries import Entries
+
+    erase = Entries.erase
+
+    def lend(self: Entries, rows: Any, open_values: Any) -> None:
+        erase(self, rows, open_values)
+        left = np.flatnonzero((self.value < 0) & (self.signature >= 0))
+        self.value[left] = self.signature[left] * 0
+
+    patch.setattr(Entries, "erase", lend)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
         _forget_signatures,
+        _forget_erased_signatures,
+        _lend_values_to_the_erased,
         _let_signatures_meet,
         _show_any_number,
         _show_true_counts,
