@@ -13,6 +13,7 @@ import shoal
 from shoal.streams.cli import main
 from shoal.streams.files.release_folder import ReleaseFiles, read_releases
 from shoal.streams.sink.parquet_newest import ParquetNewest
+from tests.support.root import ROOT
 from tests.support.services.kept import TABLES, Target, check
 from tests.support.services.releases_topic import make_releases, publish
 
@@ -147,6 +148,19 @@ def test_a_folder_has_one_sink(kafka: str, table: str, tmp_path: Path, capsys: p
     assert main(["sink", str(tmp_path / "kept"), "--once", "--policy", str(policy), "--kafka", kafka]) == 2
     assert "another sink is writing" in capsys.readouterr().err
     first.close()
+
+
+async def test_releases_on_a_topic_are_read_in_python_also_where_a_loop_runs(
+    kafka: str, table: str, tmp_path: Path
+) -> None:
+    path, releases = make_releases(tmp_path, table)
+    await publish(kafka, table, releases)
+    policy = shoal.load_policy(path)
+    found = shoal.read_topic(policy, kafka=kafka)
+    assert found == shoal.read_releases(tmp_path / "out")
+    assert found[-1].count(policy).low == found[-1].manifest["people"]
+    with pytest.raises(shoal.InputError, match="there is no topic"):
+        shoal.read_topic(shoal.load_policy(ROOT / "examples" / "ward" / "policy.yaml"), kafka=kafka)
 
 
 def test_export_reads_the_topic_without_a_folder(
