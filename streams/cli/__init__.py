@@ -34,6 +34,7 @@ COMMANDS = {
     "replay": "Turn a file of events into a folder of releases, without a broker.",
     "worker": "Run the service: events from Kafka in, releases out.",
     "produce": "Send a file of events to the events topic.",
+    "source": "Turn the changes of a database, from Debezium, into events.",
     "release": "Ask the running service for a release now.",
     "releases": "Read the releases topic, and check that it is unbroken.",
     "audit": "Check that published releases keep every promise.",

@@ -53,12 +53,12 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
 
 
 @command.command()
-@click.argument("what", type=click.Choice(["policy", "event", "release", "asyncapi"]), default="policy")
+@click.argument("what", type=click.Choice(["policy", "event", "release", "mapping", "asyncapi"]), default="policy")
 @click.option(
     "--to", type=click.Path(path_type=Path, file_okay=False), help="Write all of them to this folder, under versions."
 )
 def schema(what: str, to: Path | None) -> None:
-    """Print the JSON Schema of WHAT: policy (the default), event, or release (one record of it).
+    """Print the JSON Schema of WHAT: policy (the default), event, release (one record of it), or mapping.
 
     asyncapi prints the topics as AsyncAPI 3.
     """
