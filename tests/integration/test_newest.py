@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ import pytest
 
 import shoal
 from shoal.streams.cli import main
+from shoal.streams.errors import GuaranteeError
 from shoal.streams.files.release_folder import ReleaseFiles, read_releases
+from shoal.streams.kafka.release_reader import CommittedRelease
+from shoal.streams.sink.newest import Delivery
 from shoal.streams.sink.parquet_newest import ParquetNewest
+from shoal.streams.sink.postgres_newest import PostgresNewest
 from tests.support.root import ROOT
 from tests.support.services.kept import TABLES, Target, check
 from tests.support.services.releases_topic import make_releases, publish
@@ -139,6 +144,28 @@ def test_tables_that_no_sink_made_are_left_alone(
     assert main(["export", str(tmp_path / "out"), "--to", "postgres", "--out", postgres]) == 0
     assert main(["sink", postgres, "--once", "--policy", str(policy), "--kafka", kafka]) == 2
     assert "has tables that no sink has made" in capsys.readouterr().err
+
+
+def test_two_sinks_on_one_schema_do_no_harm_and_another_content_is_refused(
+    table: str, postgres: str, tmp_path: Path
+) -> None:
+    _, releases = make_releases(tmp_path, table)
+    sinks = [PostgresNewest(postgres, table) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        for files in releases:
+            delivery = delivered(files)
+            list(pool.map(lambda sink, one=delivery: sink.keep(one), sinks))
+    check(Target("postgres", postgres, tmp_path, table), tmp_path / "out", 3, tmp_path / "expected")
+    sinks[0].keep(delivered(releases[1]))  # an older one, which is late
+    assert sinks[1].kept() == delivered(releases[2]).kept
+    forged = releases[2]._replace(manifest=releases[2].manifest.replace(b'"withheld":0', b'"withheld":1'))
+    with pytest.raises(GuaranteeError, match="holds another release 3"):
+        sinks[0].keep(delivered(forged))
+
+
+def delivered(files: ReleaseFiles) -> Delivery:
+    meaning = json.loads(files.manifest)
+    return Delivery(CommittedRelease(files.cells, files.groups, files.manifest, meaning, {}, files.number), [meaning])
 
 
 def test_a_folder_has_one_sink(kafka: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
