@@ -27,6 +27,7 @@ from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import sent_offsets, target_of
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
@@ -148,7 +149,7 @@ class _Replayed:
     def __init__(self, policy: Policy, settings: Settings, partitions: int) -> None:
         self._policy, self._servers = policy, settings.kafka_servers
         self._key = fingerprint(settings.key_bytes, policy.table)
-        self.state = State.empty(policy, settings.key_bytes)
+        self.state = State.empty(policy, settings.key_bytes, KeyedByHandle)
         self.external: Sequence[int] = ()
         self.offsets = [0] * partitions
         self.trigger = -1
@@ -158,7 +159,7 @@ class _Replayed:
         self._left_out: dict[str, set[int]] = {}  # by label, what was left out of those made
         self._times: list[tuple[int, str | None]] = []  # by release, its trigger and the last time named until then
         self.rejects: dict[str, list[RejectNote]] = {str(number): [] for number in range(partitions)}
-        self._intakes = [Intake(policy, {}) for _ in range(partitions)]
+        self._intakes = [Intake(policy, {}, handle_of=self.state.keyed.handle) for _ in range(partitions)]
         self._takers = [make_taker(intake) for intake in self._intakes]
 
     async def follow(self, release: CommittedRelease, events: WindowedEvents) -> None:
