@@ -23,6 +23,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
+from shoal.streams.source.present import read_present
 
 from shoal.core.events.event import Reject
 from shoal.core.policy.policy import Policy
@@ -40,7 +41,6 @@ from shoal.streams.source.mapping import CapturedTable, TableMapping
 from shoal.streams.source.outlet import Outlet
 from shoal.streams.source.person import UNKNOWN, Person, read_person
 from shoal.streams.source.place import Place, Stage, read_place
-from shoal.streams.source.present import read_present
 from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.source_book import PEOPLE, ROWS, SourceBook, Staged, Write
 
