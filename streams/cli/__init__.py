@@ -37,7 +37,9 @@ COMMANDS = {
     "report": "Measure how much the releases lost, as a page with plots.",
     "export": "Write releases as tables: CSV, Parquet or DuckDB.",
     "policy": "Check a policy, or print the JSON Schemas.",
-    "rebuild": "Rebuild Redis from the topics.",
+    "snapshot": "Write the state at the last release to an encrypted file.",
+    "restore": "Bring a snapshot into an empty Redis.",
+    "rebuild": "Rebuild Redis from the topics, or from a snapshot and what came after.",
     "skip": "Leave one record out that keeps releases from being made.",
 }
 

@@ -28,7 +28,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from shoal.streams.errors import FencedError, GuaranteeError
 from shoal.streams.faults import crash_point
-from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
+from shoal.streams.kafka.partition_reader import open_reader, read_at, read_oldest, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import describe, measure
 from shoal.streams.kafka.topics import LONGEST_DEAD_LETTER, Topics
@@ -212,10 +212,11 @@ def target_of(topics: Topics) -> TopicPartition:
 
 
 async def sent_offsets(servers: list[str], target: TopicPartition, source: TopicPartition, floor: int) -> set[int]:
-    """The offsets of `source` that stand on the dead-letter topic from `floor` on."""
+    """The offsets of `source` that stand on the dead-letter topic from `floor` on, as far as letters are kept."""
     found: set[int] = set()
     async with open_reader(servers) as consumer:
-        async for records in read_to_end(consumer, target, floor):
+        oldest = await read_oldest(consumer, target)
+        async for records in read_to_end(consumer, target, max(floor, oldest)):
             found.update(
                 offset for offset in (letter_offset(record.headers, source) for record in records) if offset >= 0
             )

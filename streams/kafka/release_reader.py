@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -16,7 +17,7 @@ from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.chain import Chain
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_of, not_ours, trigger_of
-from shoal.streams.kafka.partition_reader import open_reader, read_to_end
+from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.rights import check_rights, consumer_rights
 from shoal.streams.kafka.topics import Topics, admin_client, connect_within
@@ -47,11 +48,10 @@ class CommittedRelease:
 
 
 class ReleaseReader:
-    """The releases of one table from the first on."""
+    """The releases of one table, from where the chain and the consumer are."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, partition: TopicPartition, table: str) -> None:
-        self._consumer, self._partition = consumer, partition
-        self._chain = Chain(table)
+    def __init__(self, consumer: AIOKafkaConsumer, partition: TopicPartition, chain: Chain) -> None:
+        self._consumer, self._partition, self._chain = consumer, partition, chain
         self._records: list[bytes] = []
         self._fetched: deque[Any] = deque()
 
@@ -96,9 +96,12 @@ class ReleaseReader:
 
 
 @asynccontextmanager
-async def open_releases(servers: list[str], table: str, within_s: float) -> AsyncIterator[ReleaseReader]:
-    """Connects to a table's releases. Raises `ServiceError` without Kafka, `InputError` without the topic or the right
-    to read it.
+async def open_releases(
+    servers: list[str], table: str, within_s: float, after: ManifestRecord | None = None
+) -> AsyncIterator[ReleaseReader]:
+    """Connects to a table's releases, from the first on or from the one behind the manifest `after`.
+
+    Raises `ServiceError` without Kafka, `InputError` without the topic or the right to read it.
     """
     topic = Topics(table).releases
     async with admin_client(servers, within_s) as admin:
@@ -117,10 +120,12 @@ async def open_releases(servers: list[str], table: str, within_s: float) -> Asyn
         await connect_within(consumer.start, within_s, servers)
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])
-        await consumer.seek_to_beginning(partition)
-        if (await consumer.beginning_offsets([partition]))[partition] > 0:
+        start = 0 if after is None else after.offset + 1
+        consumer.seek(partition, start)
+        if (await consumer.beginning_offsets([partition]))[partition] > start:
             raise GuaranteeError(f"the start of topic {topic} is gone, so the chain of releases cannot be checked.")
-        yield ReleaseReader(consumer, partition, table)
+        chain = Chain(table) if after is None else Chain(table, after.number, sha256(after.value).hexdigest())
+        yield ReleaseReader(consumer, partition, chain)
     except KafkaError as error:
         raise unreachable(servers) from error
     finally:
@@ -142,6 +147,17 @@ async def wait_for_release(reader: ReleaseReader, trigger_offset: int, within_s:
         raise ServiceError(
             f"no release came within {within_s:g} seconds; the request stays in the queue: is a worker running?"
         ) from None
+
+
+async def manifest_at(servers: list[str], table: str, offset: int) -> ManifestRecord | None:
+    """The manifest at an offset of the releases topic, None if none is there (any more). Raises KafkaError."""
+    partition = TopicPartition(Topics(table).releases, 0)
+    async with open_reader(servers) as consumer:
+        begins, ends = await consumer.beginning_offsets([partition]), await consumer.end_offsets([partition])
+        if not begins[partition] <= offset < ends[partition]:
+            return None
+        found = await read_at(consumer, partition, [offset])
+    return manifest_of(found[offset]) if offset in found else None
 
 
 async def last_committed(servers: list[str], table: str, *, patient: bool = False) -> ManifestRecord | None:

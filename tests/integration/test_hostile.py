@@ -241,5 +241,5 @@ def test_an_events_topic_that_was_made_again_is_one_sentence(make: Make, runs: b
     assert ended.wait(60) == 1
     said = ended.log.strip().splitlines()[-1]
     assert said.startswith(f"shoal: topic {table.topics.events}")
-    assert "kept for ever" in said
+    assert "created anew" in said
     assert "Traceback" not in ended.log
