@@ -40,6 +40,7 @@ COMMANDS = {
     "snapshot": "Write the state at the last release to an encrypted file.",
     "restore": "Bring a snapshot into an empty Redis.",
     "rebuild": "Rebuild Redis from the topics, or from a snapshot and what came after.",
+    "inspect": "Say what there is of a table, and what a rebuild would do.",
     "skip": "Leave one record out that keeps releases from being made.",
 }
 

@@ -35,13 +35,21 @@ def path_in(to: Path, table: str, release: int) -> Path:
 
 def listed(folder: Path, table: str) -> list[Listed]:
     """A table's snapshots in a folder, the newest first; none if there is no such folder."""
-    name = re.compile(re.escape(table) + r"-(\d{8,})" + re.escape(_ENDING))
-    found = ((name.fullmatch(path.name), path) for path in (folder.iterdir() if folder.is_dir() else ()))
-    return sorted((Listed(int(match[1]), path) for match, path in found if match), reverse=True)
+    return _named(folder, re.escape(table) + r"-(\d{8,})" + re.escape(_ENDING))
 
 
 def drop_old(folder: Path, table: str, release: int, keep: int) -> None:
-    """Delete all but the newest `keep` of those up to `release`. Others, of a later release, are somebody else's."""
-    for old in [one for one in listed(folder, table) if one.release <= release][keep:]:
-        old.path.unlink(missing_ok=True)
+    """Delete all but the newest `keep` of those up to `release`, and what a process that was killed has left of one
+    before. Snapshots of a later release are somebody else's.
+    """
+    old = [one for one in listed(folder, table) if one.release <= release][keep:]
+    partial = re.escape(f".{table}") + r"-(\d{8,})" + re.escape(f"{_ENDING}.partial")
+    for one in (*old, *(left for left in _named(folder, partial) if left.release < release)):
+        one.path.unlink(missing_ok=True)
     sync_folder(folder)
+
+
+def _named(folder: Path, pattern: str) -> list[Listed]:
+    """The files of a folder whose name is like `pattern`, which has the release in it, the newest first."""
+    found = ((re.fullmatch(pattern, path.name), path) for path in (folder.iterdir() if folder.is_dir() else ()))
+    return sorted((Listed(int(match[1]), path) for match, path in found if match), reverse=True)

@@ -11,7 +11,6 @@ import asyncio
 from pathlib import Path
 
 from shoal.core.policy.policy import Policy
-from shoal.core.state import State
 from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.files.policy_yaml import load_policy
@@ -20,7 +19,7 @@ from shoal.streams.settings import Settings
 from shoal.streams.snapshot.snapshot_file import Head, SnapshotFile, secrets_of
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
-from shoal.streams.store.encryption import Cipher, make_cipher
+from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.meta import Identity, identity_of
 from shoal.streams.store.store import Store
 from shoal.streams.store.whole_table import write_table
@@ -46,7 +45,9 @@ def run_restore(settings: Settings, path: Path, *, debug: bool = False) -> Head:
 async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
     cipher = make_cipher(settings.state_key_bytes)
     store = Store(settings.redis, policy.table, cipher, access_of(settings))
-    head, state = await load_snapshot(SnapshotFile(path, policy.table), settings, policy, cipher)
+    file, secrets = SnapshotFile(path, policy.table), secrets_of(settings)
+    check_made(path, file.head(secrets), identity_of(settings, policy, cipher))
+    head, state = await in_thread(file.load, secrets, policy, settings.key_bytes)
     crash_point("restore.1")
     try:
         await store.connect(settings.connect_s)
@@ -60,13 +61,6 @@ async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
     finally:
         await store.close()
     return head
-
-
-async def load_snapshot(file: SnapshotFile, settings: Settings, policy: Policy, cipher: Cipher) -> tuple[Head, State]:
-    """The whole of a snapshot that was made under what is set now. Raises InputError."""
-    secrets = secrets_of(settings)
-    check_made(file.path, file.head(secrets), identity_of(settings, policy, cipher))
-    return await in_thread(file.load, secrets, policy, settings.key_bytes)
 
 
 def check_made(path: Path, head: Head, identity: Identity) -> None:

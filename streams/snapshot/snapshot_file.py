@@ -47,6 +47,8 @@ class Head:
     place: TablePlace
     manifest_at: int
     """The offset of the release's manifest on the releases topic."""
+    needed: Mapping[str, int]
+    """By label, the first record of each source that must still be there: to be read, or to become a dead letter."""
     records: int
     """The layout of the records."""
     taken: float
@@ -61,6 +63,7 @@ def head_of(meta: TableMeta, place: TablePlace, manifest: ManifestRecord) -> Hea
         counts=meta.counts,
         place=place,
         manifest_at=manifest.offset,
+        needed=place.needed(),
         records=FORMAT,
         taken=time.time(),
     )
@@ -169,6 +172,7 @@ def _head_fields(head: Head) -> dict[str, Any]:
         "meta": tuple(head.meta),
         "counts": tuple(head.counts),
         "manifest_at": head.manifest_at,
+        "needed": dict(head.needed),
         "offsets": list(place.offsets),
         "external": list(place.external),
         "next_trigger": place.next_trigger,
@@ -194,6 +198,7 @@ def _head(fields: Mapping[str, Any]) -> Head:
         counts=Counts(*fields["counts"]),
         place=place,
         manifest_at=fields["manifest_at"],
+        needed=fields["needed"],
         records=fields["records"],
         taken=fields["taken"],
     )

@@ -25,9 +25,11 @@ from shoal.streams.faults import crash_point
 from shoal.streams.files.fresh_file import PRIVATE, fresh_file
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.release_folder import sync_folder
+from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.rights import consumer_rights
 from shoal.streams.log import configure_log
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.folder import make_folder, path_in, policy_folder
@@ -154,6 +156,7 @@ async def _take(settings: Settings, policy: Policy, to: Path) -> Taken:
     store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
     try:
         await store.connect(settings.connect_s)
+        await require(settings, policy.table, consumer_rights(policy.table))
         meta = await store.meta()
         if meta is None or meta.release == 0:
             raise InputError(f"nothing of table {policy.table} is published yet, so there is nothing to keep")

@@ -59,6 +59,13 @@ class TablePlace:
         ends |= {external_label(number): end for number, end in enumerate(self.external)}
         return {**ends, TRIGGERS: self.next_trigger}
 
+    def needed(self) -> dict[str, int]:
+        """By label, the first record that is still to be read, or to be read again for its dead letter."""
+        return {
+            label: min((end, *(note.offset for note in self.rejects.get(label, ()))))
+            for label, end in self.ends().items()
+        }
+
 
 async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) -> State:
     """The state of the last release, which must be applied. Raises LostError if records are missing.

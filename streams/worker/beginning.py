@@ -12,10 +12,12 @@ from shoal.streams.kafka.release_reader import manifest_at
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.folder import listed, policy_folder
-from shoal.streams.snapshot.restore import load_snapshot
-from shoal.streams.snapshot.snapshot_file import SnapshotFile
+from shoal.streams.snapshot.restore import check_made
+from shoal.streams.snapshot.snapshot_file import Head, SnapshotFile, secrets_of
 from shoal.streams.store.encryption import Cipher
+from shoal.streams.store.meta import identity_of
 from shoal.streams.store.whole_table import TablePlace
+from shoal.streams.thread import in_thread
 
 
 class Beginning(NamedTuple):
@@ -49,16 +51,31 @@ async def find_beginning(
 
 async def _begin_with(path: Path, settings: Settings, policy: Policy, cipher: Cipher, partitions: int) -> Beginning:
     """Raises InputError if a snapshot cannot be used here."""
-    head, state = await load_snapshot(SnapshotFile(path, policy.table), settings, policy, cipher)
+    file = SnapshotFile(path, policy.table)
+    _, manifest = await check_usable(file, settings, policy, cipher, partitions)
+    head, state = await in_thread(file.load, secrets_of(settings), policy, settings.key_bytes)
+    get_log(table=policy.table).info("snapshot.loaded", release=head.meta.release, people=head.counts.people)
+    return Beginning(state, head.place, manifest)
+
+
+async def check_usable(
+    file: SnapshotFile, settings: Settings, policy: Policy, cipher: Cipher, partitions: int
+) -> tuple[Head, ManifestRecord]:
+    """What a snapshot says and the manifest of its release on the topic, before its records are read.
+
+    Raises InputError if it cannot be used here, KafkaError.
+    """
+    head = file.head(secrets_of(settings))
+    check_made(file.path, head, identity_of(settings, policy, cipher))
     manifest = await manifest_at(settings.kafka_servers, policy.table, head.manifest_at)
     if manifest is None or sha256(manifest.value).hexdigest() != head.meta.manifest:
         raise InputError(
-            f"{path} is of release {head.meta.release}, and the releases topic of table {policy.table} does not have "
-            "that release: use a snapshot of what was published there"
+            f"{file.path} is of release {head.meta.release}, and the releases topic of table {policy.table} does not "
+            "have that release: use a snapshot of what was published there"
         )
     if len(head.place.offsets) != partitions:
         raise InputError(
-            f"{path} was made with {len(head.place.offsets)} partitions of the events topic, which has {partitions}"
+            f"{file.path} was made with {len(head.place.offsets)} partitions of the events topic, which has "
+            f"{partitions}"
         )
-    get_log(table=policy.table).info("snapshot.loaded", release=head.meta.release, people=head.counts.people)
-    return Beginning(state, head.place, manifest)
+    return head, manifest

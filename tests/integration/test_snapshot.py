@@ -12,9 +12,10 @@ from confluent_kafka.admin import AdminClient
 from shoal.streams.errors import InputError
 from shoal.streams.settings import load_settings
 from shoal.streams.snapshot.restore import run_restore
+from shoal.streams.store.records import RejectNote, pack
 from tests.fault.scene import KINDS, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.support.services.table import Make, Table, insert, inserts
+from tests.support.services.table import KEY, Make, Table, insert, inserts
 
 STATE_KEY = "kept in another place"
 
@@ -202,3 +203,125 @@ def _changed(of: Table, **changes: Any) -> Path:
 
 def _key(table: Table, name: str) -> str:
     return f"{{shoal:{table.name}}}:{name}"
+
+
+@pytest.mark.timeout(300)
+def test_the_policy_s_snapshots_are_written_beside_the_releases_and_a_rebuild_finds_the_newest(
+    make: Make, tmp_path: Path
+) -> None:
+    table = make(snapshot={"every_releases": 2, "keep": 2, "to": "kept"})
+    worker = table.start_planner()
+    for number in range(6):
+        table.send(inserts(20 * number, 20))
+        table.release()
+        worker.await_log("snapshot.written", count=(number + 1) // 2)
+    assert worker.stop() == 0
+    before, folder = table.stored(), tmp_path / "kept"
+    names = [f"{table.name}-0000000{release}.snapshot" for release in (4, 6)]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (folder / names[1]).write_bytes((folder / names[1]).read_bytes()[:-1])
+    table.wipe()
+    rebuilt = table.run("rebuild")
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert "snapshot.unusable" in rebuilt.stderr
+    assert "2 releases since the snapshot of release 4" in rebuilt.stdout
+    assert table.stored() == before
+
+
+def test_a_snapshot_that_cannot_be_written_is_counted_and_tried_again_and_no_release_fails(
+    make: Make, tmp_path: Path
+) -> None:
+    table = make(snapshot={"every_releases": 1, "to": "kept"})
+    (tmp_path / "kept").write_text("in the way")
+    worker = table.start_planner()
+    table.send(inserts(0, 20))
+    table.release()
+    worker.await_log("snapshot.failed")
+    assert "FileExistsError" in worker.log
+    (tmp_path / "kept").unlink()
+    table.release()
+    worker.await_log("snapshot.written")
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == [f"{table.name}-00000002.snapshot"]
+    assert worker.stop() == 0
+    assert "Traceback" not in worker.log
+
+
+def test_nothing_published_nothing_kept_and_no_place_to_keep_it_are_one_sentence_each(
+    make: Make, tmp_path: Path
+) -> None:
+    table = make()
+    nowhere = table.run("snapshot")
+    assert (nowhere.returncode, nowhere.stderr.count("\n")) == (2, 1)
+    assert "the policy does not say where snapshots go" in nowhere.stderr
+    nothing = table.run("snapshot", str(tmp_path / "kept"))
+    assert (nothing.returncode, nothing.stderr.count("\n")) == (2, 1)
+    assert "nothing of table" in nothing.stderr
+    assert not (tmp_path / "kept").exists()
+
+
+def test_inspect_says_what_there_is_what_may_go_and_what_a_rebuild_would_do_and_names_nobody(
+    make: Make, tmp_path: Path
+) -> None:
+    table = make(snapshot={"every_releases": 2, "to": "kept"})
+    assert _inspect(table)["rebuild"] == "nothing is published, so there is nothing to rebuild"
+    worker = table.start_planner()
+    table.send(inserts(0, 50))
+    table.release()
+    worker.await_log("release.applied")
+    found = _inspect(table)
+    assert found["rebuild"] == (
+        "has nothing to do now; if Redis were lost it would begin at the first event and make 1 releases again, of 52 "
+        "records"
+    )
+    assert found["redis"]["records"]["people"] == 50
+    assert found["needed"] == {"events": [0] * 4, "external": [0] * 4, "triggers": [0]}
+    table.send(inserts(50, 25))
+    table.release()
+    worker.await_log("snapshot.written")
+    table.send(inserts(75, 25))
+    table.release()
+    worker.await_log("release.applied", count=3)
+    assert worker.stop() == 0
+    found = _inspect(table)
+    (kept,) = found["snapshots"]
+    assert (kept["release"], kept["people"], kept["bytes"] > 1000) == (2, 75, True)
+    ends = json.loads(table.releases()[1].headers["offsets"])
+    assert found["needed"] == {"events": ends, "external": [0] * 4, "triggers": [2]}
+    assert "begin at the snapshot of release 2 and make 1 releases again, of 26 records" in found["rebuild"]
+    assert found["upgrade"].startswith("nothing to do")
+    assert found["shoal"]["key"] == found["redis"]["key"] != KEY
+    table.wipe()
+    _delete_before(table, release=2)
+    assert _inspect(table)["rebuild"].startswith("would begin at the snapshot of release 2")
+    Path(kept["path"]).write_text("damaged")
+    told = table.run("inspect")
+    assert told.returncode == 0, told.stderr
+    assert "is refused: records of events, triggers are gone that it needs" in told.stdout
+    assert f"{kept['path']}: {kept['path']} is not a snapshot of Shoal" in told.stdout
+    for canary in ("p17", "asthma", "lupus", KEY):
+        assert canary not in told.stdout + json.dumps(found)
+
+
+def _inspect(table: Table) -> dict[str, Any]:
+    told = table.run("inspect", "--json")
+    assert told.returncode == 0, told.stderr
+    found: dict[str, Any] = json.loads(told.stdout)
+    return found
+
+
+def test_a_reject_whose_record_was_deleted_before_its_letter_was_sent_becomes_a_letter_without_body(
+    kept: tuple[Table, Path], tmp_path: Path
+) -> None:
+    table, _ = kept
+    letters = table.dead_letters().total()
+    with table.connect() as client:
+        client.rpush(_key(table, "rejects:0"), pack(RejectNote(2, "wrong-partition")))
+    _snapshot(table, tmp_path / "with a reject")
+    _delete_before(table, release=1)
+    table.wipe()
+    _restore(table, tmp_path / "with a reject")
+    table.start_planner()
+    assert table.await_dead_letters(letters + 1)[table.topics.events, 0, 2] == 1
+    (letter,) = [one for one in table.read(table.topics.dead_letter, 0) if one.headers["reason"] == b"wrong-partition"]
+    assert (letter.key, letter.value, letter.headers["offset"]) == (None, None, b"2")

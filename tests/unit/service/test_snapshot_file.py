@@ -139,8 +139,13 @@ def test_the_newest_snapshots_of_a_table_stay_and_other_files_are_left_alone(tmp
         path_in(tmp_path, "ward", release).write_text("")
     path_in(tmp_path, "ward-2", 1).write_text("")
     (tmp_path / "ward-00000001.txt").write_text("")
+    left, under_way = (tmp_path / f".ward-000000{release}.snapshot.partial" for release in (39, 40))
+    left.write_text("")
+    under_way.write_text("")
     assert [one.release for one in listed(tmp_path, "ward")] == [123_456_789, 90_000_000, 40, 7, 6, 5]
     drop_old(tmp_path, "ward", 40, 2)
     assert [one.release for one in listed(tmp_path, "ward")] == [123_456_789, 90_000_000, 40, 7]
-    assert len(list(tmp_path.iterdir())) == 6
+    assert not left.exists()
+    assert under_way.exists()
+    assert len(list(tmp_path.iterdir())) == 7
     assert listed(tmp_path / "nowhere", "ward") == []
