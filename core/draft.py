@@ -35,7 +35,7 @@ class Decided:
     """
 
     rows: PublishedRows
-    describe: Callable[[int], ShownGroup]
+    describe: Callable[[Rows], Iterable[ShownGroup]]
     changed: Sequence[int]
     case_ids: Callable[[Rows], Iterable[str]] | None = None
     next_group: int
@@ -89,6 +89,7 @@ class Draft:
         written = publication.write(decided.rows, earlier, decided.changed, withheld=withheld, unsampled=unsampled)
         manifest = write_manifest(
             policy,
+            state.meta.policy,
             number,
             state.meta.manifest,
             written.records,
@@ -98,7 +99,7 @@ class Draft:
             decided.max_breach,
             written.loss,
         )
-        meta = Meta(number, sha256(manifest), decided.next_group, decided.max_breach, ENGINE, policy.digest)
+        meta = Meta(number, sha256(manifest), decided.next_group, decided.max_breach, ENGINE, state.meta.policy)
         after = state.next(
             people=people, tree=self.tree, externals=self.externals, tails=written.tails, **decided.after
         )

@@ -47,7 +47,11 @@ __all__ = [
 
 
 class Meta(NamedTuple):
-    """What is known of the series as a whole. `manifest` is the sha256 of the last manifest, None before the first."""
+    """What is known of the series as a whole. `manifest` is the sha256 of the last manifest, None before the first.
+
+    `policy` is the digest of the files that the table began with, and manifests name it: a file that means the same may
+    take their place (`core/policy/meaning.py`).
+    """
 
     release: int
     manifest: str | None

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pytest
 import redis
@@ -144,8 +144,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.line("Every test that needs one of them was skipped. CONTRIBUTING.md says how to get them.")
 
 
+class _Located(Protocol):
+    """A service, or several, that can be said where it is and where it came from."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def origin(self) -> str: ...
+
+
+_L = TypeVar("_L", bound=_Located)
+
+
 @contextlib.contextmanager
-def obtain(config: pytest.Config, name: str, source: AbstractContextManager[Found]) -> Iterator[Found]:
+def obtain(config: pytest.Config, name: str, source: AbstractContextManager[_L]) -> Iterator[_L]:
     with contextlib.ExitStack() as stack:
         try:
             found = stack.enter_context(source)

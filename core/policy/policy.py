@@ -85,7 +85,7 @@ class Policy:
     triggers: Triggers
     snapshot: Snapshots | None
     case_ids: bool  # whether cells list the pseudonyms of their rows
-    digest: str  # sha256 of the policy file followed by its hierarchy files, in hexadecimal
+    digest: str  # sha256 of the policy file followed by its hierarchy files, in hexadecimal; see also meaning.py
 
 
 def hierarchy_paths(document: object) -> list[str]:

@@ -56,7 +56,8 @@ class Adaptive(Strategy):
         floor = 1 - 1 / l
         if survival <= floor:
             return math.inf
-        return 1 / (1 - math.pow(floor / survival, 1 / max(1, self.releases - exposures)))
+        spent = 1 - math.pow(floor / survival, 1 / max(1, self.releases - exposures))
+        return 1 / spent if spent else math.inf  # a root of nearly 1 is 1
 
     def targets(self, l: float, survival: Floats, exposures: NDArray[np.int64]) -> Floats:
         unspent = np.where(l * survival > l - 1, survival, 1.0)

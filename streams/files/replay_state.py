@@ -22,13 +22,14 @@ from typing import IO, Any
 import msgpack
 import numpy as np
 
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, READERS, RECORDS, WRITERS, Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.memory import without_cycle_search
 
-FORMAT = 7
+FORMAT = 8
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 
@@ -110,7 +111,7 @@ class StateFile:
         records = {name: _stored(state, name) for name in RECORDS}
         header = {
             "format": FORMAT,
-            "policy": state.meta.policy,
+            "policy": meaning_of(state.policy),
             "engine": state.meta.engine,
             "secret": secret,
             "position": (position.line, position.digest, position.rejects_bytes),
@@ -141,9 +142,9 @@ class StateFile:
             raise InputError(
                 f"{self.path} has format {header['format']}, and this version of shoal reads format {FORMAT}: {or_anew}"
             )
-        if header["policy"] != policy.digest:
+        if header["policy"] != meaning_of(policy):
             raise InputError(
-                f"{self.path} belongs to another policy; a series of releases keeps the policy it began with."
+                f"{self.path} belongs to another policy; a series of releases keeps what its policy meant as it began."
             )
         if secret is not None and header["secret"] != secret:
             raise InputError(f"{self.path} belongs to another seed; a series of releases keeps the seed it began with.")

@@ -7,7 +7,9 @@
 | external | JSON: the same for the external topic; absent on releases older than that topic |
 | trigger  | the offset of the trigger that the release was made for |
 | at       | the time that the trigger named; absent if it named none |
+| key      | a fingerprint of SHOAL_KEY, by which a rebuild sees that it has the right one; absent on older releases |
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
+| policy   | the sha256 of what the policy means, whatever its file looks like |
 
 They are what a rebuild needs to make the same release again. This module alone writes and reads them.
 """
@@ -19,7 +21,8 @@ from typing import Any, NamedTuple
 from shoal.streams.errors import GuaranteeError, InputError
 
 _KIND, _MANIFEST = "kind", b"manifest"
-_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
+_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED, _KEY = "offsets", "external", "trigger", "at", "skipped", "key"
+_POLICY = "policy"
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -33,6 +36,8 @@ class Origin(NamedTuple):
     external: Sequence[int] = ()
     skipped: Mapping[str, Sequence[int]] = {}
     """By label, the offsets of records of this window that were left out."""
+    policy: str | None = None
+    """What the policy meant; None on releases that do not say."""
 
 
 class ManifestRecord(NamedTuple):
@@ -52,7 +57,19 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
         headers.append((_AT, origin.at.encode()))
     if origin.skipped:
         headers.append((_SKIPPED, json.dumps(origin.skipped, sort_keys=True).encode()))
+    if origin.policy is not None:
+        headers.append((_POLICY, origin.policy.encode()))
     return headers
+
+
+def write_key(fingerprint: str) -> tuple[str, bytes]:
+    """The header that says under which secret a release was made."""
+    return _KEY, fingerprint.encode()
+
+
+def key_of(headers: Mapping[str, bytes]) -> str | None:
+    """The inverse of `write_key`; None for a release that does not say."""
+    return headers[_KEY].decode(errors="replace") if _KEY in headers else None
 
 
 def manifest_headers(sealed: Headers) -> Headers:
@@ -68,14 +85,14 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         trigger = int(headers[_TRIGGER])
         left_out = json.loads(headers.get(_SKIPPED, b"{}"))
         skipped = {str(label): [int(offset) for offset in listed] for label, listed in left_out.items()}
-        at = headers[_AT].decode() if _AT in headers else None
+        at, policy = (headers[name].decode() if name in headers else None for name in (_AT, _POLICY))
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InputError(f"release {release} does not say what it was made of, so it cannot be made again") from None
     if len(offsets) != partitions:
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )
-    return Origin(offsets, trigger, at, external, skipped)
+    return Origin(offsets, trigger, at, external, skipped, policy)
 
 
 def trigger_of(headers: Mapping[str, bytes]) -> int:

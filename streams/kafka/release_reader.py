@@ -161,32 +161,38 @@ async def manifest_at(servers: list[str], table: str, offset: int) -> ManifestRe
 
 
 async def last_committed(servers: list[str], table: str, *, patient: bool = False) -> ManifestRecord | None:
-    """The last release that a consumer can read, None if there is none; see `_last_manifest` for `patient`."""
+    """The last release that a consumer can read, None if there is none; see `last_manifest` for `patient`."""
     async with open_reader(servers) as consumer:
-        return await _last_manifest(consumer, Topics(table).releases, patient=patient)
+        return await last_manifest(consumer, Topics(table).releases, patient=patient)
 
 
-async def _last_manifest(consumer: AIOKafkaConsumer, topic: str, *, patient: bool) -> ManifestRecord | None:
+async def last_manifest(consumer: AIOKafkaConsumer, topic: str, *, patient: bool = False) -> ManifestRecord | None:
     """The last release that a consumer can read, None if there is none. Reads only the end of the topic.
 
     With `patient` it waits for the end of open transactions. The owner of the publisher's transactional id may: its own
     start ended them. Any other caller must not: the open one may be a dead worker's, which only the next owner ends.
     """
     partition = TopicPartition(topic, 0)
-    begin = (await consumer.beginning_offsets([partition]))[partition]
-    span = 4
     end = (await consumer.end_offsets([partition]))[partition]
     if patient:
         async for _ in read_to_end(consumer, partition, end):
             pass
         end = await consumer.position(partition)
+    return await manifest_before(consumer, partition, end)
+
+
+async def manifest_before(consumer: AIOKafkaConsumer, partition: TopicPartition, end: int) -> ManifestRecord | None:
+    """The last manifest before an offset, None if there is none. Reads backwards from there, as far as it must."""
+    begin = (await consumer.beginning_offsets([partition]))[partition]
+    span = 4
     while True:
         start = max(begin, end - span)
         last: ManifestRecord | None = None
         async for records in read_to_end(consumer, partition, start, end):
             for record in records:
-                last = manifest_of(record) or last
-        if last is not None or start == begin:
+                if record.offset < end:
+                    last = manifest_of(record) or last
+        if last is not None or start >= end or start == begin:
             return last
         span *= 16
 

@@ -46,7 +46,10 @@ async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
     cipher = make_cipher(settings.state_key_bytes)
     store = Store(settings.redis, policy.table, cipher, access_of(settings))
     file, secrets = SnapshotFile(path, policy.table), secrets_of(settings)
-    check_made(path, file.head(secrets), identity_of(settings, policy, cipher))
+    made = file.head(secrets)
+    # The events topic is the one that the table was begun with; a worker compares it with the one that is there.
+    identity = identity_of(settings, policy, cipher, made.identity["events"])
+    check_made(path, made, identity)
     head, state = await in_thread(file.load, secrets, policy, settings.key_bytes)
     crash_point("restore.1")
     try:
@@ -57,7 +60,7 @@ async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
                 "wrong, `shoal rebuild` replaces it"
             )
         crash_point("restore.2")
-        await write_table(store, identity_of(settings, policy, cipher), state, head.place)
+        await write_table(store, identity, state, head.place)
     finally:
         await store.close()
     return head

@@ -160,7 +160,9 @@ async def _take(settings: Settings, policy: Policy, to: Path) -> Taken:
         meta = await store.meta()
         if meta is None or meta.release == 0:
             raise InputError(f"nothing of table {policy.table} is published yet, so there is nothing to keep")
-        check_identity(meta, identity_of(settings, policy, store.cipher), meta.partitions, policy.table)
+        check_identity(
+            meta, identity_of(settings, policy, store.cipher, meta.identity["events"]), meta.partitions, policy.table
+        )
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             try:

@@ -35,7 +35,7 @@ from shoal.streams.store.keys import (
     people_keys,
 )
 
-FORMAT: Final = 8
+FORMAT: Final = 9
 PERSON: Final = b"person"
 CLIQUE: Final = b"clique"
 BOND: Final = b"bond"

@@ -66,7 +66,7 @@ async def check_usable(
     Raises InputError if it cannot be used here, KafkaError.
     """
     head = file.head(secrets_of(settings))
-    check_made(file.path, head, identity_of(settings, policy, cipher))
+    check_made(file.path, head, identity_of(settings, policy, cipher, head.identity["events"]))
     manifest = await manifest_at(settings.kafka_servers, policy.table, head.manifest_at)
     if manifest is None or sha256(manifest.value).hexdigest() != head.meta.manifest:
         raise InputError(

@@ -55,7 +55,7 @@ def run_inspect(settings: Settings) -> Found:
 
 async def _inspect(settings: Settings, policy: Policy) -> Found:
     store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
-    identity = identity_of(settings, policy, store.cipher)
+    identity = identity_of(settings, policy, store.cipher, "")
     try:
         await store.connect(settings.connect_s)
         await require(settings, policy.table, inspector_rights(policy.table))
@@ -159,14 +159,14 @@ def _rebuild(
     """What `shoal rebuild` would do, in a sentence."""
     if last is None:
         return "nothing is published, so there is nothing to rebuild"
-    manifest = json.loads(last.value)
-    for name in ("engine", "policy"):
-        if manifest.get(name) != identity[name]:
+    origin = read_origin(last.number, last.headers, len(needed["events"]))
+    made = {"engine": json.loads(last.value).get("engine"), "policy": origin.policy or identity["policy"]}
+    for name, value in made.items():
+        if value != identity[name]:
             return f"is refused: the last release was made by another {name}"
     gone = [name for name in _SOURCES if _is_gone(topics[name]["begins"], needed[name])]
     if gone:
         return f"is refused: records of {', '.join(gone)} are gone that it needs, and no newer snapshot can be used"
-    origin = read_origin(last.number, last.headers, len(needed["events"]))
     begin, first = ([0] * len(origin.offsets), 0) if newest is None else (newest.place.offsets, newest.meta.release)
     events = sum(origin.offsets) - sum(begin)
     where = "the first event" if newest is None else f"the snapshot of release {first}"

@@ -27,6 +27,7 @@ from shoal.core.events.event import Reason, Reject, ReleaseRequest, SkipRequest,
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import sent_offsets, target_of
@@ -34,8 +35,8 @@ from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.intake.taker import make_taker
-from shoal.streams.kafka.entry import require
-from shoal.streams.kafka.manifest import read_origin
+from shoal.streams.kafka.entry import events_id, require
+from shoal.streams.kafka.manifest import key_of, read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import set_limit
@@ -48,9 +49,9 @@ from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, is_passing, without_secret
-from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.encryption import fingerprint, make_cipher
 from shoal.streams.store.keys import TRIGGERS, external_label
-from shoal.streams.store.meta import FormatError, identity_of
+from shoal.streams.store.meta import FormatError, Identity, identity_of
 from shoal.streams.store.records import RejectNote, note_of
 from shoal.streams.store.staging import foreign_ids
 from shoal.streams.store.store import Store
@@ -95,6 +96,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
     if topics.events not in counts or topics.releases not in counts:
         raise InputError(f"there are no topics of table {policy.table} to rebuild from")
     partitions = counts[topics.events]
+    identity = identity_of(settings, policy, store.cipher, await events_id(settings, policy.table))
     publisher = Publisher(servers, policy.table)
     try:
         # From here on no worker publishes: a release under way ends before the topic is read.
@@ -102,7 +104,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
         last = await publisher.last()
         if last is None:
             raise InputError(f"nothing of table {policy.table} is published yet: start the worker, it begins by itself")
-        if await _is_current(store, policy, last.number, last.value):
+        if await _is_current(store, policy, identity, last.number, last.value):
             print(f"Redis already has release {last.number} of table {policy.table}, the last one published.")
             return 0
         begin = await find_beginning(settings, policy, store.cipher, snapshot, partitions)
@@ -120,7 +122,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
                 log.info("rebuild.release", release=release.number, seconds=seconds, people=people)
         await replayed.read_triggers(servers, topics)
         unsent = await _unsent(replayed, servers, topics, has_letters=topics.dead_letter in counts)
-        await write_table(store, identity_of(settings, policy, store.cipher), replayed.state, replayed.place(unsent))
+        await write_table(store, identity, replayed.state, replayed.place(unsent))
     finally:
         await publisher.stop()
         await store.close()
@@ -130,7 +132,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
     return 0
 
 
-async def _is_current(store: Store, policy: Policy, number: int, manifest: bytes) -> bool:
+async def _is_current(store: Store, policy: Policy, identity: Identity, number: int, manifest: bytes) -> bool:
     """Whether there is nothing to do. Raises InputError if Redis is one release ahead, which the worker publishes."""
     digest = sha256(manifest).hexdigest()
     try:
@@ -140,7 +142,8 @@ async def _is_current(store: Store, policy: Policy, number: int, manifest: bytes
     if meta is None or meta.release < number:
         return False
     if meta.release == number:
-        return meta.manifest == digest and await store.is_whole(meta)
+        is_same = meta.manifest == digest and meta.identity["events"] == identity["events"]
+        return is_same and await store.is_whole(meta)
     sealed = await store.sealed_manifest(meta.release)
     if meta.release == number + 1 and sealed is not None and json.loads(sealed)["previous"] == digest:
         raise InputError(
@@ -155,6 +158,7 @@ class _Replayed:
 
     def __init__(self, policy: Policy, settings: Settings, partitions: int, begin: Beginning | None) -> None:
         self._policy, self._servers = policy, settings.kafka_servers
+        self._key = fingerprint(settings.key_bytes, policy.table)
         self.state = State.empty(policy, settings.key_bytes) if begin is None else begin.state
         place = _START if begin is None else begin.place
         self.external = place.external
@@ -178,8 +182,8 @@ class _Replayed:
         """Make the next release again. Raises GuaranteeError if it is not the published one, InputError if it cannot
         be.
         """
-        self._check(release)
         origin = read_origin(release.number, release.headers, len(self.offsets))
+        self._check(release, origin.policy)
         for number, end in enumerate(origin.offsets):
             async for records in events.read(number, end):
                 self._take(number, records, origin.skipped.get(str(number), ()))
@@ -256,18 +260,24 @@ class _Replayed:
             rejects=unsent,
         )
 
-    def _check(self, release: CommittedRelease) -> None:
-        engine, policy = release.meaning.get("engine"), release.meaning.get("policy")
+    def _check(self, release: CommittedRelease, meaning: str | None) -> None:
+        """Refuse what another engine made, or another policy; manifests name the files that the table began with."""
+        engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         if engine != ENGINE:
             raise InputError(
                 f"release {release.number} of table {self._policy.table} was made by engine {engine}, and this is "
                 f"engine {ENGINE}: run the version of Shoal that made it"
             )
-        if policy != self._policy.digest:
+        is_ours = policy == self._policy.digest if meaning is None else meaning == meaning_of(self._policy)
+        if not is_ours:
             raise InputError(
                 f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
-                "hierarchy file has changed since"
+                "hierarchy file means something else now"
             )
+        if key_of(release.headers) not in (None, self._key):
+            raise InputError(f"release {release.number} of table {self._policy.table} was made under another SHOAL_KEY")
+        if release.number == 1:
+            self.state.meta = self.state.meta._replace(policy=policy)
 
     def _take(self, number: int, records: Iterable[Record], skipped: Collection[int]) -> None:
         take, rejects = self._takers[number].take, self.rejects[str(number)]

@@ -63,7 +63,7 @@ async def running(kafka: str, redis_url: str, policy: Policy) -> AsyncIterator[R
     await ensure_topics([kafka], policy.table, PARTITIONS)
     store = Store(redis_url, policy.table, make_cipher(None))
     await store.connect(5)
-    identity = {"policy": policy.digest, "engine": ENGINE, "key": "k", "seal": ""}
+    identity = {"policy": "p", "engine": ENGINE, "key": "k", "seal": ""}
     await store.create(identity, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
     found = Running(settings, policy, store)
     yield found

@@ -228,6 +228,18 @@ def test_a_file_that_has_grown_is_gone_on_with(desk: Desk, monkeypatch: pytest.M
     assert desk.tree() == desk.tree("whole")
 
 
+def test_a_policy_that_only_reads_differently_is_gone_on_with(desk: Desk) -> None:
+    before, after = split_at(desk, 2)
+    state = desk.path / "state"
+    assert desk.run(out="whole") == 0
+    growing = desk.write("growing.jsonl", before)
+    assert desk.run("--state", state, events=growing) == 0
+    desk.policy.write_text("# a note of the author's\n" + desk.policy.read_text())
+    desk.write("growing.jsonl", [*before, *after])
+    assert desk.run("--state", state, events=growing) == 0
+    assert desk.tree() == desk.tree("whole"), "manifests go on naming the files that the table began with"
+
+
 def test_a_file_with_only_what_is_new_is_taken_from_its_first_line(desk: Desk) -> None:
     before, after = split_at(desk, 2)
     state = desk.path / "state"

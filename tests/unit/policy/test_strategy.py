@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shoal.core.policy.policy import build_policy
-from shoal.core.policy.strategy import STRATEGIES, hard_minimum, required_ratio, required_ratios
+from shoal.core.policy.strategy import STRATEGIES, Adaptive, hard_minimum, required_ratio, required_ratios
 
 # One choice of parameters for each strategy there is; a new strategy needs a line here.
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -66,3 +66,7 @@ def test_targets_rise_as_survival_falls_and_do_not_rise_with_exposures(name: str
         later = required_ratios(strategy, 2, survival, np.full(20, exposures + 1))
         assert (np.diff(ratios) >= 0).all()
         assert (later <= ratios).all()
+
+
+def test_a_budget_that_is_spent_but_for_rounding_asks_for_a_group_without_end() -> None:
+    assert Adaptive().target(2, math.nextafter(0.5, 1), 0) == math.inf
