@@ -83,15 +83,13 @@ async def take_snapshot(store: Store, servers: list[str], secret: bytes, to: Pat
     path = path_in(to, store.table, meta.release)
     with fresh_file(path, PRIVATE) as file:
         writer = await in_thread(SnapshotWriter, file, secret, store.table, head)
-        for kind in KINDS:
-            async for found in read_hashes(store, kind, meta.partitions):
-                await in_thread(_add, writer, kind, found, store)
-                crash_point("snapshot.3.part")
-            await _check_same(store, meta)
+        await _copy_records(store, meta, writer)
         crash_point("snapshot.3")
+        await _check_same(store, meta)
+        crash_point("snapshot.4")
         if await in_thread(_finish, writer, file) != meta.counts:
             raise LostError
-        crash_point("snapshot.4")
+        crash_point("snapshot.5.open")
     sync_folder(path.parent)
     crash_point("snapshot.5")
     seconds = round(time.monotonic() - began, 3)
@@ -113,8 +111,17 @@ async def _head(store: Store, meta: TableMeta, manifest: ManifestRecord) -> Head
     return head_of(meta, place, manifest)
 
 
+async def _copy_records(store: Store, meta: TableMeta, writer: SnapshotWriter) -> None:
+    """Step 3. A look now and then spares reading what would be thrown away."""
+    for kind in KINDS:
+        await _check_same(store, meta)
+        async for found in read_hashes(store, kind, meta.partitions):
+            await in_thread(_add, writer, kind, found, store)
+            crash_point("snapshot.3.part")
+
+
 async def _check_same(store: Store, meta: TableMeta) -> None:
-    """Raises UnsettledError if the next release was sealed: from then on it is written into the records."""
+    """Step 4. Raises UnsettledError if the next release was sealed: from then on it is written into the records."""
     published = await store.published()
     if published is None:
         raise LostError

@@ -32,7 +32,8 @@ def kept(scene: Scene, tmp_path: Path) -> Path:
 @pytest.mark.timeout(400)
 def test_a_snapshot_killed_anywhere_leaves_the_one_before_and_no_trace_in_redis(scene: Scene, kept: Path) -> None:
     before, keys, content = scene.stored(), scene.keys, kept.read_bytes()
-    for point in ("snapshot.1", "snapshot.2", "snapshot.3.part:7", "snapshot.3", "snapshot.4"):
+    points = ("snapshot.1", "snapshot.2", "snapshot.3.part:7", "snapshot.3", "snapshot.4", "snapshot.5.open")
+    for point in points:
         assert scene.run("snapshot", str(kept), CRASH_AT=point).returncode == -9, point
         assert kept.read_bytes() == content, point
     assert scene.run("snapshot", str(kept), CRASH_AT="snapshot.5").returncode == -9
