@@ -43,9 +43,12 @@ def _settings(**found: str) -> Settings:
     return load_settings({"SHOAL_CONNECT_S": "1", **{f"SHOAL_{name}": text for name, text in found.items()}}, NOWHERE)
 
 
-def _enter(table: str, rights: list[Right], *, has_snapshots: bool = False, **settings: str) -> list[Remark]:
-    entering = enter(_settings(**settings), table, rights, checks_topics=True, has_snapshots=has_snapshots)
-    return asyncio.run(entering)[1]
+def _enter(table: str, rights: list[Right], **settings: str) -> list[Remark]:
+    return asyncio.run(enter(_settings(**settings), table, rights, checks_topics=True))[1]
+
+
+def _enter_with_snapshots(table: str, **settings: str) -> list[Remark]:
+    return asyncio.run(enter(_settings(**settings), table, [], checks_topics=True, has_snapshots=True))[1]
 
 
 def _refusal(table: str, rights: list[Right], **settings: str) -> StreamsError:
@@ -300,7 +303,7 @@ def test_where_there_are_snapshots_events_may_be_deleted_after_a_while_and_relea
     topics = Topics(table)
     for name in (topics.events, topics.external):
         _create(secure_kafka, name, {"retention.ms": "604800000"})
-    remarks = _enter(table, [], has_snapshots=True, KAFKA=secure_kafka.address, REPLICATION="1")
+    remarks = _enter_with_snapshots(table, KAFKA=secure_kafka.address, REPLICATION="1")
     assert {(remark.topic, remark.setting) for remark in remarks} == {
         (topics.events, "retention.ms"),
         (topics.external, "retention.ms"),
@@ -309,7 +312,7 @@ def test_where_there_are_snapshots_events_may_be_deleted_after_a_while_and_relea
     other = f"{table}-2"
     _create(secure_kafka, Topics(other).releases, {"retention.ms": "604800000"})
     with pytest.raises(InputError, match=r"releases deletes records after a while .* set it to -1$"):
-        _enter(other, [], has_snapshots=True, KAFKA=secure_kafka.address)
+        _enter_with_snapshots(other, KAFKA=secure_kafka.address)
 
 
 def test_what_may_go_wrong_with_a_topic_is_remarked_upon(secure_kafka: SecureKafka, table: str) -> None:
