@@ -29,6 +29,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from shoal.streams.errors import FencedError
 from shoal.streams.faults import crash_point
+from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader, read_at, read_oldest, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import describe, measure
@@ -183,7 +184,7 @@ class DeadLetterBox:
                 read = await read_at(consumer, self._source, forgotten)
         letters = []
         for offset, reject in sorted(rejects.items()):
-            record, ours = memory.get(offset) or read.get(offset), _headers(reject, self._source)
+            record, ours = memory.get(offset) or read.get(offset), _headers(self._topics.table, reject, self._source)
             if record is None:
                 self._log.warning("deadletter.gone", offset=offset)
             letters.append(Message(None, None, ours) if record is None else self._letter(record, ours))
@@ -230,11 +231,12 @@ def letter_offset(headers: Iterable[tuple[str, bytes]], source: TopicPartition) 
     return int(offset) if offset.isdigit() else -1
 
 
-def _headers(reject: RejectNote, source: TopicPartition) -> list[tuple[str, bytes]]:
+def _headers(table: str, reject: RejectNote, source: TopicPartition) -> list[tuple[str, bytes]]:
     headers = [("reason", reject.reason.encode())]
     if reject.field is not None:
         headers.append(("field", reject.field.encode()))
     if reject.op is not None:
         headers.append(("op", reject.op.encode()))
     place = (("topic", source.topic), ("partition", str(source.partition)), ("offset", str(reject.offset)))
-    return [*headers, *((name, value.encode()) for name, value in place)]
+    event = dead_letter_event(table, source.topic, source.partition, reject.offset)
+    return [*headers, *((name, value.encode()) for name, value in place), *event]

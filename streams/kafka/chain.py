@@ -13,11 +13,10 @@ from shoal.streams.errors import GuaranteeError, InputError
 class Chain:
     """Follows the releases of one table in order. `number` and `digest` are of the last one seen."""
 
-    def __init__(self, table: str, number: int = 0, digest: str | None = None) -> None:
-        """It goes on behind release `number`, whose manifest has this digest."""
+    def __init__(self, table: str) -> None:
         self._table = table
-        self.number = number
-        self.digest = digest
+        self.number = 0
+        self.digest: str | None = None
 
     def add(self, records: Sequence[bytes], manifest: bytes) -> Mapping[str, Any]:
         """Checks the next release and returns its manifest; `records` are those of its cells, then of its groups.

@@ -11,7 +11,8 @@
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
 
-They are what a rebuild needs to make the same release again. This module alone writes and reads them.
+They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
+those of a CloudEvent (cloud_event.py), which Shoal itself does not read.
 """
 
 import json
@@ -19,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.kafka.cloud_event import release_event
 
 _KIND, _MANIFEST = "kind", b"manifest"
 _OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED, _KEY = "offsets", "external", "trigger", "at", "skipped", "key"
@@ -72,9 +74,10 @@ def key_of(headers: Mapping[str, bytes]) -> str | None:
     return headers[_KEY].decode(errors="replace") if _KEY in headers else None
 
 
-def manifest_headers(sealed: Headers) -> Headers:
-    """The headers of the record: `sealed`, and what says that it is a manifest."""
-    return ((_KIND, _MANIFEST), *sealed)
+def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
+    """The headers of the record: `sealed`, and what says that it is a manifest, to Shoal and as a CloudEvent."""
+    at = dict(sealed).get(_AT)
+    return ((_KIND, _MANIFEST), *sealed, *release_event(table, number, None if at is None else at.decode()))
 
 
 def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> Origin:

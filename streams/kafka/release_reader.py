@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -36,6 +35,8 @@ class CommittedRelease:
     manifest: bytes
     meaning: Mapping[str, Any]
     headers: Mapping[str, bytes]
+    next_offset: int = 0
+    """Where the topic goes on after it."""
 
     @property
     def number(self) -> int:
@@ -47,11 +48,24 @@ class CommittedRelease:
         return self.cells + self.groups
 
 
-class ReleaseReader:
-    """The releases of one table, from where the chain and the consumer are."""
+class Place(NamedTuple):
+    """Where a reader of releases has come to: the last release, its manifest's sha256, and where the topic goes on."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, partition: TopicPartition, chain: Chain) -> None:
-        self._consumer, self._partition, self._chain = consumer, partition, chain
+    number: int
+    digest: str
+    next_offset: int
+
+
+class ReleaseReader:
+    """The releases of one table, from the first on or from where another reader had come to."""
+
+    def __init__(
+        self, consumer: AIOKafkaConsumer, partition: TopicPartition, table: str, after: Place | None = None
+    ) -> None:
+        self._consumer, self._partition = consumer, partition
+        self._chain = Chain(table)
+        if after is not None:
+            self._chain.number, self._chain.digest = after.number, after.digest
         self._records: list[bytes] = []
         self._fetched: deque[Any] = deque()
 
@@ -92,16 +106,17 @@ class ReleaseReader:
         records, self._records = tuple(self._records), []
         meaning = self._chain.add(records, value)
         cells = int(meaning["cells"])
-        return CommittedRelease(records[:cells], records[cells:], value, meaning, headers)
+        return CommittedRelease(records[:cells], records[cells:], value, meaning, headers, message.offset + 1)
 
 
 @asynccontextmanager
 async def open_releases(
-    servers: list[str], table: str, within_s: float, after: ManifestRecord | None = None
+    servers: list[str], table: str, within_s: float, after: Place | None = None
 ) -> AsyncIterator[ReleaseReader]:
-    """Connects to a table's releases, from the first on or from the one behind the manifest `after`.
+    """Connects to a table's releases, from the first on or those after a place that a reader had come to.
 
-    Raises `ServiceError` without Kafka, `InputError` without the topic or the right to read it.
+    Raises `ServiceError` without Kafka, `InputError` without the topic or the right to read it, and `GuaranteeError`
+    if the topic has lost its start, or ends before that place.
     """
     topic = Topics(table).releases
     async with admin_client(servers, within_s) as admin:
@@ -120,12 +135,16 @@ async def open_releases(
         await connect_within(consumer.start, within_s, servers)
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])
-        start = 0 if after is None else after.offset + 1
-        consumer.seek(partition, start)
-        if (await consumer.beginning_offsets([partition]))[partition] > start:
+        await consumer.seek_to_beginning(partition)
+        if (await consumer.beginning_offsets([partition]))[partition] > 0:
             raise GuaranteeError(f"the start of topic {topic} is gone, so the chain of releases cannot be checked.")
-        chain = Chain(table) if after is None else Chain(table, after.number, sha256(after.value).hexdigest())
-        yield ReleaseReader(consumer, partition, chain)
+        if after is not None:
+            if (await consumer.end_offsets([partition]))[partition] < after.next_offset:
+                raise GuaranteeError(
+                    f"topic {topic} ends before release {after.number}, which was read from it before."
+                )
+            consumer.seek(partition, after.next_offset)
+        yield ReleaseReader(consumer, partition, table, after)
     except KafkaError as error:
         raise unreachable(servers) from error
     finally:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import InputError
-from shoal.streams.kafka.manifest import ManifestRecord
-from shoal.streams.kafka.release_reader import manifest_at
+from shoal.streams.kafka.release_reader import Place, manifest_at
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.folder import listed, policy_folder
@@ -21,11 +20,11 @@ from shoal.streams.thread import in_thread
 
 
 class Beginning(NamedTuple):
-    """The state and the place of a table at a release, and the manifest of that release on the topic."""
+    """The state and the place of a table at a release, and where the releases topic goes on after that release."""
 
     state: State
     place: TablePlace
-    manifest: ManifestRecord
+    after: Place
 
 
 async def find_beginning(
@@ -52,16 +51,15 @@ async def find_beginning(
 async def _begin_with(path: Path, settings: Settings, policy: Policy, cipher: Cipher, partitions: int) -> Beginning:
     """Raises InputError if a snapshot cannot be used here."""
     file = SnapshotFile(path, policy.table)
-    _, manifest = await check_usable(file, settings, policy, cipher, partitions)
+    await check_usable(file, settings, policy, cipher, partitions)
     head, state = await in_thread(file.load, secrets_of(settings), policy, settings.key_bytes)
     get_log(table=policy.table).info("snapshot.loaded", release=head.meta.release, people=head.counts.people)
-    return Beginning(state, head.place, manifest)
+    assert head.meta.manifest is not None, "a snapshot is of something published"
+    return Beginning(state, head.place, Place(head.meta.release, head.meta.manifest, head.manifest_at + 1))
 
 
-async def check_usable(
-    file: SnapshotFile, settings: Settings, policy: Policy, cipher: Cipher, partitions: int
-) -> tuple[Head, ManifestRecord]:
-    """What a snapshot says and the manifest of its release on the topic, before its records are read.
+async def check_usable(file: SnapshotFile, settings: Settings, policy: Policy, cipher: Cipher, partitions: int) -> Head:
+    """What a snapshot says, before its records are read, if the releases topic has its release.
 
     Raises InputError if it cannot be used here, KafkaError.
     """
@@ -78,4 +76,4 @@ async def check_usable(
             f"{file.path} was made with {len(head.place.offsets)} partitions of the events topic, which has "
             f"{partitions}"
         )
-    return head, manifest
+    return head

@@ -130,7 +130,7 @@ async def _snapshots(
         described: Found = {"path": str(one.path), "release": one.release, "bytes": one.path.stat().st_size}
         try:
             file = SnapshotFile(one.path, policy.table)
-            head, _ = await check_usable(file, settings, policy, store.cipher, partitions)
+            head = await check_usable(file, settings, policy, store.cipher, partitions)
         except InputError as error:
             described["unusable"] = str(error)
         else:

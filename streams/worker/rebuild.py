@@ -110,7 +110,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
         begin = await find_beginning(settings, policy, store.cipher, snapshot, partitions)
         replayed = _Replayed(policy, settings, partitions, begin)
         first = replayed.state.meta.release + 1
-        after = None if begin is None else begin.manifest
+        after = None if begin is None else begin.after
         async with (
             open_events(servers, topics.events, replayed.offsets) as events,
             open_releases(servers, policy.table, settings.connect_s, after) as reader,

@@ -1,5 +1,5 @@
 """What the worker says about itself over HTTP: `/health`, whether it is alive, `/ready`, whether it can work,
-`/metrics`, everything that Prometheus may want to know, and `/`, a page for people.
+`/metrics`, everything that Prometheus may want to know, `/schemas`, what its topics hold, and `/`, a page for people.
 
 `/ready` counts ingest and, in the worker that plans, the planner. A rebalance is ordinary work, and a worker in the
 middle of one is ready; one that never ends is not. `state` says which of the two it is, and `reason` what is wrong.
@@ -23,6 +23,7 @@ from shoal.streams.store.store import Store
 from shoal.streams.worker.exposition import CONTENT_TYPE, Exposition
 from shoal.streams.worker.page import Page, add_page
 from shoal.streams.worker.planner import Planner
+from shoal.streams.worker.schema_views import add_schema_views
 from shoal.streams.worker.standing import Standing
 
 _ASK_S: Final = 2.0
@@ -42,6 +43,7 @@ def add_views(
     app: faust.App, settings: Settings, policy: Policy, store: Store, ingest: Ingest, planner: Planner
 ) -> None:
     """The views. None says anything about a person."""
+    add_schema_views(app)
     exposition = Exposition(app, policy.table, ingest, planner.standing)
     if settings.page:
         page = Page(

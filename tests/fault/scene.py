@@ -186,6 +186,10 @@ class Scene(Table):
             original = originals[topic, int(partition), int(offset)]
             assert (letter.key, letter.value) == (original.key, original.value), "a dead letter is not the original"
             assert letter.headers.items() >= original.headers.items()
+            assert letter.headers["ce_id"].decode() == f"{topic}/{partition}/{offset}"
+        assert [release.headers["ce_id"].decode() for release in found] == [
+            f"{self.name}/{number}" for number in range(1, len(found) + 1)
+        ]
         last = json.loads(found[-1].manifest)
         there = last["people"] + last["withheld"] + last["unsampled"]
         assert there == len(self.mixture.present), "the last release is not about those there"
