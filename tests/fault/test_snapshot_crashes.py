@@ -93,3 +93,28 @@ def test_a_worker_killed_while_it_writes_a_snapshot_has_published_and_goes_on(
         assert scene.stored() == before
     finally:
         scene.close()
+
+
+@pytest.mark.timeout(400)
+def test_snapshots_taken_while_releases_are_made_are_each_of_one_release(scene: Scene, tmp_path: Path) -> None:
+    """A rebuild that begins with one makes every release since again, and with records of two would make others."""
+    worker = scene.start()
+    scene.settle()
+    taken: list[Path] = []
+    with scene.load(ask_every=2):
+        for number in range(4):
+            path = tmp_path / f"kept-{number}"
+            done = scene.run("snapshot", str(path))
+            assert done.returncode in (0, 3), done.stderr  # 3: a release was under way for a whole minute
+            taken += [path] if done.returncode == 0 else []
+    scene.finish()
+    worker.await_log("release.applied", PATIENCE_S, count=len(scene.releases()))
+    assert worker.stop() == 0, worker.log
+    before = scene.stored()
+    assert taken, "no snapshot could be taken"
+    for path in taken:
+        scene.wipe()
+        rebuilt = scene.run("rebuild", "--snapshot", str(path))
+        assert rebuilt.returncode == 0, rebuilt.stderr
+        assert "since the snapshot of release" in rebuilt.stdout
+        assert scene.stored() == before

@@ -1,5 +1,6 @@
 """Snapshots on real services: what is restored is what was there, and a rebuild needs nothing from before it."""
 
+import asyncio
 import json
 from functools import partial
 from pathlib import Path
@@ -9,10 +10,14 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from shoal.streams.errors import InputError
+from shoal.streams.errors import InputError, LostError
 from shoal.streams.settings import load_settings
+from shoal.streams.snapshot import take
 from shoal.streams.snapshot.restore import run_restore
+from shoal.streams.store import whole_table
+from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.records import RejectNote, pack
+from shoal.streams.store.store import Store
 from tests.fault.scene import KINDS, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
 from tests.support.services.table import KEY, Make, Table, insert, inserts
@@ -325,3 +330,36 @@ def test_a_reject_whose_record_was_deleted_before_its_letter_was_sent_becomes_a_
     assert table.await_dead_letters(letters + 1)[table.topics.events, 0, 2] == 1
     (letter,) = [one for one in table.read(table.topics.dead_letter, 0) if one.headers["reason"] == b"wrong-partition"]
     assert (letter.key, letter.value, letter.headers["offset"]) == (None, None, b"2")
+
+
+@pytest.mark.parametrize("meanwhile", ["sealed", "frozen", "lost a record"])
+def test_a_release_that_comes_while_a_snapshot_is_read_or_a_record_that_is_lost_is_noticed(
+    kept: tuple[Table, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """What `shoal snapshot` waits for, and the policy's snapshots leave to the next release."""
+    table, _ = kept
+    name = "read_place" if meanwhile == "frozen" else "read_hashes"
+    disturbed = getattr(whole_table, name)
+
+    def disturb(*arguments: Any) -> Any:
+        with table.connect() as client:
+            if meanwhile == "sealed":
+                client.hset(_key(table, "meta"), "release", 2)
+            elif meanwhile == "frozen":
+                client.hset(_key(table, "barrier"), "release", 2)
+            else:
+                client.hdel(_key(table, "tree"), "0")
+        return disturbed(*arguments)
+
+    monkeypatch.setattr(take, name, disturb)
+    with pytest.raises(LostError if meanwhile == "lost a record" else take.UnsettledError):
+        asyncio.run(_take(table, tmp_path / "new"))
+    assert not list(tmp_path.glob("*new*"))
+
+
+async def _take(table: Table, to: Path) -> None:
+    store = Store(table.redis, table.name, make_cipher(None))
+    try:
+        await take.take_snapshot(store, [table.kafka], KEY.encode(), to)
+    finally:
+        await store.close()
