@@ -39,7 +39,7 @@ class PolicyFileError(InputError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes; `_Document` converts them to values."""
+    """Composes nodes; `Document` converts them to values."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own attribute, emptied of YAML 1.1
 
@@ -60,7 +60,7 @@ def load_policy(path: str | Path) -> Policy:
         raise PolicyFileError(f"{path}: the policy cannot be read ({error.strerror or 'unknown reason'})") from None
     except ValueError:
         raise PolicyFileError("the policy's path cannot be the path of a file") from None
-    document = _Document(path, source)
+    document = Document(path, source)
     names = hierarchy_paths(document.content)
     files = {name: _read_hierarchy(path.parent / name) for name in names}
     try:
@@ -82,18 +82,18 @@ def _read_hierarchy(path: Path) -> bytes | None:
 _Place = tuple[int, int]  # line and column, from 1
 
 
-class _Document:
+class Document:
     """A YAML file as plain values (`content`), the mistakes in the YAML itself, and the place of every value."""
 
-    def __init__(self, path: Path, source: bytes) -> None:
-        self._path = path
+    def __init__(self, path: Path, source: bytes, noun: str = "policy") -> None:
+        self._path, self._noun = path, noun
         self._converted: dict[int, object] = {}
         self.mistakes: list[tuple[_Place, str]] = []
         try:
             self._root = self._compose(self._decode(source))
             self.content = self._convert(self._root)
         except RecursionError:
-            raise self.error([((1, 1), "the policy is nested too deeply")]) from None
+            raise self.error([((1, 1), f"the {self._noun} is nested too deeply")]) from None
 
     def error(self, mistakes: list[tuple[_Place, str]]) -> PolicyFileError:
         # Two checks may find the same mistake, and its author needs to read it once.
@@ -121,7 +121,7 @@ class _Document:
         except UnicodeDecodeError as error:
             before = source[: error.start]
             place = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-            raise self.error([(place, "the policy is not UTF-8")]) from None
+            raise self.error([(place, f"the {self._noun} is not UTF-8")]) from None
 
     def _compose(self, text: str) -> yaml.Node:
         try:
@@ -136,7 +136,7 @@ class _Document:
             place = before.count("\n") + 1, len(before) - before.rfind("\n")
             raise self.error([(place, "this character is not allowed in YAML")]) from None
         if node is None:
-            raise self.error([((1, 1), "the policy is empty")])
+            raise self.error([((1, 1), f"the {self._noun} is empty")])
         return node
 
     def _wrong(self, node: yaml.Node, message: str) -> None:

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.memory import without_cycle_search
-from shoal.streams.settings import Settings
+from shoal.streams.settings import Settings, split_keys
 from shoal.streams.snapshot.encrypted_file import EncryptedFile, EncryptedWriter
 from shoal.streams.store.meta import Identity, TableMeta
 from shoal.streams.store.records import FORMAT, KINDS, Counts, RejectNote, pack, unpack
@@ -72,10 +73,11 @@ def head_of(meta: TableMeta, place: TablePlace, manifest: ManifestRecord) -> Hea
 def secrets_of(settings: Settings) -> list[bytes]:
     """The secrets that snapshots may be written under; the first one writes.
 
-    SHOAL_STATE_KEY if there is one. A snapshot from before there was one is under SHOAL_KEY.
+    They are the keys of SHOAL_STATE_KEY. A snapshot from before there was one is under SHOAL_KEY.
     """
     state_key = settings.state_key_bytes
-    return [settings.key_bytes] if state_key is None else [state_key, settings.key_bytes]
+    ring = [] if state_key is None else [key.encode() for key in split_keys(state_key.decode())]
+    return [*ring, settings.key_bytes]
 
 
 class SnapshotWriter:
@@ -145,7 +147,11 @@ class SnapshotFile:
             for label, note in found[_REJECTS]:
                 rejects.setdefault(label, []).append(RejectNote(*unpack(note)))
             state = State.load(
-                policy, key, head.meta, **{kind.name: _decode(kind.read, found[kind.name]) for kind in KINDS}
+                policy,
+                key,
+                head.meta,
+                KeyedByHandle,
+                **{kind.name: _decode(kind.read, found[kind.name]) for kind in KINDS},
             )
             return replace(head, place=replace(head.place, rejects=rejects)), state
 

@@ -75,7 +75,7 @@ def _never(_state: State, _identity: Any) -> bool:
 
 @dataclass(frozen=True)
 class RecordKind:
-    """One kind of record. Its identity is a person's id if `is_person`, otherwise a number."""
+    """One kind of record. Its identity is a person's handle if `is_person`, otherwise a number."""
 
     name: str
     keys: Callable[[int], Sequence[str]]
@@ -182,12 +182,12 @@ def encode(kind: RecordKind, records: Iterable[tuple[Any, Stored]], cipher: Ciph
     Packing a million people takes seconds: read it in a thread.
     """
     waiting: dict[str, list[bytes]] = {}
-    kind_of_value, is_person, key_of = kind.encrypted, kind.is_person, kind.key
+    kind_of_value, key_of = kind.encrypted, kind.key
     for identity, record in records:
-        field = cipher.field(identity) if is_person else str(identity).encode()
+        field = str(identity).encode()
         value = pack(record)
         if kind_of_value is not None:
-            value = cipher.encrypt(kind_of_value, field, identity if is_person else "", value)
+            value = cipher.encrypt(kind_of_value, field, value)
         key = key_of(identity, record, field)
         fields = waiting.get(key)
         if fields is None:
@@ -208,14 +208,10 @@ def decode(kind: RecordKind, hashes: Iterable[Mapping[bytes, bytes]], cipher: Ci
 
 def open_hash(kind: RecordKind, found: Mapping[bytes, bytes], cipher: Cipher) -> Iterator[tuple[Any, bytes]]:
     """(identity, packed record) of what a hash holds, decrypted. Raises InputError if a value cannot be."""
-    if kind.is_person:
-        assert kind.encrypted is not None
-        yield from cipher.decrypt_all(kind.encrypted, found)
-        return
     for field, value in found.items():
         if kind.encrypted is not None:
-            value = cipher.decrypt(kind.encrypted, field, value)[1]
-        yield int(field), value
+            value = cipher.decrypt(kind.encrypted, field, value)
+        yield field.decode() if kind.is_person else int(field), value
 
 
 def person_of(raw: bytes) -> Person:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
@@ -80,7 +81,7 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
 
         def build() -> State:
             records = {kind.name: decode(kind, hashes[kind.name], store.cipher) for kind in KINDS}
-            return State.load(policy, key, meta.sealed, **records)
+            return State.load(policy, key, meta.sealed, KeyedByHandle, **records)
 
         return await in_thread(build)
 

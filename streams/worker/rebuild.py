@@ -29,6 +29,7 @@ from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import sent_offsets, target_of
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
@@ -36,7 +37,7 @@ from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.entry import events_id, require
-from shoal.streams.kafka.manifest import key_of, read_origin
+from shoal.streams.kafka.manifest import Origin, read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import set_limit
@@ -159,7 +160,7 @@ class _Replayed:
     def __init__(self, policy: Policy, settings: Settings, partitions: int, begin: Beginning | None) -> None:
         self._policy, self._servers = policy, settings.kafka_servers
         self._key = fingerprint(settings.key_bytes, policy.table)
-        self.state = State.empty(policy, settings.key_bytes) if begin is None else begin.state
+        self.state = State.empty(policy, settings.key_bytes, KeyedByHandle) if begin is None else begin.state
         place = _START if begin is None else begin.place
         self.external = place.external
         self.offsets = list(place.offsets) or [0] * partitions
@@ -183,7 +184,7 @@ class _Replayed:
         be.
         """
         origin = read_origin(release.number, release.headers, len(self.offsets))
-        self._check(release, origin.policy)
+        self._check(release, origin)
         for number, end in enumerate(origin.offsets):
             async for records in events.read(number, end):
                 self._take(number, records, origin.skipped.get(str(number), ()))
@@ -260,7 +261,7 @@ class _Replayed:
             rejects=unsent,
         )
 
-    def _check(self, release: CommittedRelease, meaning: str | None) -> None:
+    def _check(self, release: CommittedRelease, origin: Origin) -> None:
         """Refuse what another engine made, or another policy; manifests name the files that the table began with."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         if engine != ENGINE:
@@ -268,13 +269,13 @@ class _Replayed:
                 f"release {release.number} of table {self._policy.table} was made by engine {engine}, and this is "
                 f"engine {ENGINE}: run the version of Shoal that made it"
             )
-        is_ours = policy == self._policy.digest if meaning is None else meaning == meaning_of(self._policy)
+        is_ours = policy == self._policy.digest if origin.policy is None else origin.policy == meaning_of(self._policy)
         if not is_ours:
             raise InputError(
                 f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
                 "hierarchy file means something else now"
             )
-        if key_of(release.headers) not in (None, self._key):
+        if origin.key not in (None, self._key):
             raise InputError(f"release {release.number} of table {self._policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
             self.state.meta = self.state.meta._replace(policy=policy)
@@ -308,7 +309,9 @@ def _intakes(policy: Policy, state: State, partitions: int) -> list[Intake]:
         rosters[home][person] = status
         if person in holdings:
             held[home][person] = holdings[person]
-    return [Intake(policy, rosters[number], held=held[number]) for number in range(partitions)]
+    return [
+        Intake(policy, rosters[number], held=held[number], handle_of=state.keyed.handle) for number in range(partitions)
+    ]
 
 
 async def _unsent(
