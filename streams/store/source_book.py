@@ -74,7 +74,7 @@ class SourceBook:
     @property
     def seal(self) -> str:
         """The fingerprint of the key that values are encrypted with."""
-        return self._store.cipher.fingerprint
+        return self._store.cipher.fingerprints[0]
 
     def _field(self, identity: str) -> bytes:
         return field_hash(self._secret, identity)
