@@ -89,6 +89,6 @@ def test_a_file_that_is_none_is_one_sentence(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("low", "high", "expected"), [(18, 93, (10, 100)), (0, 0, (0, 1)), (-7, 3, (-7, 4)), (1013, 4999, (1000, 5000))]
 )
-def test_a_range_is_round_and_never_ends_at_what_was_seen(low: float, high: float, expected: tuple[int, int]) -> None:
+def test_a_range_is_round_and_ends_above_what_was_seen(low: float, high: float, expected: tuple[float, float]) -> None:
     assert wide(low, high) == expected
     assert wide(low, high)[1] > high
