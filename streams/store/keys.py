@@ -99,6 +99,11 @@ def external_label(partition: int) -> str:
     return f"{_EXTERNAL_LABEL}{partition}"
 
 
+def label_of(topic: str, partition: int) -> str:
+    """The label of a partition of a topic, by the topic's last name: events, external or triggers."""
+    return {"events": str(partition), "external": external_label(partition)}.get(topic, TRIGGERS)
+
+
 def external_partition(label: str) -> int | None:
     """The partition of the external topic that a label names; None if it names another source."""
     return int(label.removeprefix(_EXTERNAL_LABEL)) if label.startswith(_EXTERNAL_LABEL) else None

@@ -114,6 +114,11 @@ class Store:
         found: Mapping[bytes, bytes] = await self.redis.hgetall(self.key(META))
         return read_meta(found, self.table) if found else None
 
+    async def raw_meta(self) -> Mapping[str, str]:
+        """The fields of `meta` that are text, whichever version wrote them; empty if nothing is stored."""
+        found: Mapping[bytes, bytes] = await self.redis.hgetall(self.key(META))
+        return {name.decode(): value.decode(errors="replace") for name, value in found.items() if name != b"state"}
+
     async def begin_once(self) -> bool:
         """Whether this worker is the one that creates the table; for a minute no other worker is told so."""
         return bool(await self.redis.set(self.key(BEGINNING), "1", nx=True, ex=_BEGINNING_S))

@@ -100,7 +100,8 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     if not settings.embedded:
         await _check_durability(store)
     rights = worker_rights(table, has_clock=has_timers(policy))
-    partitions, remarks = await enter(settings, table, rights, checks_topics=True)
+    has_snapshots = policy.snapshot is not None
+    partitions, remarks = await enter(settings, table, rights, checks_topics=True, has_snapshots=has_snapshots)
     for remark in remarks:
         get_log(table=table).warning("topic.risky", topic=remark.topic, setting=remark.setting, reason=remark.reason)
     identity = identity_of(settings, policy, store.cipher, await events_id(settings, table))

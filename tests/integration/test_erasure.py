@@ -1,4 +1,4 @@
-"""Somebody erased is searched for in Redis, in its append-only file and in the logs, by everything said of them.
+"""Somebody erased is searched for in Redis, its append-only file, a snapshot and the logs, by all that was said of them.
 
 The search is tried on the table before the erasure, too: there it finds what it must not find afterwards.
 """
@@ -15,6 +15,7 @@ import pytest
 from redis import Redis
 
 from shoal.core.randomness import Keyed
+from shoal.streams.snapshot.encrypted_file import EncryptedFile
 from tests.support.services.table import KEY, POLICY, REDRAWN, Make, Table, insert
 
 ID = "canary-4711-ümlaut"
@@ -55,7 +56,8 @@ def everything_in(client: "Redis", table: Table) -> bytes:
         b"string": lambda key: [client.get(key)],
     }
     for key in table.keys:
-        found += [key, *read[client.type(key)](key)]
+        kind: Any = client.type(key)
+        found += [key, *read[kind](key)]
     return b"\0".join(found)
 
 
@@ -65,10 +67,17 @@ def append_only_file(client: "Redis") -> bytes:
     client.bgrewriteaof()
     while any(client.info("persistence")[name] for name in ("aof_rewrite_in_progress", "aof_rewrite_scheduled")):
         time.sleep(0.1)
-    folder = Path(client.config_get("dir")["dir"]) / client.config_get("appenddirname")["appenddirname"]
+    folder = Path(*(str(client.config_get(name)[name]) for name in ("dir", "appenddirname")))
     if not folder.is_dir():
         pytest.skip("the append-only file of this Redis cannot be read from here")
     return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+def snapshot_of(table: Table) -> bytes:
+    """Everything in a snapshot, decrypted and unpacked."""
+    path = table.folder / "snapshot"
+    assert table.run("snapshot", str(path)).returncode == 0
+    return b"".join(EncryptedFile(path).parts([KEY.encode()]))
 
 
 def logs_of(table: Table) -> bytes:
@@ -117,6 +126,9 @@ def test_of_somebody_erased_nothing_is_found_but_a_keyed_hash(make: Make, kind: 
         kept = append_only_file(client)
         assert handle.encode() in kept, "this is not the append-only file"
         assert found_in(kept, canaries() | identifiers()) == set()
+    copied = snapshot_of(table)
+    assert handle.encode() in copied, "this is not the snapshot"
+    assert found_in(copied, canaries() | identifiers()) == set()
     assert worker.stop() == 0
     assert b"release.applied" in logs_of(table)
     assert found_in(logs_of(table), canaries()) == set()

@@ -12,8 +12,8 @@ from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import RECORDS, State
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.store import Store
+from shoal.streams.store.whole_table import load_state
 from tests.integration.test_store import PARTITIONS, hold, keyed, release, store, take
 from tests.support.services.table import DISEASES, KEY, POLICY, REDRAWN, Make, insert, write_policy
 

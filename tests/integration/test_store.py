@@ -21,9 +21,9 @@ from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.meta import check_identity
 from shoal.streams.store.records import FORMAT, Chunk, Counts, RejectNote, pack, read_note, unpack
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
-from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
+from shoal.streams.store.whole_table import load_state
 from shoal.streams.store.window_log import MovedError
 from tests.support.services.table import KEY, REDRAWN, Taken, handles, insert, write_policy
 
