@@ -1,4 +1,4 @@
-"""Somebody erased is searched for in Redis, its append-only file, a snapshot and the logs, by all that was said of them.
+"""Somebody erased is searched for in Redis, its append-only file, a snapshot and the logs, by all that was said.
 
 The search is tried on the table before the erasure, too: there it finds what it must not find afterwards.
 """
