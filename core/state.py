@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from shoal.core.cells.tree import NodeRecord, Rows, Tree
+from shoal.core.cells.tree import NodeRecord, Rows, Tree, top_down
 from shoal.core.cohort.clique import Clique, Cohorts
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.overlap.external import ExternalGroup, Externals, as_external
@@ -43,6 +43,7 @@ __all__ = [
     "Person",
     "State",
     "Stored",
+    "WholeChange",
 ]
 
 
@@ -116,6 +117,10 @@ class Change:
     """What the state becomes, worked out already, for the state that the release was planned from."""
 
 
+class WholeChange(Change):
+    """A change that holds all records of the state, those that did not become different too."""
+
+
 class State:
     """Everything about one table between two releases.
 
@@ -123,9 +128,9 @@ class State:
     table, trail, entries, signatures, groups and bonds to a lasting one.
     """
 
-    def __init__(self, policy: Policy, key: bytes, meta: Meta) -> None:
+    def __init__(self, policy: Policy, key: bytes | Keyed, meta: Meta) -> None:
         self.policy, self.meta = policy, meta
-        self.keyed = Keyed(key, policy.table)
+        self.keyed = key if isinstance(key, Keyed) else Keyed(key, policy.table)
         self.people = People(policy.attributes, self.keyed, policy.sampling)
         self.tree = Tree(policy.attributes)
         self.externals = Externals()
@@ -140,7 +145,7 @@ class State:
         return cls(policy, key, Meta(0, None, 1, 0.0, ENGINE, policy.digest))
 
     @classmethod
-    def load(cls, policy: Policy, key: bytes, meta: Meta, **records: Iterable[tuple[Any, Any]]) -> "State":
+    def load(cls, policy: Policy, key: bytes | Keyed, meta: Meta, **records: Iterable[tuple[Any, Any]]) -> "State":
         """The state that these records describe, given by the names of `Change`'s fields, in any order."""
         state = cls(policy, key, meta)
         state._write(records)
@@ -153,6 +158,11 @@ class State:
         twin.__dict__.update(parts)
         twin._origin = self
         return twin
+
+    def instead_of(self, planned: "State") -> "State":
+        """This state, to be taken over in the place of one that a release has planned."""
+        self._origin, self.meta = planned._origin, planned.meta
+        return self
 
     def apply(self, change: Change) -> None:
         """Take over a sealed release, in place; costs what changed, or nothing if it was planned from this state."""
@@ -175,7 +185,7 @@ class State:
         self.signatures.put(records.get("signatures", ()))
         self.groups.put(records.get("lasting_groups", ()))
         self.bonds.put(records.get("bonds", ()))
-        self.tree.put(sorted(records.get("nodes", ())))  # a parent's number is always smaller than its children's
+        self.tree.put(top_down(dict(records.get("nodes", ()))))
         self._write_people(records.get("people", ()))
 
     def _write_people(self, people: Iterable[tuple[str, Person]]) -> None:
