@@ -18,7 +18,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # Extra arguments for the command behind a target: make test ARGS="-k ledger"
 ARGS ?=
 
-.PHONY: help demo test test-fast lint format check fuzz bench experiments soak up down worker constraints
+.PHONY: help demo test test-fast lint format check fuzz bench experiments soak up down worker schemas constraints
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ down: ## stop what `make up` started; the data is kept
 
 worker: $(VENV)/.run ## run the service in the foreground, for the policy SHOAL_POLICY with the secret SHOAL_KEY
 	@set -a; if [ -e .local/env ]; then source .local/env; fi; set +a; exec $(BIN)/shoal worker $(ARGS)
+
+schemas: $(VENV)/.dev ## write docs/schemas anew
+	@$(BIN)/shoal policy schema --to docs/schemas
 
 constraints: $(VENV)/.dev ## pin the versions that are installed now, and the hashes of their wheels
 	@{ echo '# Every version the tests ran with; made by `make constraints`. deploy/locked has their hashes.'; \

@@ -35,7 +35,7 @@ class Decided:
     """
 
     rows: PublishedRows
-    describe: Callable[[int], ShownGroup]
+    describe: Callable[[Rows], Iterable[ShownGroup]]
     changed: Sequence[int]
     case_ids: Callable[[Rows], Iterable[str]] | None = None
     next_group: int

@@ -4,6 +4,8 @@
 signature, each of them equally often. `core/signatures/` has the parts.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +18,7 @@ from shoal.core.release import NO_VALUE, ShownGroup
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.bonds import Site, cohorts_of, lose_bonds, make_bonds, rows_of, show_bonds
 from shoal.core.signatures.entries import NO_GROUP, SHOWN
-from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR, LastingGroup
+from shoal.core.signatures.group import CLIQUE_GROUP, STAR, LastingGroup
 from shoal.core.signatures.regroup import Regrouping
 from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.trail import follow
@@ -117,7 +119,6 @@ class Lasting:
         old, groups = self._state.groups.size, self._groups
         frozen = np.flatnonzero(groups.is_frozen[:old] != self._state.groups.is_frozen)
         written = np.union1d(np.union1d(changed, frozen), np.arange(old, groups.size))
-        self._records = self._group_records(written)
         return Decided(
             rows=rows,
             describe=self._shown,
@@ -128,7 +129,7 @@ class Lasting:
             people=np.flatnonzero(np.bincount(entries.owner[has_changed])),
             records={
                 "signatures": self._signatures.changed_since(self._state.signatures),
-                "lasting_groups": self._records,
+                "lasting_groups": self._group_records(written),
                 "bonds": self._bonds.changed_since(self._state.bonds),
             },
             after={
@@ -185,15 +186,15 @@ class Lasting:
         columns = (getattr(self._groups, name)[groups].tolist() for name in LastingGroup._fields)
         return dict(zip(groups.tolist(), map(LastingGroup, *columns), strict=True))
 
-    def _shown(self, group: int) -> ShownGroup:
-        record = self._records.get(group) or self._groups.record(group)
-        nodes = self._policy.sensitive.hierarchy.leaf_node
-        rows = int(self._sizes[group])
-        if record.kind == STAR:
-            return ShownGroup(record.formed, record.changed, ((0, rows),), 0)
-        if record.kind in (PLAIN_GROUP, CLIQUE_GROUP):
-            count = rows if record.kind == PLAIN_GROUP else 1
-            return ShownGroup(record.formed, record.changed, ((nodes[record.value], count),), 0)
-        values = self._signatures.sets[record.kind]
-        shown = tuple((nodes[value], record.rounds) for value in values)
-        return ShownGroup(record.formed, record.changed, shown, record.rounds * len(values) - rows)
+    def _shown(self, groups: Rows) -> Iterator[ShownGroup]:
+        nodes, sets = self._policy.sensitive.hierarchy.leaf_node, self._signatures.sets
+        records = self._group_records(groups).values()
+        for record, rows in zip(records, self._sizes[groups].tolist(), strict=True):
+            formed, changed, kind, value, rounds, _ = record
+            if kind >= 0:
+                shown = tuple([(nodes[value], rounds) for value in sets[kind]])
+                yield ShownGroup(formed, changed, shown, rounds * len(shown) - rows)
+            elif kind == STAR:
+                yield ShownGroup(formed, changed, ((0, rows),), 0)
+            else:
+                yield ShownGroup(formed, changed, ((nodes[value], 1 if kind == CLIQUE_GROUP else rows),), 0)

@@ -10,6 +10,7 @@ as changed, or one of its cells was split.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -72,14 +73,14 @@ class Written:
 
 
 class Publication:
-    """A release being written. `describe` says what a group shows; `case_ids` are those of rows, if they are shown."""
+    """A release being written. `describe` says what groups show; `case_ids` are those of rows, if they are shown."""
 
     def __init__(
         self,
         policy: Policy,
         tree: Tree,
         number: int,
-        describe: Callable[[int], ShownGroup],
+        describe: Callable[[Rows], Iterable[ShownGroup]],
         case_ids: Callable[[Rows], Iterable[str]] | None = None,
     ) -> None:
         self._tree, self._number, self._describe, self._case_ids = tree, number, describe, case_ids
@@ -113,17 +114,12 @@ class Publication:
             counterfeits=sum([tail.counterfeits for tail in in_order]),
         )
         return Written(
-            tuple(self._cells(cells, people[cells])),
+            self._writer.cells(self._tree.cells_json(cells), people[cells].tolist()),
             tuple([head + tail.text for tail in in_order]),
             tally,
             measure_loss(self._tree, cells, in_cell[cells], len(live)),
             tails,
         )
-
-    def _cells(self, cells: Rows, people: Rows) -> Iterator[bytes]:
-        texts, write = self._tree.cells_json(cells), self._writer.cell
-        for cell, count in zip(cells.tolist(), people.tolist(), strict=True):
-            yield write(texts[cell], count)
 
     def _fresh(self, rows: PublishedRows, live: Rows, earlier: Earlier, changed: Sequence[int]) -> NDArray[np.bool_]:
         """By group, whether its tail is to be written."""
@@ -136,19 +132,21 @@ class Publication:
 
     def _fresh_tails(self, rows: PublishedRows, is_fresh: NDArray[np.bool_]) -> Iterator[tuple[int, Tail]]:
         mine = np.flatnonzero(is_fresh[rows.group])
-        order = mine[np.lexsort((rows.cell[mine], rows.group[mine]))]
-        groups, cells = rows.group[order], rows.cell[order]
-        starts = np.flatnonzero(np.r_[True, (groups[1:] != groups[:-1]) | (cells[1:] != cells[:-1])][: len(order)])
+        key = rows.group[mine] * self._tree.size + rows.cell[mine]
+        in_order = np.argsort(key)
+        order, key = mine[in_order], key[in_order]
+        starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]][: len(order)])
         ends = np.append(starts, len(order))[1:]
-        numbers = cells[starts].tolist()
+        groups, cells = rows.group[order[starts]], rows.cell[order[starts]].tolist()
         if self._case_ids is None:
             sizes = (ends - starts).tolist()
-            texts = [f'"c{cell}":{size}' for cell, size in zip(numbers, sizes, strict=True)]
+            texts = [f'"c{cell}":{size}' for cell, size in zip(cells, sizes, strict=True)]
         else:
-            runs = zip(numbers, starts.tolist(), ends.tolist(), strict=True)
+            runs = zip(cells, starts.tolist(), ends.tolist(), strict=True)
             person, case_ids = rows.person[order], self._case_ids
             texts = [f'"c{cell}":{case_ids_json(case_ids(person[start:end]))}' for cell, start, end in runs]
-        names, firsts = np.unique(groups[starts], return_index=True)
-        bounds = [*firsts.tolist(), len(texts)]
-        for index, group in enumerate(names.tolist()):
-            yield group, self._writer.tail(group, self._describe(group), texts[bounds[index] : bounds[index + 1]])
+        names, firsts = np.unique(groups, return_index=True)
+        bounds = pairwise([*firsts.tolist(), len(texts)])
+        write = self._writer.tail
+        for group, shown, (begin, end) in zip(names.tolist(), self._describe(names), bounds, strict=True):
+            yield group, write(group, shown, texts[begin:end])

@@ -1,5 +1,7 @@
 """Redrawn tables: the steps of a release in Wong's world, where a value at one formation says nothing of the next."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from shoal.core.cells.tree import Rows
@@ -202,10 +204,10 @@ class Redrawn:
             for index, (group, size) in enumerate(zip(in_order.tolist(), people.tolist(), strict=True))
         ]
 
-    def _shown(self, group: int) -> ShownGroup:
+    def _shown(self, groups: Rows) -> Iterator[ShownGroup]:
         """A group is carried or broken, so that it changed when it was formed."""
-        record = self._ledger.record(group)
-        return ShownGroup(record.formed, record.formed, record.shown, record.counterfeits)
+        for record in map(self._ledger.record, groups.tolist()):
+            yield ShownGroup(record.formed, record.formed, record.shown, record.counterfeits)
 
     def _case_ids(self, rows: Rows) -> list[str]:
         people, keyed = self._people, self._state.keyed

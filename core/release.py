@@ -86,12 +86,15 @@ class Tally:
     counterfeits: int
 
 
+Shown = tuple[tuple[int, int], ...]
+
+
 class ShownGroup(NamedTuple):
     """What a group's record says beside its cells; `shown` are (node of the sensitive hierarchy, count), by node."""
 
     formed: int
     changed: int
-    shown: tuple[tuple[int, int], ...]
+    shown: Shown
     counterfeits: int
 
 
@@ -106,6 +109,14 @@ class Tail(NamedTuple):
     counterfeits: int
 
 
+class _Values(NamedTuple):
+    """What a group shows, as its record says it, and how many of it are "*" or inner nodes."""
+
+    text: str
+    suppressed: int
+    generalized: int
+
+
 class RecordWriter:
     """Writes the records of cells and groups of one release."""
 
@@ -114,25 +125,32 @@ class RecordWriter:
         self._labels = [_quoted(label) + ":" for label in hierarchy.labels]
         self._leaf_nodes = frozenset(hierarchy.leaf_node)
         head = f'{{"table":{_quoted(policy.table)},"release":{number}'
+        self._values: dict[Shown, _Values] = {}
         self._cell_head, self.group_head = f'{head},"cell":"'.encode(), f'{head},"group":"g'.encode()
 
-    def cell(self, region: bytes, people: int) -> bytes:
-        """A cell's record; `region` comes from `Tree.cells_json`."""
-        return b'%b%b,"people":%d}' % (self._cell_head, region, people)
+    def cells(self, regions: Iterable[bytes], people: Iterable[int]) -> tuple[bytes, ...]:
+        """The records of cells; `regions` come from `Tree.cells_json`."""
+        head = self._cell_head
+        return tuple([b'%b%b,"people":%d}' % (head, *one) for one in zip(regions, people, strict=True)])
 
     def tail(self, group: int, record: ShownGroup, cells: Iterable[str]) -> Tail:
         """Cells stand in the order of their numbers, values in the hierarchy's order, "*" last."""
-        labels, shown = self._labels, record.shown
-        suppressed = shown[0][1] if shown[0][0] == 0 else 0
-        if suppressed:
-            shown = (*shown[1:], shown[0])
-        values = ",".join([labels[node] + str(count) for node, count in shown])
+        formed, changed, shown, counterfeits = record
+        values = self._values.get(shown) or self._write_values(shown)
         text = (
-            f'{group}","formed":{record.formed},"changed":{record.changed},"cells":{{{",".join(cells)}}},'
-            f'"sensitive":{{{values}}},"counterfeits":{record.counterfeits}}}'
+            f'{group}","formed":{formed},"changed":{changed},"cells":{{{",".join(cells)}}},'
+            f'"sensitive":{{{values.text}}},"counterfeits":{counterfeits}}}'
         ).encode()
-        raised = sum([count for node, count in shown if node and node not in self._leaf_nodes])
-        return Tail(text, record.formed, record.changed, suppressed, raised, record.counterfeits)
+        return Tail(text, formed, changed, values.suppressed, values.generalized, counterfeits)
+
+    def _write_values(self, shown: Shown) -> "_Values":
+        """Many groups show the same, so what is written is kept."""
+        suppressed = shown[0][1] if shown[0][0] == 0 else 0
+        in_order = (*shown[1:], shown[0]) if suppressed else shown
+        text = ",".join([self._labels[node] + str(count) for node, count in in_order])
+        generalized = sum([count for node, count in shown if node and node not in self._leaf_nodes])
+        written = self._values[shown] = _Values(text, suppressed, generalized)
+        return written
 
 
 def case_ids_json(case_ids: Iterable[str]) -> str:

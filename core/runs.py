@@ -1,4 +1,4 @@
-"""Runs: parts of an array given by where they begin and how long they are, all looked at together."""
+"""Runs, parts of an array given by where they begin and how long they are, and lines that have one key."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,3 +11,14 @@ def each_between(begins: Places, sizes: Places) -> Places:
     places = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
     places += np.arange(len(places))
     return places
+
+
+def numbered(keys: Places) -> tuple[Places, Places]:
+    """The different keys in order, and for each line the position of its key among them.
+
+    As `np.unique` with its inverse, but by counting: quicker than sorting where keys are about as many as lines.
+    """
+    found = np.flatnonzero(np.bincount(keys))
+    position = np.zeros(int(keys.max(initial=-1)) + 1, dtype=np.int64)
+    position[found] = np.arange(len(found))
+    return found, position[keys]

@@ -101,7 +101,7 @@ class Release:
             raise InputError(f"{error}.") from None
         if question.values is not None:
             return count_values(columns, question)
-        return count_people(columns, [cell["people"] for cell in self.cells()], question)
+        return count_people(columns, question)
 
     def frames(self, kind: str = "pandas") -> Frames:
         """The tidy tables `cells`, `rows` and `values` as data frames, of pandas or, with "polars", of Polars.

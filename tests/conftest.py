@@ -8,14 +8,22 @@ import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pytest
 import redis
 from hypothesis import HealthCheck, settings
 
 from deploy.local import Kafka, Local, Redis, Unavailable
-from tests.support.services.services import Found, WrongAddress, find_kafka, find_redis, native_kafka, native_redis
+from tests.support.services.services import (
+    Found,
+    WrongAddress,
+    find_kafka,
+    find_redis,
+    native_kafka,
+    native_postgres,
+    native_redis,
+)
 
 # No test fails because it was slow: the machine may be busy with something else. CI tries the same histories every
 # time, so that a failure there is the change's; everybody else draws new ones.
@@ -28,6 +36,7 @@ _TESTS = Path(__file__).parent
 _RUN = secrets.token_hex(4)
 _MARKED_FOLDERS = ("integration", "fault")
 _databases = itertools.cycle(range(1, 16))
+_postgres_databases = itertools.count(1)
 _found = pytest.StashKey[dict[str, str]]()
 _missing = pytest.StashKey[dict[str, str]]()
 
@@ -56,6 +65,25 @@ def kafka(kafka_service: Found) -> str:
 def redis_url(redis_service: Found) -> str:
     """The address of a real Redis, as SHOAL_REDIS takes it; tests that share it keep apart by their `table`."""
     return redis_service.address
+
+
+@pytest.fixture(scope="session")
+def postgres_service(request: pytest.FixtureRequest) -> Iterator[Found]:
+    """A real PostgreSQL for the whole run."""
+    with obtain(request.config, "PostgreSQL", native_postgres()) as found:
+        yield found
+
+
+@pytest.fixture
+def postgres(postgres_service: Found) -> Iterator[str]:
+    """The address of a PostgreSQL database of the test's own, empty at first."""
+    import psycopg
+
+    name = f"test_{next(_postgres_databases)}"
+    with psycopg.connect(postgres_service.address, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield f"{postgres_service.address.rpartition('/')[0]}/{name}"
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
@@ -144,8 +172,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.line("Every test that needs one of them was skipped. CONTRIBUTING.md says how to get them.")
 
 
+class _Located(Protocol):
+    """A service, or several, that can be said where it is and where it came from."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def origin(self) -> str: ...
+
+
+_L = TypeVar("_L", bound=_Located)
+
+
 @contextlib.contextmanager
-def obtain(config: pytest.Config, name: str, source: AbstractContextManager[Found]) -> Iterator[Found]:
+def obtain(config: pytest.Config, name: str, source: AbstractContextManager[_L]) -> Iterator[_L]:
     with contextlib.ExitStack() as stack:
         try:
             found = stack.enter_context(source)

@@ -175,17 +175,17 @@ class Tree:
         """
         return self._path[nodes]
 
-    def cells_json(self, nodes: Rows) -> dict[int, bytes]:
+    def cells_json(self, nodes: Rows) -> list[bytes]:
         """Cells as releases write them (docs/contract.md, "Regions"), from the number to the region; kept for good."""
-        texts = self._text
-        missing = np.array([node for node in np.unique(nodes).tolist() if node not in texts], dtype=np.int64)
+        texts, asked = self._text, nodes.tolist()
+        missing = np.array([node for node in asked if node not in texts], dtype=np.int64)
         parts = [
             attributes_json(attribute, self._low[position][missing], self._high[position][missing])
             for position, attribute in enumerate(self.attributes)
         ]
         for node, *regions in zip(missing.tolist(), *parts, strict=True):
             texts[node] = f'c{node}","region":{{{",".join(regions)}}}'.encode()
-        return texts
+        return [texts[node] for node in asked]
 
     def losses(self, nodes: Rows) -> NDArray[np.float64]:
         """NCP of each cell: the mean over the attributes of the share of the domain it spans."""

@@ -18,7 +18,7 @@ People who are withheld, and values that are not shown at all, are in no count.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -93,10 +93,10 @@ def count_values(release: ReleaseColumns, question: Question) -> Count:
     return _count(float(estimate(release, queries).sum()), low.sum(), high.sum())
 
 
-def count_people(release: ReleaseColumns, people: Sequence[int], question: Question) -> Count:
-    """How many people are in the region, whatever they have; `people` has the number of each cell. O(cells)."""
+def count_people(release: ReleaseColumns, question: Question) -> Count:
+    """How many people are in the region, whatever they have. O(cells)."""
     whole, meets = _cells(release, question)
-    by_cell = np.array(people, dtype=np.int64)
+    by_cell = release.cell_people
     share = np.ones(len(release.cell_names))
     for position, runs in question.conditions:
         low, high = release.low[position], release.high[position]

@@ -9,12 +9,14 @@ from typing import Final
 
 import numpy as np
 
+from shoal.core.measure.guess import largest_share
 from shoal.core.measure.hidden_values import hidden_share
 from shoal.core.measure.loss import discernibility, ncp, qid_loss, sensitive_loss
 from shoal.core.measure.release_reader import ReleaseColumns
 
 METRICS: Final[Mapping[str, Callable[[ReleaseColumns], float]]] = {
     "hidden_share": hidden_share,
+    "best_guess": largest_share,
     "average_group": lambda release: release.rows / len(release.group_rows),
     "median_group": lambda release: float(np.median(release.group_rows)),
     "largest_group": lambda release: int(release.group_rows.max()),

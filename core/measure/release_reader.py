@@ -28,6 +28,7 @@ class ReleaseColumns:
     group_rows: Rows  # by group
     counterfeits: Rows  # by group
     cell_names: tuple[str, ...]
+    cell_people: Rows  # by cell
     low: tuple[Column, ...]  # by attribute, then by cell
     high: tuple[Column, ...]
     cell_rows_group: Rows
@@ -58,6 +59,7 @@ class _Reader:
         self._policy = policy
         self._cells: dict[str, int] = {}
         self._bounds: list[list[tuple[float, float]]] = []
+        self._people: list[int] = []
 
     def read(self, records: Iterable[bytes]) -> ReleaseColumns:
         names: list[str] = []
@@ -92,6 +94,7 @@ class _Reader:
             group_rows=group_rows,
             counterfeits=counterfeits,
             cell_names=tuple(self._cells),
+            cell_people=np.array(self._people, dtype=np.int64),
             low=low,
             high=high,
             cell_rows_group=cell_rows_group,
@@ -105,6 +108,7 @@ class _Reader:
     def _add_cell(self, cell: Mapping[str, Any]) -> None:
         region = cell["region"]
         self._bounds.append([_run(attribute, region[attribute.name]) for attribute in self._policy.attributes])
+        self._people.append(int(cell["people"]))
         self._cells[cell["cell"]] = len(self._bounds) - 1
 
     def _regions(self) -> tuple[tuple[Column, ...], tuple[Column, ...]]:

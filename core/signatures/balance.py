@@ -14,6 +14,7 @@ Nothing here looks at which of the m values an entry has, only at whether two en
 the values of a signature in all its entries gives the same groups.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
 from shoal.core.randomness import Tags
+from shoal.core.runs import numbered
 from shoal.core.signatures.nearest import NONE, Sites, join_nearest, means, ranks
 from shoal.core.signatures.tuning import COUNTERFEITS_IN_GROUP, IDLE, ROWS_AT_FIRST, ROWS_AT_MOST
 
@@ -34,7 +36,7 @@ class Members(NamedTuple):
     slot: Rows
     group: Rows
     place: Rows
-    draw: Tags
+    draw: Callable[[Rows], Tags]  # of these members: few are asked for
     family: Rows  # newcomers that were given their signatures together; 0 for others
     is_new: NDArray[np.bool_]  # never shown until now
 
@@ -58,52 +60,68 @@ class _Rounds(NamedTuple):
     is_idle: NDArray[np.bool_]  # nearly empty, and without newcomers
 
 
-def even_parts(members: Members, sizes: Rows) -> NDArray[np.bool_]:
-    """Which members belong to the even part of their group."""
-    grouped = np.flatnonzero(members.group != NO_GROUP)
-    is_even = np.zeros(len(members.group), dtype=bool)
-    if not len(grouped):
-        return is_even
-    groups, line = np.unique(members.group[grouped], return_inverse=True)
-    width = int(sizes.max())
-    counts = np.bincount(line * width + members.slot[grouped], minlength=len(groups) * width).reshape(-1, width)
-    signature = np.zeros(len(groups), dtype=np.int64)
-    signature[line] = members.signature[grouped]
-    is_slot = np.arange(width)[None, :] < sizes[signature][:, None]
-    least = np.where(is_slot, counts, np.iinfo(np.int64).max).min(axis=1)
-    is_even[grouped] = ranks(line * width + members.slot[grouped], members.draw[grouped]) < least[line]
-    return is_even
+class Standing(NamedTuple):
+    """Groups that rounds may join, in the order of their numbers, as columns."""
+
+    number: Rows
+    signature: Rows
+    rounds: Rows  # that they keep
+    place: NDArray[np.float64]  # on average
 
 
 def balance(
-    members: Members, sizes: Rows, frozen: Rows, *, most_counterfeits: int, enough: int, next_group: int, keep: Rows
+    members: Members,
+    sizes: Rows,
+    whole: Standing,
+    frozen: Rows,
+    *,
+    most_counterfeits: int,
+    enough: int,
+    next_group: int,
 ) -> Balanced:
-    """Balance these signatures; all members of a group are among `members`.
+    """Balance these signatures; all members of a group are among `members`, but for groups that lack nobody, `whole`.
 
-    `sizes` is m by signature. Members of the groups in `frozen` stay where they are, and so do rounds there, `keep`.
+    `sizes` is m by signature. The groups in `frozen` keep their members and rounds, and are joined by nobody.
     `most_counterfeits` is what the release can bear for all of them together, `enough` what it should have at most.
     """
     group = members.group.copy()
-    is_frozen = np.isin(group, frozen) & (group != NO_GROUP)
-    is_even = even_parts(members, sizes) & ~is_frozen
-    loose = np.flatnonzero(~is_even & ~is_frozen)
-    even_groups, even_rounds = _even_rounds(members, is_even, sizes)
+    even, loose = _take_apart(members, sizes, frozen)
+    even = _merged(even, whole)
     round_of, rounds = _deal(members, loose, sizes)
-    homes = _find_homes(rounds, members, even_groups, even_rounds, sizes, next_group)
-    is_kept = _prune(rounds, homes.group, even_groups, even_rounds, sizes, most_counterfeits)
+    homes = _find_homes(rounds, even, sizes, next_group)
+    is_kept = _prune(rounds, homes.group, even, sizes, most_counterfeits)
     _give_up_idle(rounds, is_kept, enough)
     group[loose] = np.where(is_kept[round_of], homes.group[round_of], NO_GROUP)
-    numbers = np.r_[even_groups, homes.group[is_kept]]
-    times = np.r_[even_rounds, np.ones(np.count_nonzero(is_kept), dtype=np.int64)]
-    groups, where = np.unique(numbers, return_inverse=True)
+    numbers = np.r_[even.number, homes.group[is_kept]]
+    times = np.r_[even.rounds, np.ones(np.count_nonzero(is_kept), dtype=np.int64)]
+    groups, where = numbered(numbers)
     totals = np.bincount(where, weights=times, minlength=len(groups)).astype(np.int64)
-    return Balanced(group, np.r_[groups, frozen], np.r_[totals, keep], homes.new_signatures)
+    return Balanced(group, groups, totals, homes.new_signatures)
 
 
-def _even_rounds(members: Members, is_even: NDArray[np.bool_], sizes: Rows) -> tuple[Rows, Rows]:
-    """The groups that have an even part, and how many rounds it has."""
-    groups, first, counts = np.unique(members.group[is_even], return_index=True, return_counts=True)
-    return groups, counts // sizes[members.signature[is_even][first]]
+def _merged(some: Standing, others: Standing) -> Standing:
+    order = np.argsort(np.r_[some.number, others.number])
+    return Standing(*(np.r_[left, right][order] for left, right in zip(some, others, strict=True)))
+
+
+def _take_apart(members: Members, sizes: Rows, frozen: Rows) -> tuple[Standing, Rows]:
+    """The groups that have an even part, and the loose entries; those of frozen groups are neither."""
+    grouped = np.flatnonzero(members.group != NO_GROUP)
+    groups, line = numbered(members.group[grouped])
+    signature = np.zeros(len(groups), dtype=np.int64)
+    signature[line] = members.signature[grouped]
+    width = int(sizes.max(initial=1))
+    cell = line * width + members.slot[grouped]
+    counts = np.bincount(cell, minlength=len(groups) * width)
+    is_slot = np.arange(width)[None, :] < sizes[signature][:, None]
+    rounds = np.where(is_slot, counts.reshape(-1, width), np.iinfo(np.int64).max).min(axis=1)
+    is_free = ~np.isin(groups, frozen)
+    above = np.flatnonzero((counts[cell] > rounds[line]) & is_free[line])  # some entries of this value are loose
+    is_loose = ranks(cell[above], members.draw(grouped[above])) >= rounds[line[above]]
+    loose = np.r_[grouped[above[is_loose]], np.flatnonzero(members.group == NO_GROUP)]
+    has_even = np.flatnonzero(is_free & (rounds > 0))
+    place = means(line, members.place[grouped], len(groups))
+    return Standing(groups[has_even], signature[has_even], rounds[has_even], place[has_even]), np.sort(loose)
 
 
 def _deal(members: Members, loose: Rows, sizes: Rows) -> tuple[Rows, _Rounds]:
@@ -111,7 +129,7 @@ def _deal(members: Members, loose: Rows, sizes: Rows) -> tuple[Rows, _Rounds]:
     signature, slot = members.signature[loose], members.slot[loose]
     width, families = int(sizes.max(initial=1)), int(members.family[loose].max(initial=0)) + 1
     kind = signature * families + members.family[loose]
-    turn = ranks(kind * width + slot, members.draw[loose], members.place[loose])
+    turn = ranks(kind * width + slot, members.draw(loose), members.place[loose])
     most = int(turn.max(initial=0)) + 1
     keys, round_of = np.unique(kind * most + turn, return_inverse=True)
     signatures = keys // most // families
@@ -132,16 +150,15 @@ class _Homes(NamedTuple):
     new_signatures: Rows
 
 
-def _find_homes(
-    rounds: _Rounds, members: Members, even_groups: Rows, even_rounds: Rows, sizes: Rows, next_group: int
-) -> _Homes:
+def _find_homes(rounds: _Rounds, even: Standing, sizes: Rows, next_group: int) -> _Homes:
     """The group of each round: where it came from, else the nearest with room, else a new one."""
     group = rounds.home.copy()
     homeless = np.flatnonzero(group == NO_GROUP)
-    if len(homeless) and len(even_groups):
-        sites = _sites(members, even_groups, even_rounds, sizes)
+    if len(homeless) and len(even.number):
+        room = np.maximum(0, ROWS_AT_MOST // sizes[even.signature] - even.rounds)
+        sites = Sites(even.signature, even.place, room)
         joined = join_nearest(rounds.signature[homeless], rounds.place[homeless], sites)
-        group[homeless[joined != NONE]] = even_groups[joined[joined != NONE]]
+        group[homeless[joined != NONE]] = even.number[joined[joined != NONE]]
     homeless = np.flatnonzero(group == NO_GROUP)
     homeless = homeless[np.lexsort((rounds.place[homeless], rounds.signature[homeless]))]
     signature = rounds.signature[homeless]
@@ -152,25 +169,16 @@ def _find_homes(
     return _Homes(group, signature[is_first])
 
 
-def _sites(members: Members, even_groups: Rows, even_rounds: Rows, sizes: Rows) -> Sites:
-    """The groups with an even part, as sites that rounds may join."""
-    grouped = np.flatnonzero(np.isin(members.group, even_groups))
-    line = np.searchsorted(even_groups, members.group[grouped])
-    signature = np.zeros(len(even_groups), dtype=np.int64)
-    signature[line] = members.signature[grouped]
-    room = np.maximum(0, ROWS_AT_MOST // sizes[signature] - even_rounds)
-    return Sites(signature, means(line, members.place[grouped], len(even_groups)), room)
-
-
 def _prune(
-    rounds: _Rounds, home: Rows, even_groups: Rows, even_rounds: Rows, sizes: Rows, most_counterfeits: int
+    rounds: _Rounds, home: Rows, even: Standing, sizes: Rows, most_counterfeits: int
 ) -> NDArray[np.bool_]:
     """Which rounds are kept, so that neither a group nor the release has too many counterfeits."""
     is_kept = np.ones(len(home), dtype=bool)
     lacking = np.flatnonzero(rounds.lacking)
-    groups, where = np.unique(home, return_inverse=True)
-    known = dict(zip(even_groups.tolist(), even_rounds.tolist(), strict=True))
-    total = np.bincount(where, minlength=len(groups)) + np.array([known.get(g, 0) for g in groups.tolist()], dtype=int)
+    groups, where = numbered(home)
+    total = np.bincount(where, minlength=len(groups))
+    has_even = np.isin(groups, even.number)
+    total[has_even] += even.rounds[np.searchsorted(even.number, groups[has_even])]
     fakes = np.bincount(where, weights=rounds.lacking, minlength=len(groups)).astype(np.int64)
     size = np.zeros(len(groups), dtype=np.int64)
     size[where] = sizes[rounds.signature]

@@ -11,8 +11,9 @@ chooses first.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence, Set
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import NEIGHBOURHOOD, NEIGHBOURHOOD_GROWTH
 
 UNDECIDED = -1
+NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class Newcomers(NamedTuple):
@@ -34,7 +36,7 @@ class Newcomers(NamedTuple):
     value: Rows
     place: Rows  # in the tree's depth-first order
     draw: Tags
-    shunned: dict[int, frozenset[int]]  # what the signature must not hold
+    shunned: dict[int, set[int]]  # what the signature must not hold
     siblings: Mapping[int, Sequence[int]]  # the other newcomers of the same person
 
     def fits(self, position: int, signature: Iterable[int]) -> bool:
@@ -45,7 +47,7 @@ class Newcomers(NamedTuple):
     def settle(self, position: int, signature: Iterable[int]) -> None:
         """Note that a newcomer has a signature: those of its siblings must have nothing in common with it (S2)."""
         for sibling in self.siblings.get(position, ()):
-            self.shunned[sibling] = self.shunned[sibling].union(signature)
+            self.shunned[sibling].update(signature)
 
 
 class Choice(NamedTuple):
@@ -90,7 +92,7 @@ def choose_signatures(
     _match_one_by_one(newcomers, left, known, m, found)
     _spend_counterfeits(newcomers, left, known, usable, spare // (m - 1), found)
     if np.count_nonzero(found == UNDECIDED) >= m:  # fewer are only what does not divide
-        _keep_company(newcomers, left, known, l, found)
+        _take_back_rounds(newcomers, left, known, l, found)
     return Choice(found, np.where(_is_even(newcomers, known, found, family), family, 0))
 
 
@@ -111,14 +113,7 @@ class Gaps(NamedTuple):
 
 def _take_places(newcomers: Newcomers, known: Signatures, gaps: Gaps, found: Rows) -> None:
     """Step 1: of each value, newcomers drawn unseen take the places whose rounds lack least."""
-    for position in sorted(newcomers.shunned, key=lambda at: int(newcomers.draw[at])):
-        free = np.flatnonzero((gaps.value == newcomers.value[position]) & ~gaps.is_taken)
-        for gap in free[np.argsort(gaps.missing[free], kind="stable")].tolist():
-            signature = int(gaps.signature[gap])
-            if newcomers.fits(position, known.sets[signature]):
-                found[position], gaps.is_taken[gap] = signature, True
-                newcomers.settle(position, known.sets[signature])
-                break
+    _take_fitting_places(newcomers, known, gaps, found)
     is_free = np.ones(len(newcomers.value), dtype=bool)
     is_free[list(newcomers.shunned)] = False
     theirs, ours = np.flatnonzero(~gaps.is_taken), np.flatnonzero(is_free)
@@ -128,6 +123,27 @@ def _take_places(newcomers: Newcomers, known: Signatures, gaps: Gaps, found: Row
     theirs = theirs[np.lexsort((theirs, gaps.value[theirs]))]
     found[ours] = gaps.signature[theirs]
     gaps.is_taken[theirs] = True
+
+
+def _take_fitting_places(newcomers: Newcomers, known: Signatures, gaps: Gaps, found: Rows) -> None:
+    """Picky newcomers take places before the others do, one after the other."""
+    value, signatures = gaps.value.tolist(), gaps.signature.tolist()
+    places: dict[int, list[int]] = {}
+    for gap in np.argsort(gaps.missing, kind="stable").tolist():
+        places.setdefault(value[gap], []).append(gap)
+    for position in sorted(newcomers.shunned, key=lambda at: int(newcomers.draw[at])):
+        mine = places.get(int(newcomers.value[position]), [])
+        unfit: set[int] = set()
+        for at, gap in enumerate(mine):
+            signature = signatures[gap]
+            if signature in unfit:
+                continue
+            if newcomers.fits(position, known.sets[signature]):
+                found[position], gaps.is_taken[gap] = signature, True
+                newcomers.settle(position, known.sets[signature])
+                del mine[at]
+                break
+            unfit.add(signature)
 
 
 def _first_of_each(value: Rows, rows: Rows, draw: Rows | Tags, most: Rows) -> Rows:
@@ -318,44 +334,43 @@ def _match_one_by_one(newcomers: Newcomers, left: Rows, known: Signatures, m: in
 
     A value none of whose newcomers fits the others' is passed over for the next one.
     """
-    waiting: dict[int, list[int]] = {}
+    waiting: dict[int, dict[int, Set[int]]] = {}  # by value: newcomers in the order of their draws, what they shun
     undecided = left[found[left] == UNDECIDED]
     for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist():
-        waiting.setdefault(int(newcomers.value[position]), []).append(position)
-    nobody: frozenset[int] = frozenset()
-    while len(waiting) >= m:
+        shunned = newcomers.shunned.get(position, NOTHING)
+        waiting.setdefault(int(newcomers.value[position]), {})[position] = shunned
+    most_frequent = [(-len(positions), value) for value, positions in waiting.items()]
+    heapify(most_frequent)
+    while len(most_frequent) >= m:
         chosen: list[int] = []
+        asked: list[int] = []
         values: set[int] = set()
         barred: set[int] = set()
-        for value in sorted(waiting, key=lambda one: (-len(waiting[one]), one)):
+        while most_frequent and len(chosen) < m:
+            _, value = heappop(most_frequent)
+            asked.append(value)
             if value in barred:
                 continue
-            for position in waiting[value]:
-                shunned = newcomers.shunned.get(position, nobody)
-                if values.isdisjoint(shunned):
+            for position, shunned in waiting[value].items():
+                if shunned.isdisjoint(values):
                     chosen.append(position)
                     values.add(value)
                     barred |= shunned
                     break
-            if len(chosen) == m:
-                break
-        if len(chosen) < m:  # the first of these finds no company
-            seed = chosen[0]
-            value = int(newcomers.value[seed])
-            waiting[value].remove(seed)
-            if not waiting[value]:
-                del waiting[value]
-            continue
-        found[chosen] = known.number(tuple(sorted(values)))
+        if len(chosen) == m:
+            found[chosen] = known.number(tuple(sorted(values)))
+            for position in chosen:
+                newcomers.settle(position, values)
+        else:
+            chosen = chosen[:1]  # it finds no company
         for position in chosen:
-            newcomers.settle(position, values)
-            value = int(newcomers.value[position])
-            waiting[value].remove(position)
-            if not waiting[value]:
-                del waiting[value]
+            del waiting[int(newcomers.value[position])][position]
+        for value in asked:
+            if waiting[value]:
+                heappush(most_frequent, (-len(waiting[value]), value))
 
 
-def _keep_company(newcomers: Newcomers, left: Rows, known: Signatures, l: float, found: Rows) -> None:
+def _take_back_rounds(newcomers: Newcomers, left: Rows, known: Signatures, l: float, found: Rows) -> None:
     """Take rounds back until no value is more than 1/l of those who are given nothing.
 
     The signatures with the fewest rounds lose theirs first, those without the value that is too frequent before others.

@@ -14,7 +14,7 @@ from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, NO_SIGNATURE, 
 from shoal.core.signatures.group import STAR, Groups
 from shoal.core.signatures.nearest import ranks
 from shoal.core.signatures.scene import Scene
-from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Held, Judge
+from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Held, Judge, most_shown
 
 UNJUDGED = -9
 
@@ -77,7 +77,7 @@ class Judging:
         plain = is_open[entries.value[fresh]]
         shown[fresh[plain]] = SHOW_PLAIN
         unseen = fresh[~plain & ((entries.flags[fresh] & STARRED) == 0)]
-        at_once = int(policy.signature // policy.l)
+        at_once = most_shown(policy.signature, policy.l)
         kinds = [len(kind) for kind in (self._judge.transient, self._judge.permanent) if kind]
         most = min([at_once * (size // policy.signature) for size in kinds], default=0)
         is_first = ranks(entries.owner[unseen], self._scene.draws(entries, unseen, "unseen")) < most

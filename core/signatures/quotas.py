@@ -56,31 +56,27 @@ def pack_known(counts: Rows, known: Signatures, usable: Rows, m: int) -> Rows:
     of what there is at a time. What is left must still make rounds, so no value may become more than one in m of it.
     """
     rounds = np.zeros(len(known), dtype=np.int64)
-    holding: dict[int, list[int]] = {}
-    for number in usable.tolist():
-        for value in known.sets[number]:
-            holding.setdefault(value, []).append(number)
+    holding = known.holding(usable)
     total, waiting = int(counts.sum()), counts.copy()
     waiting[[value for value in np.flatnonzero(counts).tolist() if value not in holding]] = 0
+    left = np.append(counts, total + 1)  # the last one stands for members that are not there, -1
     while waiting.any():
         value = int(waiting.argmax())
-        best, most = -1, 0
-        for number in holding[value]:
-            least = int(counts[known.members[number, : len(known.sets[number])]].min())
-            if least > most:
-                best, most = number, least
-        if best < 0:
+        least = left[known.members[holding[value]]].min(axis=1)
+        best = int(least.argmax())
+        if not least[best]:
             waiting[value] = 0
             continue
-        members = list(known.sets[best])
-        taken = (most + 1) // 2
-        counts[members] -= taken
-        total -= taken * len(members)
-        if int(counts.max()) * m > total + m - 1:
-            counts[members] += taken
+        number, taken = holding[value][best], (least[best] + 1) // 2
+        members = list(known.sets[number])
+        left[members] -= taken
+        total -= int(taken) * len(members)
+        if int(left[:-1].max()) * m > total + m - 1:
+            left[members] += taken
             break
-        rounds[best] += taken
-        waiting[members] = np.minimum(waiting[members], counts[members])
+        rounds[number] += taken
+        waiting[members] = np.minimum(waiting[members], left[members])
+    counts[:] = left[:-1]
     return rounds
 
 

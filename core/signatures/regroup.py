@@ -18,8 +18,8 @@ from shoal.core.cells.tree import Rows
 from shoal.core.people import People
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Tags
-from shoal.core.runs import each_between
-from shoal.core.signatures.balance import Balanced, Members, balance
+from shoal.core.runs import each_between, numbered
+from shoal.core.signatures.balance import Balanced, Members, Standing, balance
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.choice import UNDECIDED, Gaps, Newcomers, choose_signatures
 from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
@@ -141,7 +141,8 @@ class Regrouping:
         usable = np.flatnonzero(is_mine)
         gaps = self._gaps(usable, shown)
         m, l = self._policy.signature, self._policy.l
-        spare = max(0, self._most_counterfeits(self._rows) - self._counterfeits())
+        rows = np.bincount(entries.group[entries.group != NO_GROUP], minlength=self.groups.size)
+        spare = max(0, self._most_counterfeits(self._rows) - int(self._fakes(rows).sum()))
         choice = choose_signatures(newcomers, self.signatures, usable, values, m=m, l=l, spare=spare, gaps=gaps)
         got = choice.signature != UNDECIDED
         entries.give(new[got], choice.signature[got], self.signatures)
@@ -155,19 +156,21 @@ class Regrouping:
         """These entries; those of somebody with several of them, or with a verdict of their own, are picky."""
         entries = self.entries
         owners = entries.owner[new]
-        several: dict[int, list[int]] = {}
-        for at in np.flatnonzero(np.bincount(owners)[owners] > 1).tolist():
-            several.setdefault(int(owners[at]), []).append(at)
-        values: list[int] = entries.value[new].tolist()
-        shunned: dict[int, frozenset[int]] = {}
+        is_picky = np.bincount(owners, minlength=len(self._scene.people)) > 1
+        is_picky[list(self._taken)] = True
+        mine: dict[int, list[int]] = {}
+        for at in np.flatnonzero(is_picky[owners]).tolist():
+            mine.setdefault(int(owners[at]), []).append(at)
+        values = entries.value[new]
+        shunned: dict[int, set[int]] = {}
         siblings: dict[int, list[int]] = {}
-        for at, row in enumerate(owners.tolist()):
-            if row in self._taken or row in several:
-                siblings[at] = [other for other in several.get(row, ()) if other != at]
-                taken = self._taken.get(row, frozenset())
-                shunned[at] = (taken | {values[other] for other in siblings[at]}) - {values[at]}
+        for row, positions in mine.items():
+            taken = {*self._taken.get(row, ()), *values[positions].tolist()}
+            for at in positions:
+                siblings[at] = [other for other in positions if other != at]
+                shunned[at] = taken - {int(values[at])}
         place = self._scene.place[owners]
-        return Newcomers(entries.value[new], place, self._draws(new, "choose"), shunned, siblings)
+        return Newcomers(values, place, self._draws(new, "choose"), shunned, siblings)
 
     def _gaps(self, usable: Rows, shown: Rows) -> Gaps:
         """Places that are offered and would make a round more complete, the most complete rounds first."""
@@ -188,26 +191,37 @@ class Regrouping:
 
     def balance(self, shown: Rows) -> None:
         """Step 5: every signature that somebody joined or left is balanced anew."""
-        entries = self.entries
-        group = self._places_now(shown)
-        joining = np.flatnonzero((shown >= 0) & (group == NO_GROUP))
-        touched = np.zeros(len(self.signatures), dtype=bool)
-        touched[shown[joining]] = True
-        left = np.flatnonzero(self._group_before != group[: len(self._group_before)])
-        kinds = self.groups.kind[self._group_before[left[self._group_before[left] != NO_GROUP]]]
-        touched[kinds[kinds >= 0]] = True
-        signed = np.flatnonzero(entries.signature >= 0)
-        signed = signed[(shown[signed] >= 0) | (self.groups.kind[np.maximum(0, group[signed])] >= 0)]
-        rows = self._rows
-        budget = self._most_counterfeits(rows)
-        elsewhere = self._fakes_of(np.flatnonzero(~touched), signed, group)
+        groups, group = self.groups, self._places_now(shown)
+        is_joining = (shown >= 0) & (group == NO_GROUP)
+        rows = np.bincount(group[group != NO_GROUP], minlength=groups.size)
+        fakes = self._fakes(rows)
+        is_touched = self._has_touched_signature(shown[is_joining], group)
+        budget = self._most_counterfeits(self._rows)
+        elsewhere = int(fakes[~is_touched].sum())
         if elsewhere > budget:  # groups that nobody touched have too many by now
-            touched[:] = True
-            elsewhere = 0
-        mine = signed[touched[entries.signature[signed]]]
-        enough = int(rows * COUNTERFEITS_ENOUGH) - elsewhere
-        self._regroup(mine, group, shown, budget - elsewhere, enough)
-        self._star_unplaced(shown)
+            is_touched, elsewhere = groups.kind >= 0, 0
+        is_whole = is_touched & (rows > 0) & (fakes == 0)
+        mine = np.flatnonzero(is_joining | np.append(is_touched & ~is_whole, False)[group])  # False for NO_GROUP
+        whole = self._standing(np.flatnonzero(is_whole & (groups.is_frozen == 0)), group)
+        enough = int(self._rows * COUNTERFEITS_ENOUGH) - elsewhere
+        self._regroup(mine, whole, group, shown, budget - elsewhere, enough)
+
+    def _has_touched_signature(self, joined: Rows, group: Rows) -> NDArray[np.bool_]:
+        """By group, whether somebody joins its signature, or left a group of it since the last release."""
+        kind = np.maximum(NO_SIGNATURE, self.groups.kind)
+        left = self._group_before[self._group_before != group[: len(self._group_before)]]
+        is_touched = np.zeros(len(self.signatures) + 1, dtype=bool)  # the last one stands for NO_SIGNATURE
+        is_touched[joined] = is_touched[kind[left[left != NO_GROUP]]] = True
+        is_touched[NO_SIGNATURE] = False
+        return np.asarray(is_touched[kind])
+
+    def _standing(self, groups: Rows, group: Rows) -> Standing:
+        """These groups, and where their people are on average."""
+        is_asked = np.zeros(self.groups.size + 1, dtype=bool)  # the last one stands for NO_GROUP
+        is_asked[groups] = True
+        mine = np.flatnonzero(is_asked[group])
+        place = means(group[mine], self._scene.place[self.entries.owner[mine]], self.groups.size)
+        return Standing(groups, self.groups.kind[groups], self.groups.rounds[groups], place[groups])
 
     def _places_now(self, shown: Rows) -> Rows:
         """The group of each entry, but NO_GROUP for one that must not stay where it is."""
@@ -220,34 +234,36 @@ class Regrouping:
         group[judged[~stays]] = NO_GROUP
         return group
 
-    def _regroup(self, mine: Rows, group: Rows, shown: Rows, most: int, enough: int) -> None:
+    def _regroup(self, mine: Rows, whole: Standing, group: Rows, shown: Rows, most: int, enough: int) -> None:
+        """Balance these entries; those that find no place are "*"."""
         entries, scene = self.entries, self._scene
-        shown[mine] = entries.signature[mine]
-        left = self._dissolve_frozen(mine, group, shown, most)
-        mine = mine[shown[mine] >= 0]
-        draw = self._draws(mine, "even", is_for_ever=True)
+        lost, left = self._dissolve_frozen(mine, group, most)
+        shown[lost] = SHOW_STAR
+        mine = mine[~np.isin(mine, lost)] if len(lost) else mine
+
+        def draw(some: Rows) -> Tags:
+            return self._draws(mine[some], "even", is_for_ever=True)
+
         place = scene.place[entries.owner[mine]]
         signature, slot = entries.signature[mine].astype(np.int64), entries.slot[mine].astype(np.int64)
         is_new = ~entries.has(SHOWN)[mine]
         members = Members(signature, slot, group[mine], place, draw, self._family[mine], is_new)
-        live = np.unique(members.group[members.group != NO_GROUP])
-        frozen = live[self.groups.is_frozen[live] != 0]
+        frozen = np.flatnonzero(self.groups.is_frozen == 1)
         sizes, first = self.signatures.sizes, self.groups.size
-        keep = self.groups.rounds[frozen]
         enough -= most - left
-        made = balance(members, sizes, frozen, most_counterfeits=left, enough=enough, next_group=first, keep=keep)
+        made = balance(members, sizes, whole, frozen, most_counterfeits=left, enough=enough, next_group=first)
         numbers = self._number_new(mine, made, first)
-        is_placed = made.group != NO_GROUP
-        entries.group[mine[is_placed]] = numbers[made.group[is_placed]]
-        gone = mine[~is_placed & (self.groups.kind[np.maximum(0, entries.group[mine])] >= 0)]
-        entries.group[gone] = NO_GROUP
         self.groups.rounds[numbers[made.groups]] = made.rounds
-        entries.show(mine[is_placed])
+        joined = np.flatnonzero((made.group != members.group) & (made.group != NO_GROUP))
+        entries.group[mine[joined]] = numbers[made.group[joined]]
+        entries.show(mine[joined])
+        self._star(mine[made.group == NO_GROUP], shown)
 
-    def _dissolve_frozen(self, mine: Rows, group: Rows, shown: Rows, most: int) -> int:
-        """Give up frozen groups that have too many counterfeits by now; returns how many are left for the others.
+    def _dissolve_frozen(self, mine: Rows, group: Rows, most: int) -> tuple[Rows, int]:
+        """Give up frozen groups that have too many counterfeits by now.
 
-        Their entries must not be grouped with others any more, so they are "*" for ever.
+        Returns their entries, and how many counterfeits are left for the others. These entries must not be grouped with
+        others any more, so they are "*" for ever.
         """
         entries, groups = self.entries, self.groups
         grouped = mine[group[mine] != NO_GROUP]
@@ -260,8 +276,17 @@ class Regrouping:
         is_kept[order] &= np.cumsum(np.where(is_kept, fakes, 0)[order]) <= most
         lost = grouped[~is_kept[line]]
         entries.flags[lost] |= BARRED
-        group[lost], shown[lost], entries.group[lost] = NO_GROUP, SHOW_STAR, NO_GROUP
-        return most - int(fakes[is_kept].sum())
+        group[lost] = entries.group[lost] = NO_GROUP
+        return lost, most - int(fakes[is_kept].sum())
+
+    def _star(self, unplaced: Rows, shown: Rows) -> None:
+        """Entries that found no place are "*": those shown before come back later, the others not in this spell."""
+        entries = self.entries
+        shown[unplaced] = SHOW_STAR
+        entries.group[unplaced[self.groups.kind[np.maximum(0, entries.group[unplaced])] >= 0]] = NO_GROUP
+        never = unplaced[~entries.has(SHOWN)[unplaced]]
+        entries.signature[never] = NO_SIGNATURE
+        entries.flags[never] |= STARRED
 
     def _number_new(self, mine: Rows, made: Balanced, first: int) -> Rows:
         """The numbers of all groups, new ones in an order that says nothing about who is in them."""
@@ -276,17 +301,6 @@ class Regrouping:
         formed = self.groups.form(made.new_signatures[order], np.zeros(len(order), dtype=np.int64), self._scene.number)
         numbers[first + order] = formed
         return numbers
-
-    def _star_unplaced(self, shown: Rows) -> None:
-        """Entries that found no place are "*": those shown before come back later, the others not in this spell."""
-        entries = self.entries
-        asked = np.flatnonzero(shown >= 0)
-        kind = np.where(entries.group[asked] == NO_GROUP, STAR, self.groups.kind[np.maximum(0, entries.group[asked])])
-        lost = asked[kind < 0]
-        shown[lost] = SHOW_STAR
-        never = lost[~entries.has(SHOWN)[lost]]
-        entries.signature[never] = NO_SIGNATURE
-        entries.flags[never] |= STARRED
 
     # -- 6 ------------------------------------------------------------------------------------------------------
 
@@ -305,15 +319,16 @@ class Regrouping:
                 entries.show(asked)
 
     def _join_runs(self, asked: Rows, kind: int) -> None:
+        if not len(asked):
+            return
         entries, scene = self.entries, self._scene
         asked = asked[np.argsort(self._draws(asked, "join"), kind="stable")]  # not in the order of arrival
         value = entries.value[asked] if kind == PLAIN_GROUP else np.zeros(len(asked), dtype=np.int64)
         place = scene.place[entries.owner[asked]]
-        members = np.flatnonzero(entries.group != NO_GROUP)
-        where = means(entries.group[members], scene.place[entries.owner[members]], self.groups.size)
-        sizes = np.bincount(entries.group[members], minlength=self.groups.size)
-        groups = np.flatnonzero((sizes > 0) & (self.groups.kind == kind))
-        sites = Sites(self.groups.value[groups], where[groups], PLAIN_ROWS - sizes[groups])
+        members = np.flatnonzero(np.append(self.groups.kind == kind, False)[entries.group])  # False for NO_GROUP
+        groups, line = numbered(entries.group[members])
+        where = means(line, scene.place[entries.owner[members]], len(groups))
+        sites = Sites(self.groups.value[groups], where, PLAIN_ROWS - np.bincount(line, minlength=len(groups)))
         joined = join_nearest(value, place.astype(np.float64), sites)
         entries.group[asked[joined != NO_SITE]] = groups[joined[joined != NO_SITE]]
         left = np.flatnonzero(joined == NO_SITE)
@@ -333,17 +348,8 @@ class Regrouping:
         share = self._policy.counterfeits
         return int(rows * share / (1 - share))
 
-    def _counterfeits(self) -> int:
-        entries = self.entries
-        signed = np.flatnonzero(entries.signature >= 0)
-        return self._fakes_of(np.arange(len(self.signatures)), signed, entries.group)
-
-    def _fakes_of(self, signatures: Rows, signed: Rows, group: Rows) -> int:
-        """Counterfeits in the groups of these signatures, as their rounds stand now."""
-        is_mine = np.zeros(len(self.signatures) + 1, dtype=bool)
-        is_mine[signatures] = True
-        here = signed[is_mine[self.entries.signature[signed]] & (group[signed] != NO_GROUP)]
-        here = here[self.groups.kind[group[here]] >= 0]
-        groups = np.flatnonzero(np.bincount(group[here]))
-        sizes = self.signatures.sizes[self.groups.kind[groups]]
-        return int((self.groups.rounds[groups] * sizes).sum()) - len(here)
+    def _fakes(self, rows: Rows) -> Rows:
+        """By group its counterfeits as its rounds stand now, given how many rows it has."""
+        groups = self.groups
+        places = groups.rounds * np.append(self.signatures.sizes, 0)[np.maximum(NO_SIGNATURE, groups.kind)]
+        return np.where((rows > 0) & (groups.kind >= 0), places - rows, 0)

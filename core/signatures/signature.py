@@ -21,6 +21,7 @@ every offer gives no value of anybody who left more than 1/l (docs/lasting.md, "
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -91,6 +92,15 @@ class Signatures:
         if not len(signatures):
             return np.zeros(0, dtype=np.int64)
         return np.asarray(np.argmax(self.members[signatures] == values[:, None], axis=1), dtype=np.int64)
+
+    def holding(self, signatures: Rows) -> dict[int, Rows]:
+        """By value, those of these signatures that hold it, in the order given."""
+        line, slot = np.nonzero(self.members[signatures] >= 0)
+        value = self.members[signatures[line], slot]
+        order = np.argsort(value, kind="stable")
+        numbers, (found, starts) = signatures[line[order]], np.unique(value[order], return_index=True)
+        bounds = pairwise([*starts.tolist(), len(numbers)])
+        return {value: numbers[begin:end] for value, (begin, end) in zip(found.tolist(), bounds, strict=True)}
 
     def offer(self, signatures: Rows, slots: Rows, l: float) -> None:
         """Note the places of entries that ended, and offer those of batches whose values are mixed enough."""

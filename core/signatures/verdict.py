@@ -15,6 +15,7 @@ The rules are about one person at a time and never look at which value an entry 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from math import floor
 from typing import Final, NamedTuple
 
@@ -40,12 +41,17 @@ class Held(NamedTuple):
     draw: int
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """By entry, how it is shown; and what a new signature of this person must not hold."""
 
     shown: dict[int, int]
     taken: frozenset[int] = frozenset()
+
+
+@cache
+def most_shown(m: int, l: float) -> int:
+    """How many different values of one person may be shown under one signature of m values (S3)."""
+    return floor(Fraction(m) / Fraction(l))
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,8 @@ class Judge:
         self.permanent = sensitive.permanent if has_signatures else frozenset()
 
     def most_under(self, signature: int) -> int:
-        """How many different values of one person may be shown under a signature: m/l, rounded down."""
-        return floor(Fraction(len(self.sets[signature])) / Fraction(self.policy.l))
+        """How many different values of one person may be shown under this signature."""
+        return most_shown(len(self.sets[signature]), self.policy.l)
 
     def decide(self, mine: Sequence[Held], guard: Guard | None, beside: Beside = FREE) -> Verdict:
         """How each held entry of one person is shown; `mine` are all entries they ever had, permanent cliques aside."""
@@ -96,9 +102,9 @@ class Judge:
         guarded = self._guarded(guard)
         if guarded is None:
             return Verdict({held.entry: SHOW_STAR for held in now})
-        left = self._bound(guard) - self._spent(spells, guarded) - len(plain & guarded)
+        left = self._bound(guard) - self._spent(spells, guarded) - len(plain & guarded) if guarded else Fraction(1)
         forbidden = {one for one in shown if left < 0 and guarded.intersection(self.sets[one])}
-        forbidden |= {held.signature for held in mine if held.flags & BARRED}
+        forbidden.update([held.signature for held in mine if held.flags & BARRED])
         decided: dict[int, int] = {}
         unseen: list[Held] = []
         back: list[Held] = []
@@ -185,11 +191,10 @@ class Judge:
             return 0  # such a value could only be "*"
         most = min([self.most_under(signature) - len(values) for signature, values in shown.items()], default=UNLIMITED)
         m, taken = self.policy.signature, self._taken(shown, plain)
-        at_once = floor(Fraction(m) / Fraction(self.policy.l))
         for kind in (self.transient, self.permanent) if beside.blocks is None else ():
-            outside = len(kind - taken)
+            outside = len(kind) - len(kind & taken)
             if outside:
-                most = min(most, at_once * (outside // m))
+                most = min(most, most_shown(m, self.policy.l) * (outside // m))
         return max(0, most)
 
     def _safe_spells(

@@ -1,30 +1,76 @@
-"""`shoal export`: the releases of a folder as tables for other tools."""
+"""`shoal export`: the releases of a folder or of the topic as tables for other tools."""
 
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
+from shoal.streams.cli.terminal import bar, json_option, quiet_clients
+
 
 @click.command()
-@click.argument("out", type=click.Path(path_type=Path))
-@click.option("--to", type=click.Choice(["csv", "parquet", "duckdb"]), required=True, help="What to write.")
+@click.argument("out", type=click.Path(path_type=Path), required=False)
+@click.option("--to", type=click.Choice(["csv", "parquet", "duckdb", "postgres"]), required=True, help="What to write.")
 @click.option(
     "--out",
     "target",
     metavar="PATH",
-    type=click.Path(path_type=Path),
     required=True,
-    help="The folder of CSV or Parquet files, or the DuckDB file, to make.",
+    help="The folder of CSV or Parquet files or the DuckDB file to make, or the address of a PostgreSQL database.",
 )
 @click.option("--release", "number", type=click.IntRange(1), metavar="N", help="Only this release [default: all].")
-def command(out: Path, to: str, target: Path, number: int | None) -> None:
-    """Write the releases in the folder OUT as tidy tables: cells, rows, values and releases.
+@click.option("--schema", metavar="NAME", help="PostgreSQL: the schema to write to [default: the table's name].")
+@click.option("--policy", type=click.Path(path_type=Path), help="Without OUT: the policy [default: SHOAL_POLICY].")
+@click.option("--kafka", metavar="HOST:PORT", help="Without OUT: the broker [default: SHOAL_KAFKA].")
+@json_option
+def command(
+    out: Path | None,
+    to: str,
+    target: str,
+    number: int | None,
+    schema: str | None,
+    policy: Path | None,
+    kafka: str | None,
+    as_json: bool,
+) -> None:
+    """Write the releases in the folder OUT, or without OUT those on the topic, as tidy tables.
 
-    A DuckDB file also has two views: expected, how many of each value are to be expected in each cell of the newest
-    release, and expected_in_all, the same for every release. The chain of the releases is checked first; with --release
-    only that release is.
+    The tables are cells, rows, values and releases. DuckDB and PostgreSQL also have views: expected, how many of each
+    value are to be expected in each cell of the newest release, and between which ends the truth is; expected_in_all,
+    the same for every release; by_value, the same by value alone; changes, from each release to the next. The chain of
+    the releases is checked; with --release only that release is.
+
+    An address of PostgreSQL is like postgresql://user@host:5432/database. Leave the password to PGPASSWORD or
+    ~/.pgpass: others can see the words of a command.
     """
-    from shoal.streams.files.export import export
+    from shoal.streams.files.export import Job, export
 
-    count = export(out, to, target, number)
-    click.echo(f"{target}: {count} release{'' if count == 1 else 's'} as {to}")
+    with _releases(out, policy, kafka) as folder, bar("exporting") as watcher:
+        outcome = export(Job(folder, to, target, number, schema), watcher)
+    if as_json:
+        click.echo(json.dumps({"to": to, "place": outcome.place, "releases": outcome.releases}))
+    else:
+        click.echo(f"{outcome.place}: {outcome.releases} release{'' if outcome.releases == 1 else 's'} as {to}")
+
+
+@contextmanager
+def _releases(out: Path | None, policy: Path | None, kafka: str | None) -> Iterator[Path]:
+    """The folder of releases; those of the topic are read to a folder first."""
+    if out is not None:
+        if policy is not None or kafka is not None:
+            raise click.UsageError("--policy and --kafka say which topic to read, and OUT is a folder")
+        yield out
+        return
+    from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.settings import load_settings
+    from shoal.streams.sink.folder import read_topic
+
+    quiet_clients()
+    settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
+    with TemporaryDirectory(prefix="shoal-") as folder:
+        asyncio.run(read_topic(settings, load_policy(settings.policy_path), Path(folder)))
+        yield Path(folder)

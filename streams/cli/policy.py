@@ -1,6 +1,5 @@
 """`shoal policy check` and `shoal policy schema`."""
 
-import json
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from shoal.streams.cli.terminal import note
 
 @click.group()
 def command() -> None:
-    """Check a policy, or print the JSON Schemas."""
+    """Check a policy, or print the schemas."""
 
 
 @command.command()
@@ -43,10 +42,19 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
 
 
 @command.command()
-@click.argument("what", type=click.Choice(["policy", "event", "release"]), default="policy")
-def schema(what: str) -> None:
-    """Print the JSON Schema of WHAT: policy (the default), event, or release (one record of it)."""
-    from shoal.core.schema import event_schema, policy_schema, release_schema
+@click.argument("what", type=click.Choice(["policy", "event", "release", "asyncapi"]), default="policy")
+@click.option(
+    "--to", type=click.Path(path_type=Path, file_okay=False), help="Write all of them to this folder, under versions."
+)
+def schema(what: str, to: Path | None) -> None:
+    """Print the JSON Schema of WHAT: policy (the default), event, or release (one record of it).
 
-    make = {"policy": policy_schema, "event": event_schema, "release": release_schema}[what]
-    click.echo(json.dumps(make(), indent=2, ensure_ascii=False))
+    asyncapi prints the topics as AsyncAPI 3.
+    """
+    from shoal.streams.files.schemas import write_document, write_documents
+
+    if to is None:
+        click.echo(write_document(what), nl=False)
+        return
+    for path in write_documents(to):
+        click.echo(path)

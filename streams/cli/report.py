@@ -39,12 +39,12 @@ def command(
 ) -> None:
     """Measure the releases in the folder OUT: losses, group sizes, budgets, and the error of random COUNT queries.
 
-    Writes one page (index.html), its plots as PNG, and all figures as report.json. With only OUT it measures what
-    anyone can see; --events adds the error against the true tables, --audit how much of their budgets people have
-    spent.
+    Writes one page (index.html) and all figures as report.json. With only OUT it measures what anyone can see;
+    --events adds the error against the true tables, --audit how much of their budgets people have spent.
     """
     from shoal.streams.errors import InputError
     from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.report.atlas import make_atlas
     from shoal.streams.report.metrics.metric import Request
     from shoal.streams.report.page import write_report
     from shoal.streams.report.series import make_metrics, read_series
@@ -56,9 +56,9 @@ def command(
     request = Request(load_policy(policy), out, events, audit, queries, seed, choice_of(event_format, mapping))
     metrics = make_metrics(request)
     with bar("reading releases") as shown:
-        releases = read_series(request, metrics, shown)
-    page = write_report(request, metrics, releases, to)
+        releases, published = read_series(request, metrics, shown)
     last = releases[-1]
+    page = write_report(request, metrics, releases, make_atlas(last["release"], published), to)
     error = f", query error {last['query_error']:.1%}" if "query_error" in last else ""
     ncp = f", NCP {last['ncp']:.1%}" if last["ncp"] is not None else ""
     click.echo(

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+
+
 def note(sentence: str) -> None:
     """Prints a remark to standard error, so that standard output has results only."""
     click.echo(f"shoal: {sentence}", err=True)

@@ -28,6 +28,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from shoal.streams.errors import FencedError, GuaranteeError
 from shoal.streams.faults import crash_point
+from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import describe, measure
@@ -188,7 +189,7 @@ class DeadLetterBox:
                     f"topic {self._source.topic}, partition {self._source.partition}, does not have offset {offset} "
                     "any more, and the record there was rejected and is not a dead letter yet"
                 )
-            letters.append(self._letter(record, _headers(reject, self._source)))
+            letters.append(self._letter(record, _headers(self._topics.table, reject, self._source)))
         return letters
 
     def _letter(self, record: Record, ours: list[tuple[str, bytes]]) -> Message:
@@ -231,11 +232,12 @@ def letter_offset(headers: Iterable[tuple[str, bytes]], source: TopicPartition) 
     return int(offset) if offset.isdigit() else -1
 
 
-def _headers(reject: RejectNote, source: TopicPartition) -> list[tuple[str, bytes]]:
+def _headers(table: str, reject: RejectNote, source: TopicPartition) -> list[tuple[str, bytes]]:
     headers = [("reason", reject.reason.encode())]
     if reject.field is not None:
         headers.append(("field", reject.field.encode()))
     if reject.op is not None:
         headers.append(("op", reject.op.encode()))
     place = (("topic", source.topic), ("partition", str(source.partition)), ("offset", str(reject.offset)))
-    return [*headers, *((name, value.encode()) for name, value in place)]
+    event = dead_letter_event(table, source.topic, source.partition, reject.offset)
+    return [*headers, *((name, value.encode()) for name, value in place), *event]

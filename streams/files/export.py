@@ -1,43 +1,48 @@
-"""Releases for other tools: the tidy tables as CSV files, as Parquet files, or as a DuckDB database with views.
+"""Releases for other tools: the tidy tables as CSV or Parquet files, or with views in DuckDB or PostgreSQL.
 
-What is written appears whole or not at all, and nothing that exists is written over:
+What is written appears whole or not at all, and nothing that exists is written over. Files:
 
 1. everything is written under a hidden name beside the target, one release after the other;
 2. the hidden name becomes the target's.
 
-A new format is one class and one line in `FORMATS`.
+In PostgreSQL everything is one transaction. A new format is one class and one line in `FORMATS`.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from shoal.streams.errors import InputError
 from shoal.streams.files.extra import import_extra
-from shoal.streams.files.release_folder import ReleaseFiles, csv_line, read_files, read_releases, sync_folder
+from shoal.streams.files.postgres import PostgresSchema, connect, database_of
+from shoal.streams.files.release_folder import (
+    ReleaseFiles,
+    csv_line,
+    read_files,
+    read_releases,
+    release_numbers,
+    sync_folder,
+    table_of,
+)
 from shoal.streams.files.tidy import Columns, Layout, Schema, tidy
+from shoal.streams.files.views import VIEWS
 from shoal.streams.kafka.chain import Chain
-
-# What a row of a cell is expected to have, for the newest release and for all of them.
-_VIEWS = {
-    "expected_in_all": """
-        SELECT release, cell, value, sum(r.rows * v.share) AS expected
-        FROM "rows" r JOIN "values" v USING (release, "group") GROUP BY ALL
-    """,
-    "expected": """
-        SELECT e.value, e.expected, c.* FROM expected_in_all e JOIN cells c USING (release, cell)
-        WHERE release = (SELECT max(release) FROM releases)
-    """,
-}
 
 
 class Target(Protocol):
-    """Something that tables are written to, in a folder of its own or a file."""
+    """Something that tables are written to."""
 
     def add(self, name: str, columns: Columns) -> None: ...
+
+
+class FileTarget(Target, Protocol):
+    """A folder or a file, which must be closed."""
 
     def close(self) -> None: ...
 
@@ -76,16 +81,17 @@ class ParquetFolder:
             name: arrow.schema([(column, types[kind]) for column, kind in schema.items()])
             for name, schema in schemas.items()
         }
-        self._writers = {
-            name: parquet.ParquetWriter(path / f"{name}.parquet", schema) for name, schema in self._schemas.items()
-        }
+        self._paths = {name: path / f"{name}.parquet" for name in schemas}
+        self._writers = {name: parquet.ParquetWriter(path, self._schemas[name]) for name, path in self._paths.items()}
 
     def add(self, name: str, columns: Columns) -> None:
         self._writers[name].write_table(self._arrow.table(columns, schema=self._schemas[name]))
 
     def close(self) -> None:
-        for writer in self._writers.values():
+        for name, writer in self._writers.items():
             writer.close()
+            with self._paths[name].open("rb") as file:
+                os.fsync(file.fileno())
 
 
 class DuckDb:
@@ -118,42 +124,113 @@ class DuckDb:
                 f"COPY \"{name}\" FROM '{_escaped(str(self._folder / f'{name}.csv'))}' "
                 "(HEADER, DELIMITER ',', QUOTE '\"', ESCAPE '\"', AUTO_DETECT false, NULLSTR '')"
             )
-        for name, query in _VIEWS.items():
+        for name, query in VIEWS.items():
             database.execute(f"CREATE VIEW {name} AS {query}")
 
 
-FORMATS: Mapping[str, type[CsvFolder] | type[ParquetFolder] | type[DuckDb]] = {
-    "csv": CsvFolder,
-    "parquet": ParquetFolder,
-    "duckdb": DuckDb,
-}
+@dataclass(frozen=True)
+class Job:
+    """What to write: the releases of a folder, or one of them, in a format, to a path or an address."""
+
+    out: Path
+    to: str
+    target: str
+    number: int | None = None
+    schema: str | None = None
 
 
-def export(out: Path, to: str, target: Path, number: int | None = None) -> int:
-    """Writes the releases of a folder, or one of them, and returns how many there were.
+class Watcher(Protocol):
+    """Is told how far an export is."""
 
-    Raises `InputError` if there is nothing to read or the target exists, and `GuaranteeError` if the chain of all
-    releases is broken or one was changed.
-    """
-    if not out.is_dir():
-        raise InputError(f"{out} is not a folder of releases.")
-    if out.resolve() in (target.resolve(), *target.resolve().parents):
+    def begin(self, total: int | None) -> None: ...
+
+    def advance(self, amount: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where the tables are, in words without a password, and how many releases they have."""
+
+    place: str
+    releases: int
+
+
+class Opened(NamedTuple):
+    """A target, and where it is in words."""
+
+    target: Target
+    place: str
+
+
+@contextmanager
+def _file(make: Callable[[Path, Mapping[str, Schema]], FileTarget], job: Job, layout: Layout) -> Iterator[Opened]:
+    """A file or folder that gets its name when everything is in it."""
+    target = Path(job.target)
+    if job.schema is not None:
+        raise InputError("only tables in PostgreSQL are in a schema.")
+    if job.out.resolve() in (target.resolve(), *target.resolve().parents):
         raise InputError("--out must not be inside the folder of releases, which is published.")
     if target.exists() or target.is_symlink():
         raise InputError(f"{target} exists already; remove it, or choose another name.")
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a folder; make it first.")
-    partial = target.with_name(f".{target.name}.partial")
-    _remove(partial)
+    hidden = target.with_name(f".{target.name}.partial")
+    _remove(hidden)
     try:
-        layout = Layout(_read(out, number))
-        writer: Target = FORMATS[to](partial, layout.tables)  # 1
-        count = _write(_checked(_read(out, number), number), layout, writer)
-        partial.rename(target)  # 2
+        writer = make(hidden, layout.tables)  # 1
+        try:
+            yield Opened(writer, str(target))
+        finally:
+            writer.close()
+        hidden.rename(target)  # 2
         sync_folder(target.parent)
     finally:
-        _remove(partial)
-    return count
+        _remove(hidden)
+
+
+@contextmanager
+def _postgres(job: Job, layout: Layout) -> Iterator[Opened]:
+    """A schema, with the table's name unless another is given."""
+    name = job.schema or table_of(next(_read(job.out, job.number)))
+    with connect(job.target) as connection:
+        schema = PostgresSchema(connection, name)
+        place = f"schema {schema.name} of the database {database_of(connection)}"
+        schema.make()
+        if any(schema.columns(name) for name in (*layout.tables, *VIEWS)):
+            raise InputError(f"{place} has such tables already; drop them, or choose another with --schema.")
+        schema.create(layout.tables, VIEWS)
+        yield Opened(schema, place)
+
+
+Format: TypeAlias = Callable[[Job, Layout], AbstractContextManager[Opened]]
+
+FORMATS: Mapping[str, Format] = {
+    "csv": partial(_file, CsvFolder),
+    "parquet": partial(_file, ParquetFolder),
+    "duckdb": partial(_file, DuckDb),
+    "postgres": _postgres,
+}
+
+
+def export(job: Job, watcher: Watcher) -> Outcome:
+    """Writes the releases, and says where they are and how many there were.
+
+    Raises `InputError` if there is nothing to read or the target exists, `GuaranteeError` if the chain of all releases
+    is broken or one was changed, and `ServiceError` if a database cannot be reached.
+    """
+    if not job.out.is_dir():
+        raise InputError(f"{job.out} is not a folder of releases.")
+    numbers = release_numbers(job.out) if job.number is None else [job.number]
+    if not numbers:
+        raise InputError("the folder has no releases; the first is called release-0001.")
+    watcher.begin(len(numbers))
+    layout = Layout(_read(job.out, job.number))
+    with FORMATS[job.to](job, layout) as opened:
+        for files in _checked(_read(job.out, job.number), job.number):
+            for name, columns in tidy(files, layout).items():
+                opened.target.add(name, columns)
+            watcher.advance(1)
+    return Outcome(opened.place, len(numbers))
 
 
 def _read(out: Path, number: int | None) -> Iterator[ReleaseFiles]:
@@ -162,29 +239,14 @@ def _read(out: Path, number: int | None) -> Iterator[ReleaseFiles]:
     return iter([read_files(out, number)])
 
 
-def _write(releases: Iterable[ReleaseFiles], layout: Layout, writer: Target) -> int:
-    count = 0
-    try:
-        for files in releases:
-            for name, columns in tidy(files, layout).items():
-                writer.add(name, columns)
-            count += 1
-        if not count:
-            raise InputError("the folder has no releases; the first is called release-0001.")
-    finally:
-        writer.close()
-    return count
-
-
 def _checked(releases: Iterable[ReleaseFiles], number: int | None) -> Iterator[ReleaseFiles]:
     """The same releases, if they are what their manifests say, and follow one another."""
     chain: Chain | None = None
     for files in releases:
-        manifest = json.loads(files.manifest)
         if chain is None:
-            chain = Chain(str(manifest.get("table")))
+            chain = Chain(table_of(files))
             if number is not None:  # nothing is known of the releases before it
-                chain.number, chain.digest = number - 1, manifest.get("previous")
+                chain.number, chain.digest = number - 1, json.loads(files.manifest).get("previous")
         chain.add(files.records, files.manifest)
         yield files
 

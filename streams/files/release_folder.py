@@ -116,11 +116,14 @@ class ReleaseFolder:
 
 def read_releases(path: Path) -> Iterator[ReleaseFiles]:
     """Yields the releases of a folder in order. Raises `InputError` if one cannot be read."""
-    numbers = sorted(
-        int(match[1]) for inner in path.iterdir() if (match := re.fullmatch(r"release-(\d{4,})", inner.name))
-    )
-    for number in numbers:
+    for number in release_numbers(path):
         yield read_files(path, number)
+
+
+def release_numbers(path: Path) -> list[int]:
+    """The numbers of the releases in a folder, in order."""
+    matches = (re.fullmatch(r"release-(\d{4,})", inner.name) for inner in path.iterdir())
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def read_files(path: Path, number: int) -> ReleaseFiles:
@@ -135,6 +138,14 @@ def read_files(path: Path, number: int) -> ReleaseFiles:
             raise InputError(f"{folder} has no {name}.")
     cells, groups = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
     return ReleaseFiles(number, cells, groups, manifest or b"")
+
+
+def table_of(files: ReleaseFiles) -> str:
+    """The table that a release says it is of. Raises `InputError` if its manifest cannot be read."""
+    try:
+        return str(json.loads(files.manifest)["table"])
+    except (ValueError, LookupError, TypeError):
+        raise InputError(f"release {files.number} has a manifest that cannot be read.") from None
 
 
 def tables(cells: Iterable[bytes], groups: Iterable[bytes], attributes: Sequence[str]) -> tuple[bytes, bytes]:

@@ -33,6 +33,7 @@ from shoal.streams.errors import FencedError, GuaranteeError, InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.intake.watch import Course, Place, Watch, hear
+from shoal.streams.kafka.companions import state_name
 from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.record import Record
@@ -42,7 +43,7 @@ from shoal.streams.log import get_log
 from shoal.streams.metrics import Metrics
 from shoal.streams.prometheus import EVENTS, KAFKA_SECONDS, REBALANCES, RECONNECTS
 from shoal.streams.settings import Settings
-from shoal.streams.store.connection import RedisError, is_passing, patiently
+from shoal.streams.store.connection import RedisError, is_passing, patiently, pause_s, trouble
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import MovedError
 
@@ -66,6 +67,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._assigned: frozenset[int] | None = None  # None while a rebalance is under way
         self._is_aligned = False
         self._not_before: dict[int, float] = {}
+        self._refused: dict[int, int] = {}  # how many commits of each partition Redis has refused in a row
         self._parts: dict[int, Partition] = {}
         self._flights: dict[int, asyncio.Task[None]] = {}  # batches on their way to Redis, one a partition
         self._letters = DeadLetters(settings.kafka_servers, store)
@@ -110,6 +112,11 @@ class Ingest(Service, ConsumerRebalanceListener):
     def course(self) -> Course:
         """How this worker's ingest is getting on."""
         return self._watch.course(self.places().values(), is_loaded=self.is_loaded)
+
+    @property
+    def trouble(self) -> str | None:
+        """What an operator has to do before ingest can go on, if it is known."""
+        return self._watch.trouble
 
     def places(self) -> dict[int, Place]:
         """Every loaded partition as of now."""
@@ -166,7 +173,8 @@ class Ingest(Service, ConsumerRebalanceListener):
                 if self._consumer is None:
                     servers, session_s = self._settings.kafka_servers, self._settings.session_s
                     events, group = self._topics.events, self._topics.ingest_group
-                    self._consumer = await open_group_consumer(servers, events, group, session_s, self)
+                    name = state_name(await patiently(self._store.created, self._on_retry))
+                    self._consumer = await open_group_consumer(servers, events, group, name, session_s, self)
                 await self._turn(self._consumer)
             except OffsetOutOfRangeError:
                 raise GuaranteeError(
@@ -322,6 +330,8 @@ class Ingest(Service, ConsumerRebalanceListener):
                 crash_point("ingest.2")
                 reply = await part.commit(self._store, batch)
                 crash_point("ingest.3")
+                self._refused.pop(part.number, None)
+                self._watch.move()
                 self._metrics.accepted += batch.accepted
                 self._metrics.rejected += len(batch.rejects)
                 EVENTS.labels(part.number, "accepted").inc(batch.accepted)
@@ -344,8 +354,9 @@ class Ingest(Service, ConsumerRebalanceListener):
         except RedisError as error:
             if not is_passing(error):
                 raise
-            RECONNECTS.labels("redis", "ingest").inc()
-            self._log.warning("ingest.reloaded", partition=part.number, reason="redis", error=type(error).__name__)
+            attempt = self._refused[part.number] = self._refused.get(part.number, 0) + 1
+            self._on_retry(error, attempt)
+            await asyncio.sleep(pause_s(attempt))  # a Redis without room refuses writes and answers everything else
             await self._reload(part)
 
     async def _reload(self, part: Partition) -> None:
@@ -360,6 +371,7 @@ class Ingest(Service, ConsumerRebalanceListener):
 
     def _on_retry(self, error: BaseException, attempt: int) -> None:
         RECONNECTS.labels("redis", "ingest").inc()
+        self._watch.refuse(trouble(error))
         if attempt in (1, 5) or attempt % 30 == 0:
             self._log.warning("redis.retry", step="ingest", error=type(error).__name__, attempt=attempt)
 

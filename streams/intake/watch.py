@@ -2,7 +2,7 @@
 
 Ingest says when something moved; nothing is decided from it. What is stuck shows by the clock alone: partitions that
 are not loaded for far longer than a rebalance takes, a batch that Redis has not taken for a minute, a Kafka that
-answers no fetch, though each waits a tenth of a second at most.
+answers no fetch, though each waits a tenth of a second at most. A Redis without room says so itself, at once.
 """
 
 import time
@@ -63,6 +63,8 @@ class Watch:
         self._moved = time.monotonic()
         self._departed: dict[int, float] = {}
         self._has_run = self._is_running = False
+        self.trouble: str | None = None
+        """What an operator has to do before Redis takes a write again."""
 
     def run(self) -> None:
         """Every assigned partition is loaded."""
@@ -74,8 +76,12 @@ class Watch:
             self._is_running, self._moved = False, time.monotonic()
 
     def move(self) -> None:
-        """One more of the assigned partitions is loaded."""
-        self._moved = time.monotonic()
+        """One more of the assigned partitions is loaded, or a batch is committed: Redis takes writes."""
+        self._moved, self.trouble = time.monotonic(), None
+
+    def refuse(self, trouble: str | None) -> None:
+        """Redis did not take a write. Only what an operator has to end is trouble."""
+        self.trouble = trouble or self.trouble
 
     def depart(self, number: int) -> None:
         """A batch of this partition is on its way to Redis."""
@@ -87,6 +93,8 @@ class Watch:
     def course(self, places: Iterable[Place], *, is_loaded: bool) -> Course:
         """How ingest is getting on, by its places and whether every assigned partition is loaded."""
         now = time.monotonic()
+        if self.trouble is not None:
+            return Course.STUCK
         if not is_loaded:
             if now - self._moved > self._rebalance_s:
                 return Course.STUCK

@@ -1,15 +1,26 @@
 """What the brokers say of topics: whether they exist, how they are laid out, and what this client may do with them.
 
-aiokafka's own request stops at version 5 of Kafka's Metadata; from version 8 on (Kafka 2.3) the answer names the
-operations that the client is allowed. An older broker is believed.
+aiokafka's own request stops at version 5 of Kafka's Metadata; version 10 (Kafka 2.8) also names the operations that the
+client is allowed, and each topic's id, which a topic that is deleted and made again does not keep. An older broker is
+believed.
 """
 
+from io import BytesIO
 from typing import Any, NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.metadata import MetadataRequest_v5
-from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
+from aiokafka.protocol.types import (
+    AbstractType,
+    Boolean,
+    CompactArray,
+    CompactString,
+    Int16,
+    Int32,
+    Schema,
+    TaggedFields,
+)
 
 NO_ERROR, UNKNOWN_TOPIC, TOPIC_REFUSED = 0, 3, 29
 _NOT_ASKED = -(2**31)
@@ -23,6 +34,7 @@ class TopicFacts(NamedTuple):
     partitions: int
     replicas: int  # the fewest that a partition has
     allowed: frozenset[int] | None
+    id: str  # empty where the broker does not say, or there is no such topic
 
 
 class Cluster(NamedTuple):
@@ -32,49 +44,75 @@ class Cluster(NamedTuple):
     brokers: int
 
 
+class _Uuid(AbstractType[bytes]):
+    """Sixteen bytes, none of them set where there is no id."""
+
+    @classmethod
+    def encode(cls, value: bytes) -> bytes:
+        return value
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> bytes:
+        return data.read(16)
+
+
+_NO_ID = bytes(16)
+_TAGS = ("tags", TaggedFields)
+
+
 class _MetadataResponse(Response):
-    API_KEY, API_VERSION = _METADATA, 8
+    API_KEY, API_VERSION = _METADATA, 10
     SCHEMA = Schema(
         ("throttle_time_ms", Int32),
-        ("brokers", Array(("node_id", Int32), ("host", String()), ("port", Int32), ("rack", String()))),
-        ("cluster_id", String()),
+        (
+            "brokers",
+            CompactArray(
+                ("node_id", Int32), ("host", CompactString()), ("port", Int32), ("rack", CompactString()), _TAGS
+            ),
+        ),
+        ("cluster_id", CompactString()),
         ("controller_id", Int32),
         (
             "topics",
-            Array(
+            CompactArray(
                 ("error_code", Int16),
-                ("topic", String()),
+                ("topic", CompactString()),
+                ("topic_id", _Uuid),
                 ("is_internal", Boolean),
                 (
                     "partitions",
-                    Array(
+                    CompactArray(
                         ("error_code", Int16),
                         ("partition", Int32),
                         ("leader", Int32),
                         ("leader_epoch", Int32),
-                        ("replicas", Array(Int32)),
-                        ("isr", Array(Int32)),
-                        ("offline_replicas", Array(Int32)),
+                        ("replicas", CompactArray(Int32)),
+                        ("isr", CompactArray(Int32)),
+                        ("offline_replicas", CompactArray(Int32)),
+                        _TAGS,
                     ),
                 ),
                 ("authorized_operations", Int32),
+                _TAGS,
             ),
         ),
         ("authorized_operations", Int32),
+        _TAGS,
     )
 
 
-class _MetadataRequest_v8(RequestStruct):  # noqa: N801 - as aiokafka names its own
-    API_KEY, API_VERSION, RESPONSE_TYPE = _METADATA, 8, _MetadataResponse
+class _MetadataRequest_v10(RequestStruct):  # noqa: N801 - as aiokafka names its own
+    API_KEY, API_VERSION, RESPONSE_TYPE, FLEXIBLE_VERSION = _METADATA, 10, _MetadataResponse, True
     SCHEMA = Schema(
-        ("topics", Array(String())),
+        ("topics", CompactArray(("topic_id", _Uuid), ("name", CompactString()), _TAGS)),
         ("allow_auto_topic_creation", Boolean),
         ("include_cluster_authorized_operations", Boolean),
         ("include_topic_authorized_operations", Boolean),
+        _TAGS,
     )
 
 
-class _MetadataRequest(Request[MetadataRequest_v5 | _MetadataRequest_v8]):
+class _MetadataRequest(Request[MetadataRequest_v5 | _MetadataRequest_v10]):
     """Asks about topics by name and, unlike aiokafka's, never has the broker create one."""
 
     API_KEY = _METADATA
@@ -83,8 +121,8 @@ class _MetadataRequest(Request[MetadataRequest_v5 | _MetadataRequest_v8]):
         self._topics = topics
 
     def build(self, request_struct_class: Any) -> Any:
-        if request_struct_class is _MetadataRequest_v8:
-            return request_struct_class(self._topics, False, False, True)
+        if request_struct_class is _MetadataRequest_v10:
+            return request_struct_class([(_NO_ID, name, {}) for name in self._topics], False, False, True, {})
         return request_struct_class(self._topics, False)
 
 
@@ -99,6 +137,7 @@ async def describe(admin: AIOKafkaAdminClient, names: list[str]) -> Cluster:
             len(layout),
             min((len(partition["replicas"]) for partition in layout), default=0),
             _operations(topic.get("authorized_operations", _NOT_ASKED)),
+            topic.get("topic_id", _NO_ID).lstrip(b"\0").hex(),
         )
     return Cluster(topics, len(answer["brokers"]))
 

@@ -31,6 +31,15 @@ async def enter(
         return partitions, await check_topics(admin, table, cluster, settings.replication) if checks_topics else []
 
 
+async def events_id(settings: Settings, table: str) -> str:
+    """Kafka's id of the events topic, empty where the broker does not say. Raises ServiceError."""
+    if settings.embedded:
+        return ""
+    topic = Topics(table).events
+    async with admin_client(settings.kafka_servers, settings.connect_s) as admin:
+        return (await describe(admin, [topic])).topics[topic].id
+
+
 async def require(settings: Settings, table: str, rights: Sequence[Right]) -> None:
     """Raises InputError that names every right that is missing, on topics that exist. Raises ServiceError."""
     async with admin_client(settings.kafka_servers, settings.connect_s) as admin:

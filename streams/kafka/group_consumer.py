@@ -13,13 +13,16 @@ POLL_MS = 100
 
 
 async def open_group_consumer(
-    servers: list[str], topic: str, group: str, session_s: float, listener: ConsumerRebalanceListener
+    servers: list[str], topic: str, group: str, name: str, session_s: float, listener: ConsumerRebalanceListener
 ) -> AIOKafkaConsumer:
-    """A started consumer of committed records. Raises KafkaError, and InputError if Kafka does not let it in."""
+    """A started consumer of committed records; others can see its `name`. Raises KafkaError, and InputError if Kafka
+    does not let it in.
+    """
     session_ms = int(1000 * session_s)
     consumer = AIOKafkaConsumer(
         **client_options(servers),
         group_id=group,
+        client_id=name,
         enable_auto_commit=False,
         auto_offset_reset="none",
         isolation_level="read_committed",

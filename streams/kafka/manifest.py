@@ -7,10 +7,12 @@
 | external | JSON: the same for the external topic; absent on releases older than that topic |
 | trigger  | the offset of the trigger that the release was made for |
 | at       | the time that the trigger named; absent if it named none |
+| key      | a fingerprint of SHOAL_KEY, by which a rebuild sees that it has the right one; absent on older releases |
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
 
-They are what a rebuild needs to make the same release again. This module alone writes and reads them.
+They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
+those of a CloudEvent (cloud_event.py), which Shoal itself does not read.
 """
 
 import json
@@ -18,9 +20,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.kafka.cloud_event import release_event
 
 _KIND, _MANIFEST = "kind", b"manifest"
-_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
+_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED, _KEY = "offsets", "external", "trigger", "at", "skipped", "key"
 _POLICY = "policy"
 
 Headers = Sequence[tuple[str, bytes]]
@@ -61,9 +64,20 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
     return headers
 
 
-def manifest_headers(sealed: Headers) -> Headers:
-    """The headers of the record: `sealed`, and what says that it is a manifest."""
-    return ((_KIND, _MANIFEST), *sealed)
+def write_key(fingerprint: str) -> tuple[str, bytes]:
+    """The header that says under which secret a release was made."""
+    return _KEY, fingerprint.encode()
+
+
+def key_of(headers: Mapping[str, bytes]) -> str | None:
+    """The inverse of `write_key`; None for a release that does not say."""
+    return headers[_KEY].decode(errors="replace") if _KEY in headers else None
+
+
+def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
+    """The headers of the record: `sealed`, and what says that it is a manifest, to Shoal and as a CloudEvent."""
+    at = dict(sealed).get(_AT)
+    return ((_KIND, _MANIFEST), *sealed, *release_event(table, number, None if at is None else at.decode()))
 
 
 def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> Origin:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -35,6 +35,8 @@ class CommittedRelease:
     manifest: bytes
     meaning: Mapping[str, Any]
     headers: Mapping[str, bytes]
+    next_offset: int = 0
+    """Where the topic goes on after it."""
 
     @property
     def number(self) -> int:
@@ -46,12 +48,24 @@ class CommittedRelease:
         return self.cells + self.groups
 
 
-class ReleaseReader:
-    """The releases of one table from the first on."""
+class Place(NamedTuple):
+    """Where a reader of releases has come to: the last release, its manifest's sha256, and where the topic goes on."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, partition: TopicPartition, table: str) -> None:
+    number: int
+    digest: str
+    next_offset: int
+
+
+class ReleaseReader:
+    """The releases of one table, from the first on or from where another reader had come to."""
+
+    def __init__(
+        self, consumer: AIOKafkaConsumer, partition: TopicPartition, table: str, after: Place | None = None
+    ) -> None:
         self._consumer, self._partition = consumer, partition
         self._chain = Chain(table)
+        if after is not None:
+            self._chain.number, self._chain.digest = after.number, after.digest
         self._records: list[bytes] = []
         self._fetched: deque[Any] = deque()
 
@@ -92,13 +106,17 @@ class ReleaseReader:
         records, self._records = tuple(self._records), []
         meaning = self._chain.add(records, value)
         cells = int(meaning["cells"])
-        return CommittedRelease(records[:cells], records[cells:], value, meaning, headers)
+        return CommittedRelease(records[:cells], records[cells:], value, meaning, headers, message.offset + 1)
 
 
 @asynccontextmanager
-async def open_releases(servers: list[str], table: str, within_s: float) -> AsyncIterator[ReleaseReader]:
-    """Connects to a table's releases. Raises `ServiceError` without Kafka, `InputError` without the topic or the right
-    to read it.
+async def open_releases(
+    servers: list[str], table: str, within_s: float, after: Place | None = None
+) -> AsyncIterator[ReleaseReader]:
+    """Connects to a table's releases, from the first on or those after a place that a reader had come to.
+
+    Raises `ServiceError` without Kafka, `InputError` without the topic or the right to read it, and `GuaranteeError`
+    if the topic has lost its start, or ends before that place.
     """
     topic = Topics(table).releases
     async with admin_client(servers, within_s) as admin:
@@ -120,7 +138,13 @@ async def open_releases(servers: list[str], table: str, within_s: float) -> Asyn
         await consumer.seek_to_beginning(partition)
         if (await consumer.beginning_offsets([partition]))[partition] > 0:
             raise GuaranteeError(f"the start of topic {topic} is gone, so the chain of releases cannot be checked.")
-        yield ReleaseReader(consumer, partition, table)
+        if after is not None:
+            if (await consumer.end_offsets([partition]))[partition] < after.next_offset:
+                raise GuaranteeError(
+                    f"topic {topic} ends before release {after.number}, which was read from it before."
+                )
+            consumer.seek(partition, after.next_offset)
+        yield ReleaseReader(consumer, partition, table, after)
     except KafkaError as error:
         raise unreachable(servers) from error
     finally:
@@ -145,32 +169,38 @@ async def wait_for_release(reader: ReleaseReader, trigger_offset: int, within_s:
 
 
 async def last_committed(servers: list[str], table: str, *, patient: bool = False) -> ManifestRecord | None:
-    """The last release that a consumer can read, None if there is none; see `_last_manifest` for `patient`."""
+    """The last release that a consumer can read, None if there is none; see `last_manifest` for `patient`."""
     async with open_reader(servers) as consumer:
-        return await _last_manifest(consumer, Topics(table).releases, patient=patient)
+        return await last_manifest(consumer, Topics(table).releases, patient=patient)
 
 
-async def _last_manifest(consumer: AIOKafkaConsumer, topic: str, *, patient: bool) -> ManifestRecord | None:
+async def last_manifest(consumer: AIOKafkaConsumer, topic: str, *, patient: bool = False) -> ManifestRecord | None:
     """The last release that a consumer can read, None if there is none. Reads only the end of the topic.
 
     With `patient` it waits for the end of open transactions. The owner of the publisher's transactional id may: its own
     start ended them. Any other caller must not: the open one may be a dead worker's, which only the next owner ends.
     """
     partition = TopicPartition(topic, 0)
-    begin = (await consumer.beginning_offsets([partition]))[partition]
-    span = 4
     end = (await consumer.end_offsets([partition]))[partition]
     if patient:
         async for _ in read_to_end(consumer, partition, end):
             pass
         end = await consumer.position(partition)
+    return await manifest_before(consumer, partition, end)
+
+
+async def manifest_before(consumer: AIOKafkaConsumer, partition: TopicPartition, end: int) -> ManifestRecord | None:
+    """The last manifest before an offset, None if there is none. Reads backwards from there, as far as it must."""
+    begin = (await consumer.beginning_offsets([partition]))[partition]
+    span = 4
     while True:
         start = max(begin, end - span)
         last: ManifestRecord | None = None
         async for records in read_to_end(consumer, partition, start, end):
             for record in records:
-                last = manifest_of(record) or last
-        if last is not None or start == begin:
+                if record.offset < end:
+                    last = manifest_of(record) or last
+        if last is not None or start >= end or start == begin:
             return last
         span *= 16
 

@@ -1,58 +1,118 @@
-"""The report as one page that needs nothing else: figures as tiles, plots and a table, explained in words."""
+"""The page on the releases of a table, one for all: `shoal report` writes it to a file, the worker serves it live.
+
+All that stands still is plain HTML, made here from the metrics' figures, tiles, plots and sentences; page.js adds the
+map of a release and keeps the state of a live worker fresh. A page loads nothing from elsewhere, and says so to the
+browser: a file allows exactly the style and the script it brings along, by their hashes.
+"""
 
 import base64
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.files.policy_summary import describe
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Request, Tile
-from shoal.streams.report.plot import Panel, draw
+from shoal.streams.report.svg import draw
 
 PAGE, FIGURES_FILE = "index.html", "report.json"
+STYLE, SCRIPT = "page.css", "page.js"
 
 
-def write_report(request: Request, metrics: Sequence[Metric], releases: Sequence[Figures], folder: Path) -> Path:
-    """Writes the page, the plots and the figures as JSON to a folder; returns the page. Raises `StreamsError`."""
-    pictures = [picture for metric in metrics for picture in metric.pictures(releases)]
-    plots = [(picture, draw([picture.panel])) for picture in pictures]
+@dataclass(frozen=True)
+class Series:
+    """What the page is about: a table's releases in order, what each metric found in them, and where it looked."""
+
+    policy: Policy
+    metrics: Sequence[Metric]
+    releases: Sequence[Figures]
+    source: str
+
+
+class Frame:
+    """What a page has around its figures: a file brings everything along, a worker serves it beside the page."""
+
+    head = f'<link rel="stylesheet" href="{STYLE}">\n<script src="{SCRIPT}" defer></script>'
+    now = ""  # the state of the worker
+    known = ""  # which releases can be looked into
+    data = ""
+
+
+class InOneFile(Frame):
+    """A page that needs nothing else; `atlas` is the release to look into."""
+
+    def __init__(self, atlas: Mapping[str, Any]) -> None:
+        style, script = resource(STYLE), resource(SCRIPT)
+        rules = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
+        self.head = f'<meta http-equiv="Content-Security-Policy" content="{rules}">\n<style>{style}</style>'
+        # "<" could end the element
+        brought = json.dumps(atlas, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+        self.data = f'<script type="application/json" id="atlas">{brought}</script>\n<script>{script}</script>'
+
+
+def write_report(
+    request: Request, metrics: Sequence[Metric], releases: Sequence[Figures], atlas: Mapping[str, Any], folder: Path
+) -> Path:
+    """Writes the page and the figures as JSON to a folder; returns the page. Raises `StreamsError`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for picture, png in plots:
-        write_fresh(folder / picture.file, png)
     figures = {"table": request.policy.table, "policy": request.policy.digest, "releases": list(releases)}
     write_fresh(folder / FIGURES_FILE, (json.dumps(figures, indent=1, ensure_ascii=False) + "\n").encode())
     page = folder / PAGE
-    write_fresh(page, render(request, metrics, releases, plots).encode())
+    series = Series(request.policy, metrics, releases, _source(request))
+    write_fresh(page, render(series, InOneFile(atlas)).encode())
     return page
 
 
-def render(
-    request: Request, metrics: Sequence[Metric], releases: Sequence[Figures], plots: Iterable[tuple[Picture, bytes]]
-) -> str:
+def render(series: Series, frame: Frame) -> str:
     """The page. A figure that no release has is left out of its table."""
+    metrics, releases = series.metrics, series.releases
     columns = {name: figure for metric in metrics for name, figure in metric.figures.items()}
     shown = {name: columns[name] for name in columns if any(figures.get(name) is not None for figures in releases)}
-    template = Template(_resource("page.html"))
-    return template.substitute(
-        title=escape(f"Releases of {request.policy.table}"),
-        style=_resource("page.css").rstrip(),
-        lead=escape(_lead(releases)),
-        tiles="\n".join(_tile(tile) for metric in metrics for tile in metric.tiles(releases[-1])),
-        plots="\n".join(_figure(picture, png) for picture, png in plots),
-        heads="<tr>" + "".join(f'<th scope="col">{escape(figure.head)}</th>' for figure in shown.values()) + "</tr>",
-        rows="\n".join(_row(figures, shown) for figures in releases),
-        policy="\n".join(_promises(request.policy)),
-        words="\n".join(_pair(figure.head, figure.meaning) for figure in shown.values() if figure.meaning),
-        source=escape(_source(request)),
-    )
+    last = releases[-1] if releases else None
+    parts = {
+        "title": escape(f"Releases of {series.policy.table}"),
+        "head": frame.head,
+        "lead": escape(_lead(releases)),
+        "now": frame.now,
+        "tiles": [write_tile(tile) for metric in metrics for tile in (metric.tiles(last) if last else ())],
+        "plots": [_figure(picture) for metric in metrics for picture in (metric.pictures(releases) if last else ())],
+        "known": frame.known,
+        "attack": [f"<p>{escape(text)}</p>" for metric in metrics for text in (metric.warnings(last) if last else ())],
+        "heads": "<tr>" + "".join(f'<th scope="col">{escape(figure.head)}</th>' for figure in shown.values()) + "</tr>",
+        "rows": [_row(figures, shown) for figures in releases],
+        "policy": _promises(series.policy),
+        "words": [_pair(figure.head, figure.meaning) for figure in shown.values() if figure.meaning],
+        "source": escape(series.source),
+        "data": frame.data,
+    }
+    written = {name: part if isinstance(part, str) else "\n".join(part) for name, part in parts.items()}
+    return Template(resource("page.html")).substitute(written)
+
+
+def resource(name: str) -> str:
+    """A file that belongs to the page."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def write_tile(tile: Tile) -> str:
+    name, value, remark = map(escape, tile)
+    return f"<div><dt>{name}</dt><dd>{value}<small>{remark}</small></dd></div>"
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _lead(releases: Sequence[Figures]) -> str:
+    if not releases:
+        return "Nothing is published yet."
     largest = max(figures["max_breach"] for figures in releases)
     bound = releases[-1]["bound"]
     count = f"{len(releases):,} releases" if len(releases) > 1 else "One release"
@@ -63,31 +123,9 @@ def _lead(releases: Sequence[Figures]) -> str:
     )
 
 
-def _tile(tile: Tile) -> str:
-    name, value, remark = map(escape, tile)
-    return f"<div><dt>{name}</dt><dd>{value}<small>{remark}</small></dd></div>"
-
-
-def _figure(picture: Picture, png: bytes) -> str:
-    encoded = base64.b64encode(png).decode()
-    return (
-        f'<figure><img src="data:image/png;base64,{encoded}" alt="{escape(_alternative(picture.panel))}">'
-        f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
-    )
-
-
-def _alternative(panel: Panel) -> str:
-    """A plot in words, for readers who cannot see it: where each line begins and ends."""
-    parts = []
-    for line in panel.lines:
-        known = [value for value in line.y if value is not None]
-        if known:
-            first, last = (
-                f"{100 * value:.2f} %" if panel.is_percent else f"{value:.4g}" for value in (known[0], known[-1])
-            )
-            parts.append(f"{line.label} from {first} to {last}")
-    over = "over the releases" if panel.x_label == "release" else f"by {panel.x_label}"
-    return f"{panel.title} {over}: {'; '.join(parts)}."
+def _figure(picture: Picture) -> str:
+    title, caption = escape(picture.panel.title), escape(picture.caption)
+    return f"<figure><h3>{title}</h3>\n{draw(picture.panel)}\n<figcaption>{caption}</figcaption></figure>"
 
 
 def _row(figures: Figures, shown: Mapping[str, Figure]) -> str:
@@ -113,7 +151,3 @@ def _source(request: Request) -> str:
     if request.events:
         parts.append(f"the true tables, asked {request.queries:,} queries")
     return f"Made from {', '.join(parts)}. `shoal audit` says whether every promise was kept; this page only measures."
-
-
-def _resource(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,10 +1,10 @@
 """The figures of a series of releases: what anyone can see, and with the private files how far it is from the truth."""
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from shoal.core.errors import CoreError
-from shoal.core.measure.release_reader import read_columns
+from shoal.core.measure.release_reader import ReleaseColumns, read_columns
 from shoal.streams.errors import InputError
 from shoal.streams.files.audit import read_members
 from shoal.streams.files.event_lines import read_lines
@@ -26,8 +26,11 @@ def make_metrics(request: Request) -> list[Metric]:
     return [metric(request) for metric in METRICS]
 
 
-def read_series(request: Request, metrics: Sequence[Metric], watcher: Watcher) -> list[Figures]:
-    """The figures of every release, in order. Raises `InputError`, and `GuaranteeError` if the chain is broken."""
+def read_series(request: Request, metrics: Sequence[Metric], watcher: Watcher) -> tuple[list[Figures], ReleaseColumns]:
+    """The figures of every release, in order, and the last release itself.
+
+    Raises `InputError`, and `GuaranteeError` if the chain is broken.
+    """
     found = []
     for reading in _read(request):
         figures: Figures = {}
@@ -37,12 +40,22 @@ def read_series(request: Request, metrics: Sequence[Metric], watcher: Watcher) -
         watcher.advance(1)
     for metric in metrics:
         found[-1] |= metric.conclude()
+    return found, reading.published
+
+
+def stated_figures(manifest: Mapping[str, Any]) -> Figures:
+    """What a manifest alone says of its release, under the metrics' names."""
+    found = {**manifest, **(manifest["loss"] or {})}
+    if manifest["values"] == "lasting":  # where a row shows one value
+        shown = max(1, manifest["rows"] + manifest["counterfeits"])
+        found["hidden_share"] = (manifest["suppressed"] + manifest["generalized"]) / shown
+        found["surplus_share"] = manifest["counterfeits"] / shown
     return found
 
 
 def _read(request: Request) -> Iterator[Reading]:
     policy, chain = request.policy, Chain(request.policy.table)
-    if not request.out.is_dir():
+    if request.out is None or not request.out.is_dir():
         raise InputError(f"{request.out} is not a folder of releases.")
     truths: Iterator[Snapshot] = iter(())
     if request.events:

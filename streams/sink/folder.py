@@ -4,7 +4,9 @@ from pathlib import Path
 
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.release_folder import ReleaseFolder
-from shoal.streams.kafka.release_reader import CommittedRelease
+from shoal.streams.kafka.release_reader import CommittedRelease, open_releases
+from shoal.streams.settings import Settings
+from shoal.streams.sink.release_sink import deliver
 
 
 class FolderSink:
@@ -21,3 +23,12 @@ class FolderSink:
 
     async def close(self, *, is_whole: bool) -> None:
         """Every release is on the disk already."""
+
+
+async def read_topic(settings: Settings, policy: Policy, path: Path) -> int:
+    """Writes every release that is committed now to a folder, and returns how many there are.
+
+    Raises GuaranteeError where the chain is broken, ServiceError without Kafka, InputError without the topic.
+    """
+    async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:
+        return await deliver(reader, [FolderSink(path, policy)])

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError, ResponseError
 from shoal.streams.errors import InputError
 from shoal.streams.store.address import CLUSTER, SENTINEL, Access, Address, read_address, without_secret
 from shoal.streams.store.finder import Finder, PrimaryFinder, SlotFinder
-from shoal.streams.store.refusal import explain, is_elsewhere, is_passing
+from shoal.streams.store.refusal import explain, is_elsewhere, is_passing, trouble
 
 _ANSWER_S = 20.0
 
@@ -141,9 +141,15 @@ async def patiently(action: Callable[[], Awaitable[T]], on_retry: Callable[[Base
                 raise
             attempt += 1
             on_retry(error, attempt)
-            await asyncio.sleep(min(2.0, 0.1 * 2 ** min(attempt, 5)))
+            await asyncio.sleep(pause_s(attempt))
+
+
+def pause_s(attempt: int) -> float:
+    """How long to wait after an attempt that failed, the first being 1."""
+    return float(min(2.0, 0.1 * 2 ** min(attempt, 5)))
 
 
 __all__ = [
-    "RedisError", "await_answer", "await_redis", "explain", "is_passing", "open_redis", "patiently", "without_secret",
+    "RedisError", "await_answer", "await_redis", "explain", "is_passing", "open_redis", "patiently", "pause_s",
+    "trouble", "without_secret",
 ]  # fmt: skip

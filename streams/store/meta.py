@@ -12,13 +12,14 @@ from shoal.streams.store.encryption import Cipher, fingerprint
 from shoal.streams.store.records import FORMAT, Counts, meta_of, pack
 
 Identity = Mapping[str, str]
-"""What must not change under a table, by its name in `meta`: policy, engine, key, seal."""
+"""What must not change under a table, by its name in `meta`: policy, engine, key, seal, events."""
 
 _CHANGED = {
     "policy": "another policy (its file or a hierarchy file means something else now)",
     "key": "another SHOAL_KEY",
     "seal": "another SHOAL_STATE_KEY, or none",
     "engine": "engine {engine}, and this is engine {ours}",
+    "events": "another events topic (it was deleted and made again, or SHOAL_KAFKA names another cluster)",
 }
 
 
@@ -41,13 +42,17 @@ class TableMeta:
     counts: Counts
 
 
-def identity_of(settings: Settings, policy: Policy, cipher: Cipher) -> Identity:
-    """The meaning of the policy, the engine, and fingerprints of the two secrets."""
+def identity_of(settings: Settings, policy: Policy, cipher: Cipher, events_id: str) -> Identity:
+    """The meaning of the policy, the engine, fingerprints of the two secrets, and Kafka's id of the events topic.
+
+    An old broker does not tell the id, and a table begun on one has none; then it is not compared.
+    """
     return {
         "policy": meaning_of(policy),
         "engine": ENGINE,
         "key": fingerprint(settings.key_bytes, policy.table),
         "seal": cipher.fingerprint,
+        "events": events_id,
     }
 
 
@@ -85,7 +90,7 @@ def read_meta(found: Mapping[bytes, bytes], table: str) -> TableMeta:
             f"format {FORMAT}: run the version that wrote it, or rebuild"
         )
     return TableMeta(
-        identity={name: fields[name].decode() for name in _CHANGED},
+        identity={name: fields.get(name, b"").decode() for name in _CHANGED},
         partitions=int(fields["partitions"]),
         created=float(fields["created"]),
         release=int(fields["release"]),
@@ -104,7 +109,8 @@ def check_identity(meta: TableMeta, identity: Identity, partitions: int, table: 
     wrong.
     """
     for name, changed in _CHANGED.items():
-        if meta.identity[name] != identity[name]:
+        was, is_now = meta.identity[name], identity[name]
+        if was != is_now and not (name == "events" and "" in (was, is_now)):
             reason = changed.format(engine=meta.identity["engine"], ours=identity["engine"])
             raise InputError(
                 f"table {table} was begun under {reason}: publish it under a new table name, or set it back"

@@ -36,6 +36,8 @@ _WORDS = (
     "OOM", "MISCONF", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "LOADING", "UNKILLABLE", "BUSY",
     "READONLY",
 )  # fmt: skip
+_FULL = "is full: give it more memory (maxmemory); it has lost nothing"
+_NO_ROOM = "cannot write to its disk: make room there, or look at its log"
 
 
 def is_passing(error: BaseException) -> bool:
@@ -49,6 +51,12 @@ def is_passing(error: BaseException) -> bool:
 def is_elsewhere(error: ResponseError) -> bool:
     """Whether a server says that another one has to be asked: it is a replica, or has not the slot."""
     return isinstance(error, AskError | ReadOnlyError) or _word(error) == "READONLY"
+
+
+def trouble(error: BaseException) -> str | None:
+    """What an operator has to do before Redis takes a write again; None if waiting may be enough."""
+    wants = _wants_room(_root(error))
+    return None if wants is None else f"Redis {wants}"
 
 
 def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
@@ -67,15 +75,13 @@ def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
         return InputError(f"Redis at {where} does not let its user do what it must ({error}): grant the command{keys}")
     if isinstance(error, AskError):  # MOVED, too
         return InputError(f"Redis at {where} is a node of a Cluster: write redis+cluster:// in SHOAL_REDIS")
-    if isinstance(error, OutOfMemoryError) or word == "OOM":
-        return ServiceError(f"Redis at {where} is full: give it more memory (maxmemory); it has lost nothing")
+    if (wants := _wants_room(error)) is not None:
+        return ServiceError(f"Redis at {where} {wants}")
     if isinstance(error, ReadOnlyError) or word == "READONLY":
         return ServiceError(
             f"Redis at {where} is a replica, which nobody can write to: name the primary in SHOAL_REDIS, or its "
             "Sentinels with redis+sentinel://"
         )
-    if word == "MISCONF":
-        return ServiceError(f"Redis at {where} cannot write to its disk: make room there, or look at its log")
     if (tls := _tls_error(error)) is not None:
         why = getattr(tls, "verify_message", "") or "no agreement on TLS"
         return InputError(
@@ -89,6 +95,13 @@ def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
         other = ", or write rediss in it if the server speaks TLS" if is_cut else ""
         return ServiceError(f"Redis cannot be reached at {where}: start it, or set SHOAL_REDIS{other}")
     return ServiceError(f"Redis at {where} does not do what it is asked ({type(error).__name__})")
+
+
+def _wants_room(error: BaseException) -> str | None:
+    word = _word(error)
+    if isinstance(error, OutOfMemoryError) or word == "OOM":
+        return _FULL
+    return _NO_ROOM if word == "MISCONF" else None
 
 
 def _root(error: BaseException) -> BaseException:

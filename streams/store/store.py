@@ -212,10 +212,15 @@ class Store:
     async def waiting(self, release: int) -> Waiting:
         """What waits to be part of `release`. Raises LostError if Redis knows nothing of the table."""
         fired, accepted = await self.redis.hmget(self.key(INGEST), ["fired", f"accepted:{release}"])
-        created = await self.redis.hget(self.key(META), "created")
-        if created is None:
-            raise LostError
+        created = await self.created()
         return Waiting(float(fired or created), int(accepted or 0))
+
+    async def created(self) -> float:
+        """When this state was begun or rebuilt, in seconds. Raises LostError if Redis knows nothing of the table."""
+        found = await self.redis.hget(self.key(META), "created")
+        if found is None:
+            raise LostError
+        return float(found)
 
     async def external_offsets(self) -> tuple[int, ...]:
         """Where reading of each partition of the external topic stopped; empty for a table that has read none yet."""

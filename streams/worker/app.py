@@ -23,7 +23,8 @@ from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError, ServiceError, StreamsError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
-from shoal.streams.kafka.entry import enter, require
+from shoal.streams.kafka.companions import check_companions, state_name
+from shoal.streams.kafka.entry import enter, events_id, require
 from shoal.streams.kafka.record_limit import set_limit
 from shoal.streams.kafka.refusal import is_refusal, unreachable
 from shoal.streams.kafka.release_reader import last_committed
@@ -45,6 +46,7 @@ from shoal.streams.worker.web import add_views
 _STOP_S = 15.0
 _LOOKS = 3
 _PATIENCE = 150
+_LATE_S = 3.0  # how much longer than a session Kafka may count a worker that was killed
 
 
 def run_worker(settings: Settings, *, debug: bool = False) -> int:
@@ -101,7 +103,7 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     partitions, remarks = await enter(settings, table, rights, checks_topics=True)
     for remark in remarks:
         get_log(table=table).warning("topic.risky", topic=remark.topic, setting=remark.setting, reason=remark.reason)
-    identity = identity_of(settings, policy, store.cipher)
+    identity = identity_of(settings, policy, store.cipher, await events_id(settings, table))
     try:
         meta: TableMeta | None = None
         for look in range(_LOOKS):
@@ -121,6 +123,7 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
                 break
         if meta is None:
             await _begin(store, policy, settings, identity, partitions)
+        await check_companions(settings, table, state_name(await store.created()), settings.session_s + _LATE_S)
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), table) from error
     return partitions
@@ -154,7 +157,7 @@ async def _services(settings: Settings, policy: Policy, store: Store, partitions
     ingest = Ingest(settings, policy, store, partitions, end)
     planner = Planner(settings, policy, store, partitions, end)
     app = make_app(settings, policy, planner)
-    add_views(app, store, ingest, planner, policy.table)
+    add_views(app, settings, policy, store, ingest, planner)
     # Faust starts the app's dependencies in this order, and stops them in reverse.
     app.add_dependency(ingest)
     app.add_dependency(planner)

@@ -39,7 +39,7 @@ from shoal.streams.log import get_log
 from shoal.streams.prometheus import RECONNECTS
 from shoal.streams.prometheus import State as Doing
 from shoal.streams.settings import Settings
-from shoal.streams.store.connection import RedisError, is_passing
+from shoal.streams.store.connection import RedisError, is_passing, pause_s, trouble
 from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.records import note_of
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
@@ -163,11 +163,11 @@ class Planner(Service):
                     self._fail(error)
                     return
                 RECONNECTS.labels("redis" if isinstance(error, RedisError) else "kafka", "planner").inc()
-                self.standing.say(Doing.RETRYING, type(error).__name__)
+                self.standing.say(Doing.RETRYING, trouble(error) or type(error).__name__)
                 attempt = 1 if time.monotonic() - began > 60 else attempt + 1
                 if attempt in (1, 5) or attempt % 30 == 0:
                     self._log.warning("planner.retry", error=type(error).__name__, attempt=attempt)
-                pause = min(2.0, 0.1 * 2 ** min(attempt, 5))
+                pause = pause_s(attempt)
             except BaseException as error:  # noqa: BLE001 - after any error the worker must end, not go on without releases
                 self._fail(error)
                 return
@@ -315,6 +315,7 @@ class Planner(Service):
     async def _release(self, tenure: _Tenure, trigger: Trigger, at: str | None, *, is_request: bool) -> None:
         """Step 1, and the others."""
         release = self._maker.release + 1
+        await self._maker.check_identity()
         asking = external_ends(self._servers, self._store, self._topics)
         if is_request:
             # A requested release has everything that was on the topic before the request was read. A clock's release

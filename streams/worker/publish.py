@@ -41,7 +41,7 @@ class Publisher:
         """Step 7: all records of a release in one transaction, the manifest last. Raises FencedError, KafkaError."""
         key = f"{self._table}/{sealed.number}".encode()
         messages = [Message(key, record) for record in sealed.records]
-        messages.append(Message(key, sealed.manifest, manifest_headers(sealed.headers)))
+        messages.append(Message(key, sealed.manifest, manifest_headers(self._table, sealed.number, sealed.headers)))
         await self._transaction.send(self._topics.releases, 0, messages, crash="release.7.open")
 
     async def stop(self) -> None:

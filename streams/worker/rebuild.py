@@ -33,8 +33,8 @@ from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.intake.taker import make_taker
-from shoal.streams.kafka.entry import require
-from shoal.streams.kafka.manifest import read_origin
+from shoal.streams.kafka.entry import events_id, require
+from shoal.streams.kafka.manifest import key_of, read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import set_limit
@@ -47,9 +47,9 @@ from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, is_passing, without_secret
-from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.encryption import fingerprint, make_cipher
 from shoal.streams.store.keys import TRIGGERS, external_label
-from shoal.streams.store.meta import FormatError, identity_of
+from shoal.streams.store.meta import FormatError, Identity, identity_of
 from shoal.streams.store.records import RejectNote, note_of
 from shoal.streams.store.snapshot import Snapshot, write_table
 from shoal.streams.store.staging import foreign_ids
@@ -90,6 +90,7 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
     if topics.events not in counts or topics.releases not in counts:
         raise InputError(f"there are no topics of table {policy.table} to rebuild from")
     partitions = counts[topics.events]
+    identity = identity_of(settings, policy, store.cipher, await events_id(settings, policy.table))
     publisher = Publisher(servers, policy.table)
     try:
         # From here on no worker publishes: a release under way ends before the topic is read.
@@ -97,7 +98,7 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
         last = await publisher.last()
         if last is None:
             raise InputError(f"nothing of table {policy.table} is published yet: start the worker, it begins by itself")
-        if await _is_current(store, policy, last.number, last.value):
+        if await _is_current(store, policy, identity, last.number, last.value):
             print(f"Redis already has release {last.number} of table {policy.table}, the last one published.")
             return 0
         replayed = _Replayed(policy, settings, partitions)
@@ -112,7 +113,7 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
                 log.info("rebuild.release", release=release.number, seconds=seconds, people=people)
         await replayed.read_triggers(servers, topics)
         unsent = await _unsent(replayed, servers, topics, has_letters=topics.dead_letter in counts)
-        await write_table(store, identity_of(settings, policy, store.cipher), replayed.snapshot(unsent))
+        await write_table(store, identity, replayed.snapshot(unsent))
     finally:
         await publisher.stop()
         await store.close()
@@ -120,7 +121,7 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
     return 0
 
 
-async def _is_current(store: Store, policy: Policy, number: int, manifest: bytes) -> bool:
+async def _is_current(store: Store, policy: Policy, identity: Identity, number: int, manifest: bytes) -> bool:
     """Whether there is nothing to do. Raises InputError if Redis is one release ahead, which the worker publishes."""
     digest = sha256(manifest).hexdigest()
     try:
@@ -130,7 +131,8 @@ async def _is_current(store: Store, policy: Policy, number: int, manifest: bytes
     if meta is None or meta.release < number:
         return False
     if meta.release == number:
-        return meta.manifest == digest and await store.is_whole(meta)
+        is_same = meta.manifest == digest and meta.identity["events"] == identity["events"]
+        return is_same and await store.is_whole(meta)
     sealed = await store.sealed_manifest(meta.release)
     if meta.release == number + 1 and sealed is not None and json.loads(sealed)["previous"] == digest:
         raise InputError(
@@ -145,6 +147,7 @@ class _Replayed:
 
     def __init__(self, policy: Policy, settings: Settings, partitions: int) -> None:
         self._policy, self._servers = policy, settings.kafka_servers
+        self._key = fingerprint(settings.key_bytes, policy.table)
         self.state = State.empty(policy, settings.key_bytes)
         self.external: Sequence[int] = ()
         self.offsets = [0] * partitions
@@ -255,6 +258,8 @@ class _Replayed:
                 f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
                 "hierarchy file means something else now"
             )
+        if key_of(release.headers) not in (None, self._key):
+            raise InputError(f"release {release.number} of table {self._policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
             self.state.meta = self.state.meta._replace(policy=policy)
 

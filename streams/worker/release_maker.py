@@ -22,11 +22,13 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
-from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, read_origin, write_origin
+from shoal.streams.kafka.companions import check_companions, state_name
+from shoal.streams.kafka.entry import events_id
+from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, read_origin, write_key, write_origin
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
-from shoal.streams.store.meta import TableMeta
+from shoal.streams.store.meta import TableMeta, check_identity, identity_of
 from shoal.streams.store.records import Chunk, Counts
 from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
 from shoal.streams.store.skipped import read_skipped
@@ -123,7 +125,8 @@ class ReleaseMaker:
             ends = [barrier.ends[partition] for partition in range(self._partitions)]
             begins = await self.window_begins(publisher) if skipped else ends
             left_out = in_window(skipped, begins, ends, begin, read.ends)
-            headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends, left_out, self._meaning))
+            origin = Origin(ends, barrier.trigger, barrier.at, read.ends, left_out, self._meaning)
+            headers = [*write_origin(origin), write_key((await self._meta()).identity["key"])]
             self.standing.enter("plan")
             began = time.monotonic()
             before = (await self._meta()).counts
@@ -176,6 +179,13 @@ class ReleaseMaker:
         finally:
             self.is_planning = False
 
+    async def check_identity(self) -> None:
+        """Raises InputError if the events topic is another one than this table was begun with."""
+        now = identity_of(
+            self._settings, self._policy, self._store.cipher, await events_id(self._settings, self._policy.table)
+        )
+        check_identity(await self._meta(), now, self._partitions, self._policy.table)
+
     async def window_begins(self, publisher: Publisher) -> list[int]:
         """Where the open window begins in each partition of the events topic: where that of the last release ended."""
         last = await publisher.last() if self.release else None
@@ -208,6 +218,7 @@ class ReleaseMaker:
             if time.monotonic() - said > _SAY_S:
                 said = time.monotonic()
                 self._log.info("release.waiting", release=release, step="ingest must reach the barrier")
+                await check_companions(self._settings, self._policy.table, state_name(await self._store.created()))
             await asyncio.sleep(_WAIT_S)
         crash_point("release.2")
         barrier = await release_log.barrier()

@@ -1,5 +1,5 @@
-"""What the worker says about itself over HTTP: `/health`, whether it is alive, `/ready`, whether it can work, and
-`/metrics`, everything that Prometheus may want to know.
+"""What the worker says about itself over HTTP: `/health`, whether it is alive, `/ready`, whether it can work,
+`/metrics`, everything that Prometheus may want to know, `/schemas`, what its topics hold, and `/`, a page for people.
 
 `/ready` counts ingest and, in the worker that plans, the planner. A rebalance is ordinary work, and a worker in the
 middle of one is ready; one that never ends is not. `state` says which of the two it is, and `reason` what is wrong.
@@ -7,18 +7,23 @@ middle of one is ready; one that never ends is not. `state` says which of the tw
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import faust
 from aiohttp.web import Response
 
+from shoal.core.policy.policy import Policy
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.intake.watch import Course
 from shoal.streams.prometheus import State
+from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError
 from shoal.streams.store.store import Store
 from shoal.streams.worker.exposition import CONTENT_TYPE, Exposition
+from shoal.streams.worker.page import Page, add_page
 from shoal.streams.worker.planner import Planner
+from shoal.streams.worker.schema_views import add_schema_views
 from shoal.streams.worker.standing import Standing
 
 _ASK_S: Final = 2.0
@@ -34,9 +39,17 @@ class Verdict(NamedTuple):
     reason: str | None = None
 
 
-def add_views(app: faust.App, store: Store, ingest: Ingest, planner: Planner, table: str) -> None:
-    """The three views. None says anything about a person."""
-    exposition = Exposition(app, table, ingest, planner.standing)
+def add_views(
+    app: faust.App, settings: Settings, policy: Policy, store: Store, ingest: Ingest, planner: Planner
+) -> None:
+    """The views. None says anything about a person."""
+    add_schema_views(app)
+    exposition = Exposition(app, policy.table, ingest, planner.standing)
+    if settings.page:
+        page = Page(
+            settings.kafka_servers, policy, ingest, planner.standing, partial(readiness, store, ingest, planner)
+        )
+        add_page(app, page)
 
     @app.page("/health", name="health")
     async def health(view: Any, _request: Any) -> Any:
@@ -60,7 +73,7 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[s
     except (TimeoutError, RedisError, OSError):
         has_redis = False
     course, standing = ingest.course, planner.standing
-    verdict = judge(course, standing, has_redis=has_redis, has_table=published is not None)
+    verdict = judge(course, standing, ingest.trouble, has_redis=has_redis, has_table=published is not None)
     return {
         "ready": verdict.is_ready,
         "state": verdict.state,
@@ -77,8 +90,12 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[s
     }
 
 
-def judge(course: Course, standing: Standing, *, has_redis: bool, has_table: bool) -> Verdict:
-    """Whether a worker can work. What is wrong with a service comes before what follows from it."""
+def judge(
+    course: Course, standing: Standing, trouble: str | None = None, *, has_redis: bool, has_table: bool
+) -> Verdict:
+    """Whether a worker can work. What is wrong with a service comes before what follows from it; `trouble` is what
+    ingest knows of it.
+    """
     if not has_redis:
         return Verdict(False, "stuck", "Redis does not answer")
     if not has_table:
@@ -86,7 +103,8 @@ def judge(course: Course, standing: Standing, *, has_redis: bool, has_table: boo
     if course is Course.SILENT:
         return Verdict(False, "stuck", "Kafka does not answer")
     if course is Course.STUCK:
-        return Verdict(False, "stuck", "ingest has not moved for far longer than a rebalance or a batch takes")
+        slow = "ingest has not moved for far longer than a rebalance or a batch takes"
+        return Verdict(False, "stuck", trouble or slow)
     if course is Course.STARTING:
         return Verdict(False, "starting")
     if standing.state is State.STUCK:

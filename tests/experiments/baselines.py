@@ -201,6 +201,7 @@ def _published(
         group_rows=rows,
         counterfeits=counterfeits,
         cell_names=names,
+        cell_people=rows,
         low=tuple(low.T),
         high=tuple(high.T),
         cell_rows_group=np.arange(groups),

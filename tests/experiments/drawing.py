@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from shoal.streams.report.plot import Line, Panel, draw
+from shoal.streams.report.panel import Line, Panel
+from tests.experiments.plot import draw
 from tests.experiments.series import Figures
 
 

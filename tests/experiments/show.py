@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from shoal.streams.report.plot import Line, Panel
+from shoal.streams.report.panel import Line, Panel
 from tests.experiments.drawing import Plot, Shown, curves, points, table
 from tests.experiments.series import Figures
 from tests.experiments.show_lasting import show_lasting

@@ -1,6 +1,6 @@
 """What the experiment on values that last found, as plots and as tables for docs/experiments.md."""
 
-from shoal.streams.report.plot import Line, Panel
+from shoal.streams.report.panel import Line, Panel
 from tests.experiments.drawing import Plot, Shown, points, table
 from tests.experiments.series import Figures
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from deploy.local import Local
+from tests.conftest import obtain
 from tests.fault.scene import EVERYTHING, Scene
+from tests.support.services.frail import Frail, frail_services
 
 
 @pytest.fixture
@@ -27,4 +29,27 @@ def fragile(native_services: Local, table: str, tmp_path: Path) -> Iterator[Scen
             service.resume()
         else:
             service.restart()
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def _frail(request: pytest.FixtureRequest) -> Iterator[Frail]:
+    with obtain(request.config, "Kafka and Redis on small disks", frail_services()) as found:
+        yield found
+
+
+@pytest.fixture
+def frail(_frail: Frail) -> Iterator[Frail]:
+    """A Kafka and a Redis whose disks and wires are the test's own to fill and to cut; brought back afterwards."""
+    _frail.restore()
+    yield _frail
+    _frail.restore()
+
+
+@pytest.fixture
+def starved(frail: Frail, table: str, tmp_path: Path) -> Iterator[Scene]:
+    """A table of the test's own on those two. Its workers go by the wires, and the test itself does not."""
+    made = Scene(frail.kafka.address, frail.redis.address, tmp_path, table, worker_settings=frail.wired, **EVERYTHING)
+    yield made
+    frail.restore()
     made.close()

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,13 @@ class Scene(Table):
     """One table with a load of mixed events, small enough that a whole drama takes seconds."""
 
     def __init__(
-        self, kafka: str, redis_url: str, folder: Path, name: str, *, seed: int = 7, partitions: int = 3, **changes: Any
-    ) -> None:
+        self, kafka: str, redis_url: str, folder: Path, name: str, *, seed: int = 7, partitions: int = 3,
+        worker_settings: Mapping[str, str] | None = None, **changes: Any,
+    ) -> None:  # fmt: skip
         super().__init__(kafka, redis_url, folder, name, partitions, **changes)
         sensitive = changes.get("sensitive", POLICY["sensitive"])
         self.mixture = Mixture(seed, 300, sensitive, bad_share=0.06)
+        self.worker_settings = worker_settings or {}
         self._pours = 0
         self._has_others = "overlap" in changes.get("privacy", {})
         self.asked = 0
@@ -58,7 +60,7 @@ class Scene(Table):
 
     def start(self, *options: str, **settings: str) -> Worker:
         """A worker that takes small batches, so that a little load is many steps."""
-        return super().start(*options, **{"BATCH": "40", **settings})
+        return super().start(*options, **{"BATCH": "40", **self.worker_settings, **settings})
 
     def start_ready(self, **settings: str) -> Worker:
         """A worker that has begun to work; how much of the table is its own is not said."""
@@ -142,6 +144,15 @@ class Scene(Table):
         for error in failures:
             raise error
 
+    @contextmanager
+    def at_work(self, **settings: str) -> Iterator[Worker]:
+        """One worker under load. What happens in the block costs it time: in the end it is there, all work done."""
+        worker = self.start_ready(**settings)
+        with self.load():
+            yield worker
+        self.finish()
+        assert worker.stop() == 0, worker.log
+
     def finish(self) -> list[Published]:
         """Ask for a last release, wait until everything is done, and hear the judge."""
         self.ask()
@@ -175,6 +186,10 @@ class Scene(Table):
             original = originals[topic, int(partition), int(offset)]
             assert (letter.key, letter.value) == (original.key, original.value), "a dead letter is not the original"
             assert letter.headers.items() >= original.headers.items()
+            assert letter.headers["ce_id"].decode() == f"{topic}/{partition}/{offset}"
+        assert [release.headers["ce_id"].decode() for release in found] == [
+            f"{self.name}/{number}" for number in range(1, len(found) + 1)
+        ]
         last = json.loads(found[-1].manifest)
         there = last["people"] + last["withheld"] + last["unsampled"]
         assert there == len(self.mixture.present), "the last release is not about those there"

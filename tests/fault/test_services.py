@@ -1,8 +1,6 @@
 """Kafka and Redis that die and come back under a running worker."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -11,21 +9,11 @@ from tests.fault.scene import PATIENCE_S, Scene, said
 from tests.support.services.table import await_that
 
 
-@contextmanager
-def _at_work(scene: Scene) -> Iterator[None]:
-    """One worker under load. What happens in the block costs it time: it is still there in the end, all work done."""
-    worker = scene.start_ready()
-    with scene.load():
-        yield
-    scene.finish()
-    assert worker.stop() == 0, worker.log
-
-
 @pytest.mark.timeout(400)
 def test_redis_killed_and_restarted_under_load_costs_time_and_nothing_else(
     fragile: Scene, native_services: Local
 ) -> None:
-    with _at_work(fragile):
+    with fragile.at_work():
         for _ in range(2):
             time.sleep(0.7)
             native_services.redis.kill()
@@ -38,7 +26,7 @@ def test_redis_killed_and_restarted_under_load_costs_time_and_nothing_else(
 def test_kafka_killed_and_restarted_under_load_costs_time_and_nothing_else(
     fragile: Scene, native_services: Local
 ) -> None:
-    with _at_work(fragile):
+    with fragile.at_work():
         time.sleep(1.0)
         native_services.kafka.kill()
         native_services.kafka.restart()
@@ -63,7 +51,7 @@ def test_a_worker_whose_kafka_is_killed_as_it_starts_works_soon_after_or_says_th
 
 @pytest.mark.timeout(400)
 def test_services_that_hang_for_a_while_cost_time_and_nothing_else(fragile: Scene, native_services: Local) -> None:
-    with _at_work(fragile):
+    with fragile.at_work():
         for service in native_services:
             service.pause()
             time.sleep(3.0)  # longer than a session

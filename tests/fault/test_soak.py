@@ -12,7 +12,7 @@ import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,8 @@ import pytest
 from deploy.local import Local, Service
 from tests.fault.scene import KINDS, PATIENCE_S, Scene, signal_all
 from tests.fault.test_crash_points import POINTS
+from tests.support.services.frail import Frail, SmallDisk
+from tests.support.services.proxy import Proxy
 from tests.support.services.table import Worker
 
 pytestmark = pytest.mark.soak
@@ -51,25 +53,27 @@ def test_fifty_kills_at_random_moments_under_load_lose_nothing(native_services: 
 
 
 @pytest.mark.timeout(60 * _MINUTES + 1800)
-def test_an_hour_of_mixed_faults_loses_nothing(native_services: Local, tmp_path: Path) -> None:
+def test_an_hour_of_mixed_faults_loses_nothing(frail: Frail, tmp_path: Path) -> None:
     dice = _dice()
     end = time.monotonic() + 60 * _MINUTES
     while time.monotonic() < end:
-        with _scene(native_services, tmp_path, dice) as scene:
-            trouble = _Trouble(scene, native_services, dice)
+        with _scene(frail.services, tmp_path, dice, frail.wired) as scene:
+            trouble = _Trouble(scene, frail, dice)
             scene.settle()
             with scene.load(pause_s=0.3):
                 trouble.make_until(min(end, time.monotonic() + _TABLE_S))
             trouble.is_over()
             scene.finish()
+            for disk in (frail.kafka_disk, frail.redis_disk):
+                assert disk.free_share > 0.3, "the disks are too small for an hour of tables"
             print(f"{_account(scene)} came through {dict(trouble.made)}", flush=True)
 
 
 class _Trouble:
     """Faults, one after the other and sometimes two at once."""
 
-    def __init__(self, scene: Scene, services: Local, dice: random.Random) -> None:
-        self._scene, self._services, self._dice = scene, services, dice
+    def __init__(self, scene: Scene, frail: Frail, dice: random.Random) -> None:
+        self._scene, self._frail, self._services, self._dice = scene, frail, frail.services, dice
         self._workers: list[Worker] = [scene.start_ready()]
         self._asleep: list[Worker] = []
         self._doomed: list[Worker] = []  # those that will kill themselves, perhaps while they are asked to leave
@@ -78,7 +82,8 @@ class _Trouble:
     def make_until(self, end: float) -> None:
         faults = (
             self.kill, self.kill, self.leave, self.join, self.join, self.crash, self.crash, self.sleep, self.wake,
-            self.lose_redis, self.lose_kafka, self.hang,
+            self.lose_redis, self.lose_kafka, self.hang, self.slow, self.cut, self.cut, self.fill_memory,
+            self.fill_redis_disk, self.fill_kafka_disk,
         )  # fmt: skip
         while time.monotonic() < end:
             fault = self._dice.choice(faults)
@@ -145,6 +150,47 @@ class _Trouble:
         time.sleep(self._dice.uniform(0.5, 5.0))
         service.resume()
 
+    def slow(self) -> None:
+        wire = self._dice.choice(self._wires)
+        wire.slow(self._dice.uniform(0.05, 0.5))
+        time.sleep(self._dice.uniform(1.0, 6.0))
+        wire.heal()
+
+    def cut(self) -> None:
+        """Either wire or both, one way or both, for less than a session or for longer than any time limit."""
+        wires = self._dice.choice((self._wires[:1], self._wires[1:], self._wires))
+        ways = self._dice.choice(({}, {"requests": False}, {"answers": False}))
+        is_torn = self._dice.random() < 0.5
+        for wire in wires:
+            wire.cut(**ways)
+        time.sleep(45.0 if self._dice.random() < 0.1 else self._dice.uniform(0.2, 6.0))
+        for wire in wires:
+            wire.heal(torn=is_torn)
+
+    def fill_memory(self) -> None:
+        with self._scene.connect() as admin:
+            admin.config_set("maxmemory", 1)
+            time.sleep(self._dice.uniform(0.5, 5.0))
+            admin.config_set("maxmemory", 0)
+
+    def fill_redis_disk(self) -> None:
+        self._fill(self._frail.redis_disk, self._services.redis)
+
+    def fill_kafka_disk(self) -> None:
+        self._fill(self._frail.kafka_disk, self._services.kafka)
+
+    @property
+    def _wires(self) -> list[Proxy]:
+        return [self._frail.redis_wire, self._frail.kafka_wire]
+
+    def _fill(self, disk: SmallDisk, service: Service) -> None:
+        """Both services end when they cannot write, as soon as they have something to write."""
+        disk.fill()
+        time.sleep(self._dice.uniform(0.5, 5.0))
+        disk.make_room()
+        if not service.is_running or self._dice.random() < 0.5:
+            service.restart()
+
     def _lose(self, service: Service) -> None:
         service.kill()
         time.sleep(self._dice.uniform(0.0, 2.0))
@@ -181,11 +227,14 @@ def _dice() -> random.Random:
 
 
 @contextlib.contextmanager
-def _scene(services: Local, folder: Path, dice: random.Random) -> Iterator[Scene]:
+def _scene(
+    services: Local, folder: Path, dice: random.Random, worker_settings: Mapping[str, str] | None = None
+) -> Iterator[Scene]:
     """A table on which everything is promised at once; one in five, or so, is a redrawn one."""
     kind = dice.choice(("cliques", "cliques", "signed", "signed", "redrawn"))
     name = f"soak-{kind}-{secrets.token_hex(4)}"
-    made = Scene(services.kafka.address, services.redis.address, folder, name, **KINDS[kind])
+    kafka, redis = services.kafka.address, services.redis.address
+    made = Scene(kafka, redis, folder, name, worker_settings=worker_settings, **KINDS[kind])
     try:
         yield made
     finally:

@@ -15,6 +15,7 @@ from shoal.streams.deadletter.box import DeadLetterBox, sent_offsets, target_of
 from shoal.streams.errors import FencedError, GuaranteeError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
+from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from shoal.streams.settings import Settings
@@ -108,10 +109,14 @@ async def test_events_go_to_their_window_and_rejects_to_the_dead_letter_topic(ka
 
     await running.until(are_sent)
     assert letters == [
-        {"reason": b"bad-json", "topic": topics.events.encode(), "partition": b"0", "offset": b"1000"},
+        {
+            "reason": b"bad-json", "topic": topics.events.encode(), "partition": b"0", "offset": b"1000",
+            **dict(dead_letter_event(topics.table, topics.events, 0, 1000)),
+        },
         {
             "reason": b"already-present", "op": b"insert", "field": b"id",
             "topic": topics.events.encode(), "partition": b"0", "offset": b"1001",
+            **dict(dead_letter_event(topics.table, topics.events, 0, 1001)),
         },
     ]  # fmt: skip
 

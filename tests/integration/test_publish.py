@@ -11,6 +11,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 
 from shoal.streams.errors import FencedError, GuaranteeError
+from shoal.streams.kafka.cloud_event import release_event
 from shoal.streams.kafka.manifest import Origin, read_origin, write_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
 from shoal.streams.kafka.release_reader import last_committed
@@ -64,6 +65,7 @@ async def test_a_release_is_its_records_and_then_its_manifest(kafka: str, topics
     assert dict(found[2].headers) == {
         "kind": b"manifest", "offsets": b"[3,0]", "external": b"[5,2]", "trigger": b"7", "at": b"2026-01-01T00:00:00Z",
         "policy": b"ab" * 32,
+        **dict(release_event(topics.table, 1, "2026-01-01T00:00:00Z")),
     }  # fmt: skip
     assert read_origin(1, dict(found[2].headers), 2) == origin
     last = await publisher.last()

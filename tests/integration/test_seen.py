@@ -10,9 +10,11 @@ import pytest
 
 from deploy.local.ports import free_port
 from shoal.core.state import ENGINE
+from shoal.streams.files.schemas import DOCUMENTS
 from shoal.streams.prometheus import STEPS
 from shoal.streams.store.records import FORMAT
 from tests.support.judges.metrics import foreign_labels, read_page, value
+from tests.support.root import ROOT
 from tests.support.services.table import Make, Table, Worker, await_that, insert
 
 _CANARY = "canary"
@@ -114,3 +116,18 @@ def test_a_rebalance_is_no_reason_not_to_be_ready(make: Make) -> None:
     assert sorted(states) == ["elsewhere", "waiting"]
     other_page = scrape(ports[states.index("elsewhere")])
     assert "shoal_release_number" not in other_page, "only the worker that plans knows the last release"
+
+
+def test_a_worker_serves_the_schemas_that_docs_has(make: Make) -> None:
+    port = free_port()
+    make().start_planner(WEB_PORT=str(port))
+    status, listed = ask(port, "schemas")
+    assert status == 200
+    files = json.loads(listed)["schemas"]
+    assert len(files) == len(DOCUMENTS)
+    for file in files:
+        status, text = ask(port, file.removeprefix("/"))
+        assert status == 200
+        assert text == (ROOT / "docs" / file.removeprefix("/")).read_text(encoding="utf-8")
+    assert ask(port, "schemas/../policy")[0] == 404
+    assert ask(port, "schemas/other.json")[0] == 404

@@ -26,12 +26,11 @@ _QUESTIONS = 25
 
 
 class Published(NamedTuple):
-    """A release, the people of each of its cells, and the truth: codes of (attributes, value) of every published value,
-    and of the attributes of every published person.
+    """A release and the truth: codes of (attributes, value) of every published value, and of the attributes of every
+    published person.
     """
 
     columns: ReleaseColumns
-    people: list[int]
     true_values: list[tuple[tuple[Any, ...], int]]
     true_people: list[tuple[Any, ...]]
 
@@ -71,8 +70,7 @@ def published(bench: Bench) -> Iterator[Published]:
             values = [(codes[row["id"]], code_of[row["value"]]) for row in members if row["value"] is not None]
         else:
             values = [(codes[person], value) for person in codes for value in found.table[person].values]
-        people = [json.loads(cell)["people"] for cell in files.cells]
-        yield Published(read_columns(bench.policy, files.records), people, values, list(codes.values()))
+        yield Published(read_columns(bench.policy, files.records), values, list(codes.values()))
 
 
 def ask(draw: random.Random, policy: Policy) -> dict[str, object]:
@@ -149,12 +147,12 @@ def test_people_are_counted_once_each(tmp_path: Path, model: str, seed: int) -> 
     draw = random.Random(seed)
     for found in MODELS[model](tmp_path, draw):
         policy = found.columns.policy
-        everyone = count_people(found.columns, found.people, Question((), None))
+        everyone = count_people(found.columns, Question((), None))
         assert tuple(everyone) == (len(found.true_people),) * 3
         for _ in range(_QUESTIONS):
             where = {name: part for name, part in ask(draw, policy).items() if name != policy.sensitive.name}
             question = read_question(policy, where)
-            count = count_people(found.columns, found.people, question)
+            count = count_people(found.columns, question)
             truth = sum(is_inside(question, codes) for codes in found.true_people)
             assert count.low <= truth <= count.high
             assert count.low <= count.estimate <= count.high

@@ -10,4 +10,4 @@ from shoal.core.cells.tree import Tree
 
 def region_of(tree: Tree, node: int) -> Any:
     """The region of one node, parsed."""
-    return json.loads(b'{"cell":"' + tree.cells_json(np.array([node]))[node] + b"}")["region"]
+    return json.loads(b'{"cell":"' + tree.cells_json(np.array([node]))[0] + b"}")["region"]

@@ -7,7 +7,9 @@ its figures then stand in `report.json` and in the table, with its tiles and plo
 from shoal.streams.report.metrics.breach import Breach
 from shoal.streams.report.metrics.claims import PersistenceClaims
 from shoal.streams.report.metrics.groups import Groups
+from shoal.streams.report.metrics.guess import Guess
 from shoal.streams.report.metrics.hidden import Hidden
+from shoal.streams.report.metrics.interval import Interval
 from shoal.streams.report.metrics.loss import Losses
 from shoal.streams.report.metrics.metric import Metric
 from shoal.streams.report.metrics.people import People
@@ -18,9 +20,11 @@ METRICS: tuple[type[Metric], ...] = (
     People,
     Groups,
     Hidden,
+    Guess,
     Breach,
     PersistenceClaims,
     Sizes,
     Losses,
+    Interval,
     Queries,
 )

@@ -14,7 +14,7 @@ import numpy as np
 from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Request, Tile, curve
-from shoal.streams.report.plot import Panel
+from shoal.streams.report.panel import Panel
 
 
 class Breach(Metric):
@@ -48,13 +48,19 @@ class Breach(Metric):
     def tiles(self, last: Figures) -> Sequence[Tile]:
         return (Tile("max_breach", self.write(last, "max_breach"), f"bound {self.write(last, 'bound')}"),)
 
+    def warnings(self, last: Figures) -> Iterable[str]:
+        yield (
+            "From all releases together, and knowing who was in which region when: nobody is linked to a value with "
+            f"more than {self.write(last, 'max_breach')}; the policy promises {self.write(last, 'bound')}."
+        )
+
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
         lines = [curve(series, "max_breach", "largest (max_breach)"), curve(series, "bound", "bound", is_bound=True)]
         if any(figures.get("breach_most") is not None for figures in series):
             most = curve(series, "breach_most", "95 % of the people below")
             lines[1:1] = [most, curve(series, "breach_median", "half below")]
         panel = Panel("Breach", "release", "probability", lines)
-        return (Picture("breach.png", panel, "Over all releases so far."),)
+        return (Picture(panel, "Over all releases so far."),)
 
 
 class Spent(NamedTuple):

@@ -6,13 +6,13 @@ chance, and `shoal audit` says whether that is so (docs/design.md, "Values that 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shoal.core.audit.attack.persistence import Claims
 from shoal.core.audit.attack.played import TableAttack
 from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Request, Tile
-from shoal.streams.report.plot import Line, Panel
+from shoal.streams.report.panel import Line, Panel
 
 STAY = 0.8  # the probability of staying that the page shows; report.json has them all
 
@@ -65,6 +65,19 @@ class PersistenceClaims(Metric):
         right = f"{self.write(last, 'claims_right')} of {self.write(last, 'claims')}"
         return (Tile("claims that are right", right, f"if values stay with {STAY:g}; {promise}"),)
 
+    def warnings(self, last: Figures) -> Iterable[str]:
+        if last.get("claims") is None:
+            yield (
+                "How many guesses of somebody who believes that values stay are right takes the truth to say: "
+                "`shoal report --events … --audit …`."
+            )
+            return
+        yield (
+            f"Believing that values stay with {STAY:g}: {self.write(last, 'claims')} claims over the bound, of which "
+            f"{self.write(last, 'claims_right')} are right, and {self.write(last, 'sure_claims')} over 0.9, of which "
+            f"{self.write(last, 'sure_claims_right')} are right."
+        )
+
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
         found = series[-1].get("claims_by_stay")
         if found is None:
@@ -77,7 +90,7 @@ class PersistenceClaims(Metric):
         if self.request.policy.values == "lasting":
             promise = f"Promised: no more than {bound:.0%} of the claims are right, but for chance."
         panel = Panel("Persistence attack", "believed probability that a value stays", "people", lines)
-        return (Picture("claims.png", panel, f"Claims to know a value with more than {bound:.2g}. {promise}"),)
+        return (Picture(panel, f"Claims to know a value with more than {bound:.2g}. {promise}"),)
 
 
 def _counts(found: Claims) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, curve
-from shoal.streams.report.plot import Panel
+from shoal.streams.report.panel import Line, Panel
 
 
 class Groups(Metric):
@@ -20,14 +20,12 @@ class Groups(Metric):
     }
 
     def measure(self, reading: Reading) -> Figures:
-        found = reading.stated("groups", "formed", "carried")
-        return found | {"changed": found["groups"] - found["formed"] - found["carried"]}
+        return reading.stated("groups", "formed", "carried")
 
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
         lines = [curve(series, "carried", "carried"), curve(series, "formed", "newly formed")]
-        if any(
-            figures["changed"] for figures in series
-        ):  # in a lasting table a group lives on while people come and go
-            lines.append(curve(series, "changed", "changed"))
+        changed = [figures["groups"] - figures["formed"] - figures["carried"] for figures in series]
+        if any(changed):  # in a lasting table a group lives on while people come and go
+            lines.append(Line("changed", lines[0].x, changed))
         panel = Panel("Groups", "release", "groups", lines)
-        return (Picture("groups.png", panel, "Carried groups say nothing new."),)
+        return (Picture(panel, "Carried groups say nothing new."),)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Tile, curve, people_present
-from shoal.streams.report.plot import Line, Panel
+from shoal.streams.report.panel import Line, Panel
 
 
 class Hidden(Metric):
@@ -39,4 +39,4 @@ class Hidden(Metric):
             curve(series, "surplus_share", "surplus (of the values)"),
         ]
         panel = Panel("Withheld, suppressed, raised, surplus", "release", "share", lines, is_percent=True)
-        return (Picture("hidden.png", panel, "What a release leaves out, says less exactly, or adds."),)
+        return (Picture(panel, "What a release leaves out, says less exactly, or adds."),)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Tile, curve
-from shoal.streams.report.plot import Panel
+from shoal.streams.report.panel import Panel
 
 
 class Losses(Metric):
@@ -35,4 +35,4 @@ class Losses(Metric):
 
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
         panel = Panel("NCP", "release", "of the domain", [curve(series, "ncp", "NCP")], is_percent=True)
-        return (Picture("ncp.png", panel, "How coarse the regions are; they only get finer for those who stay."),)
+        return (Picture(panel, "How coarse the regions are; they only get finer for those who stay."),)

@@ -1,7 +1,7 @@
 """What a metric of the report provides: figures of each release, in numbers and in words, tiles and plots."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,17 +13,19 @@ from shoal.core.policy.policy import Policy
 from shoal.streams.files.event_lines import BY_NAME
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.true_tables import Snapshot
-from shoal.streams.report.plot import Line, Panel
+from shoal.streams.report.panel import Line, Panel
 
 Figures = dict[str, Any]  # the figures of one release, by name; one that cannot be measured is None or missing
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to report on. `events` and `audit` are private and may be left out."""
+    """What to report on: a folder of releases, or None for those of a worker. `events` and `audit` are private and may
+    be left out.
+    """
 
     policy: Policy
-    out: Path
+    out: Path | None
     events: Sequence[str] = ()
     audit: Path | None = None
     queries: int = 1000
@@ -77,9 +79,8 @@ class Tile(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A plot with its file name and what it shows, in a sentence."""
+    """A plot, and what it shows in a sentence."""
 
-    file: str
     panel: Panel
     caption: str
 
@@ -102,6 +103,10 @@ class Metric(ABC):
 
     def tiles(self, last: Figures) -> Sequence[Tile]:  # noqa: ARG002 - most metrics have some
         """Tiles on the last release, given all of its figures."""
+        return ()
+
+    def warnings(self, last: Figures) -> Iterable[str]:  # noqa: ARG002
+        """Sentences on what somebody who kept all releases could do, given the figures of the last one."""
         return ()
 
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:  # noqa: ARG002

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from shoal.core.measure.query import count_true, draw_queries, estimate, query_error, truth_of
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Request, Tile, curve
-from shoal.streams.report.plot import Panel
+from shoal.streams.report.panel import Panel
 
 
 class Queries(Metric):
@@ -45,4 +45,4 @@ class Queries(Metric):
             return ()
         lines = [curve(series, "query_error", "mean"), curve(series, "query_error_median", "median")]
         panel = Panel("Error of COUNT queries", "release", "relative error", lines, is_percent=True)
-        return (Picture("queries.png", panel, "Against the true table, withheld people included."),)
+        return (Picture(panel, "Against the true table, withheld people included."),)

@@ -17,6 +17,7 @@ from typing import Any
 
 from deploy.local import Kafka, Redis, Service, Unavailable
 from deploy.local.ports import free_port
+from tests.support.services.postgres import Postgres
 
 # The images of docker-compose.yml; a test keeps them alike.
 KAFKA_IMAGE = "apache/kafka:3.9.2"
@@ -65,6 +66,13 @@ def native_kafka() -> Iterator[Found]:
 def native_redis() -> Iterator[Found]:
     """A process of our own, with throw-away data. Raises Unavailable."""
     with _native(Redis) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def native_postgres() -> Iterator[Found]:
+    """A process of our own, with throw-away data. Raises Unavailable."""
+    with _native(Postgres) as found:
         yield found
 
 

@@ -22,6 +22,7 @@ from tests.support.root import ROOT
 
 WARD = ROOT / "examples" / "ward"
 TABLES = ("cells", "releases", "rows", "values")
+FILES = [to for to in FORMATS if to != "postgres"]
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_csv_says_what_the_releases_say(out: Path, tmp_path: Path, capsys: pytes
 
 def test_parquet_and_duckdb_have_the_same_lines_as_csv(out: Path, tmp_path: Path) -> None:
     parquet, duckdb = importlib.import_module("pyarrow.parquet"), importlib.import_module("duckdb")
-    for to in FORMATS:
+    for to in FILES:
         assert run(out, to, tmp_path / to) == 0
     expected = read_csv(tmp_path / "csv")
     with duckdb.connect(str(tmp_path / "duckdb"), read_only=True) as database:
@@ -111,6 +112,52 @@ def test_the_views_share_the_values_of_a_group_among_its_rows(out: Path, tmp_pat
     assert {(cell, value): amount for cell, value, amount in found} == pytest.approx(dict(expected))
 
 
+@pytest.mark.parametrize("policy", ["policy.yaml", "redrawn.yaml"])
+def test_the_views_enclose_what_a_count_of_whole_cells_encloses(tmp_path: Path, policy: str) -> None:
+    """The policy says more than the tables do, so the interval of a count lies within that of the views."""
+    rules = shoal.load_policy(WARD / policy)
+    shoal.replay(rules, WARD / "events.jsonl", tmp_path / "out", key="s")
+    assert run(tmp_path / "out", "duckdb", tmp_path / "ward.duckdb") == 0
+    with importlib.import_module("duckdb").connect(str(tmp_path / "ward.duckdb"), read_only=True) as database:
+        found = database.execute("SELECT release, value, expected, low, high FROM by_value").fetchall()
+        outside = database.execute(
+            "SELECT count(*) FROM expected_in_all WHERE NOT (0 <= low AND low <= expected AND expected <= high)"
+        ).fetchone()
+        finer = database.execute(
+            "SELECT count(*) FROM (SELECT release, value, sum(low) l, sum(high) h FROM expected_in_all GROUP BY ALL) e "
+            "JOIN by_value b USING (release, value) WHERE e.l > b.low OR e.h < b.high"
+        ).fetchone()
+    assert outside == finer == (0,)
+    releases = shoal.read_releases(tmp_path / "out")
+    leaves = [line for line in found if line[1] in rules.sensitive.hierarchy.leaf_code]
+    assert len(leaves) > 20
+    for number, value, expected, low, high in leaves:
+        shown_above = any(
+            shown not in rules.sensitive.hierarchy.leaf_code for shown in releases[number - 1].values()["value"]
+        )
+        truth = releases[number - 1].count(rules, **{rules.sensitive.name: value})
+        if not shown_above:  # a label above the leaf stands for itself in the tables
+            assert (low, high) == (truth.low, truth.high)
+        assert low <= truth.low
+        assert low <= expected <= high
+
+
+def test_changes_lead_from_each_release_to_the_next(out: Path, tmp_path: Path) -> None:
+    assert run(out, "duckdb", tmp_path / "ward.duckdb") == 0
+    with importlib.import_module("duckdb").connect(str(tmp_path / "ward.duckdb"), read_only=True) as database:
+        found = database.execute("SELECT release, value, change FROM changes ORDER BY ALL").fetchall()
+        totals = database.execute("SELECT release, value, expected FROM by_value").fetchall()
+    by_release: dict[int, dict[str, float]] = defaultdict(dict)
+    for number, value, expected in totals:
+        by_release[number][value] = expected
+    expected_changes = [
+        (number, value, pytest.approx(by_release[number].get(value, 0) - by_release[number - 1].get(value, 0)))
+        for number in (2, 3)
+        for value in sorted({*by_release[number], *by_release[number - 1]})
+    ]
+    assert found == expected_changes
+
+
 def test_the_command_offers_every_format() -> None:
     (to,) = [option for option in export_command.params if option.name == "to"]
     assert list(to.type.choices) == list(FORMATS)  # type: ignore[attr-defined]
@@ -123,7 +170,7 @@ def test_one_release_can_be_had_alone(out: Path, tmp_path: Path, capsys: pytest.
     assert {line["release"] for line in read_csv(tmp_path / "last")["cells"]} == {"2"}
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", FILES)
 def test_a_release_that_was_changed_is_refused_and_nothing_is_left(
     out: Path, tmp_path: Path, to: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,6 +191,8 @@ def test_wrong_use_is_one_sentence(out: Path, tmp_path: Path, capsys: pytest.Cap
         (out, tmp_path / "empty", (), "exists already"),
         (out, tmp_path / "no" / "x", (), "make it first"),
         (out, tmp_path / "x", ("--release", "9"), "has no manifest.json"),
+        (out, tmp_path / "x", ("--schema", "s"), "only tables in PostgreSQL are in a schema"),
+        (out, tmp_path / "x", ("--kafka", "localhost:1"), "OUT is a folder"),
     ):
         assert run(folder, "csv", target, *more) == 2, said
         (line,) = capsys.readouterr().err.splitlines()
@@ -151,7 +200,7 @@ def test_wrong_use_is_one_sentence(out: Path, tmp_path: Path, capsys: pytest.Cap
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize(("to", "package"), [("parquet", "pyarrow"), ("duckdb", "duckdb")])
+@pytest.mark.parametrize(("to", "package"), [("parquet", "pyarrow"), ("duckdb", "duckdb"), ("postgres", "psycopg")])
 def test_a_missing_package_is_one_sentence(
     out: Path,
     tmp_path: Path,
@@ -162,7 +211,8 @@ def test_a_missing_package_is_one_sentence(
 ) -> None:
     hide(monkeypatch, package)
     assert run(out, to, tmp_path / "x") == 2
-    assert capsys.readouterr().err == f"shoal: this needs {package}; install it with `pip install 'shoal[analysis]'`.\n"
+    extra = "postgres" if to == "postgres" else "analysis"
+    assert capsys.readouterr().err == f"shoal: this needs {package}; install it with `pip install 'shoal[{extra}]'`.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["ward"]
 
 
@@ -200,7 +250,7 @@ def test_a_release_without_cells_has_empty_tables(tmp_path: Path) -> None:
     (nothing,) = shoal.replay(policy, [{"op": "release"}], tmp_path / "none").releases
     for kind in ("pandas", "polars"):
         assert [len(frame) for frame in nothing.frames(kind)] == [0, 0, 0]
-    for to in FORMATS:
+    for to in FILES:
         assert run(tmp_path / "none", to, tmp_path / to) == 0
     assert tuple(nothing.count(policy, age=(1, 2), disease="flu")) == (0, 0, 0)
     assert tuple(nothing.count(policy, age=(1, 2))) == (0, 0, 0)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,10 +22,9 @@ from shoal.streams.report import series
 from shoal.streams.report.metrics import METRICS
 from shoal.streams.report.metrics.breach import Accounts
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Tile, curve
-from shoal.streams.report.plot import Line, Panel, draw
+from shoal.streams.report.panel import Line, Panel
+from shoal.streams.report.svg import draw
 from tests.support.redrawn_clinic import redraw
-
-PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass
@@ -93,6 +91,7 @@ class Page(HTMLParser):
         super().__init__()
         self.images: list[dict[str, str | None]] = []
         self.links: list[str | None] = []
+        self.atlas: dict[str, Any] = {}
         self.cells: list[str] = []
         self.headings: list[str] = []
         self._open: list[str] = []
@@ -102,19 +101,24 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
         self.links += [found[name] for name in ("src", "href") if name in found]
-        if tag == "img":
+        if tag == "svg":
             self.images.append(found)
-        if tag not in ("img", "meta"):
+        if tag == "script" and found.get("id") == "atlas":
+            self._open.append("atlas")
+        elif tag not in ("meta", "path", "circle"):
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
+        if tag not in ("path", "circle"):
+            assert self._open.pop() in (tag, "atlas")
 
     def handle_data(self, data: str) -> None:
         if self._open and self._open[-1] in ("td", "th"):
             self.cells.append(data)
         if self._open and self._open[-1] in ("h1", "h2"):
             self.headings.append(data)
+        if self._open and self._open[-1] == "atlas":
+            self.atlas = json.loads(data)
 
 
 def test_with_only_the_releases_it_shows_what_anyone_can_see(desk: Desk) -> None:
@@ -155,20 +159,41 @@ def test_with_the_private_files_it_adds_the_error_of_queries(desk: Desk) -> None
         assert "breach_median" not in figures
         assert 0 <= figures["surplus_share"] <= 0.02
     assert "query error" in desk.page()
-    assert (desk.path / "report" / "queries.png").read_bytes().startswith(PNG)
 
 
 def test_the_page_needs_nothing_else_and_can_be_read_without_seeing(desk: Desk) -> None:
     assert desk.report("--events", desk.events, "--audit", desk.path / "private", "--queries", 50) == 0
     page = Page(desk.page())
     assert page.headings[0] == "Releases of clinic"
-    assert page.links
-    assert all(str(link).startswith("data:image/png;base64,") for link in page.links)
-    assert len(page.images) == 7
-    assert all("from" in str(image["alt"]) for image in page.images)
-    assert sum("over the releases" in str(image["alt"]) for image in page.images) == 6
-    assert len(list((desk.path / "report").glob("*.png"))) == 7
+    assert page.links == ["#main"]
+    assert len(page.images) == 8
+    assert all("from" in str(image["aria-label"]) for image in page.images)
+    assert sum("over the releases" in str(image["aria-label"]) for image in page.images) == 7
     assert f"{desk.figures()[-1]['rows']:,}" in page.cells
+
+
+def test_a_release_is_looked_into_with_the_counts_it_publishes(desk: Desk) -> None:
+    assert desk.report() == 0
+    atlas = Page(desk.page()).atlas
+    *_, files = read_releases(desk.path / "out")
+    release = read_columns(load_policy(desk.policy), files.records)
+    assert sum(atlas["cells"]["people"]) == json.loads(files.manifest)["people"]
+    assert [len(column) for column in atlas["cells"]["low"]] == [len(release.cell_names)] * 3
+    assert len(atlas["groups"]) == len(release.group_names)
+    assert atlas["left_out"] == {"values": 0, "groups": 0}
+    expected = sum(sum(counts) for counts in atlas["expected"].values())
+    assert expected == pytest.approx(release.rows, abs=0.005 * len(release.cell_names) * len(atlas["expected"]))
+    assert atlas["best_guess"] == 0.25
+
+
+def test_a_label_cannot_end_the_page(desk: Desk) -> None:
+    for file in (desk.policy, desk.policy.with_name("condition.csv"), desk.events):
+        label = '"</script>"' if file == desk.policy else "</script>"
+        file.write_text(file.read_text().replace("ankle-sprain", label))
+    places = ["--out", str(desk.path / "new"), "--seed", "s"]
+    assert main(["replay", str(desk.policy), str(desk.events), *places]) == 0
+    assert desk.report(out="new") == 0
+    assert "</script>" in Page(desk.page()).atlas["expected"]
 
 
 def test_the_claims_of_the_persistence_attack_are_those_that_the_audit_finds(redrawn: Desk) -> None:
@@ -269,13 +294,6 @@ def test_a_missing_membership_file_is_named(desk: Desk) -> None:
     assert "release-0003.members.jsonl cannot be read" in desk.error()
 
 
-def test_without_matplotlib_it_says_how_to_get_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert desk.report() == 2
-    assert "pip install 'shoal[report]'" in desk.error()
-    assert not (desk.path / "report").exists()
-
-
 def test_a_release_without_rows_is_reported_as_such(tmp_path: Path) -> None:
     write_clinic(tmp_path / "clinic", Clinic(people=300, nights=1))
     (tmp_path / "events.jsonl").write_text('{"op": "release"}\n' + (tmp_path / "clinic" / "events.jsonl").read_text())
@@ -289,8 +307,20 @@ def test_a_release_without_rows_is_reported_as_such(tmp_path: Path) -> None:
 
 
 def test_a_gap_in_a_line_and_many_releases_can_be_drawn() -> None:
-    many = Line("many", list(range(100)), [None, *range(99)])
-    assert draw([Panel("a", "x", "y", [many], is_log=True), Panel("b", "x", "y", [many, many])], 2).startswith(PNG)
+    many = Line("many", list(range(100)), [None, 3, 4, None, *range(96)])
+    plain, logarithmic = draw(Panel("a", "x", "y", [many])), draw(Panel("b", "x", "y", [many, many], is_log=True))
+    assert "circle" not in plain
+    assert plain.split('class="line c0" d="')[1].split('"')[0].count("M") == 2
+    assert logarithmic.count("<li>") == 2
+    assert "nan" not in plain + logarithmic
+
+
+@pytest.mark.parametrize("values", [[], [None, None], [0, 0], [5], [1e-9, 1e9], [-3, 4]])
+@pytest.mark.parametrize("is_log", [False, True])
+def test_any_line_can_be_drawn(values: list[float | None], is_log: bool) -> None:
+    picture = draw(Panel("a", "release", "y", [Line("one", list(range(len(values))), values)], is_log=is_log))
+    assert picture.startswith(("<svg", '<p class="empty">'))
+    assert "nan" not in picture
 
 
 class Busiest(Metric):
@@ -306,7 +336,7 @@ class Busiest(Metric):
 
     def pictures(self, series: Sequence[Figures]) -> list[Picture]:
         panel = Panel("Busiest", "release", "people", [curve(series, "busiest_group", "busiest")])
-        return [Picture("busiest.png", panel, "One line was enough.")]
+        return [Picture(panel, "One line was enough.")]
 
 
 def test_a_new_metric_is_a_class_and_one_line(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,4 +347,3 @@ def test_a_new_metric_is_a_class_and_one_line(desk: Desk, monkeypatch: pytest.Mo
     assert {"busiest group", f"{last:,}"} <= set(Page(desk.page()).cells)
     for text in ("<dt>busiest</dt>", "People of the fullest group.", "One line was enough."):
         assert text in desk.page()
-    assert (desk.path / "report" / "busiest.png").read_bytes().startswith(PNG)

@@ -69,18 +69,18 @@ def test_the_estimate_of_several_runs_is_their_sum() -> None:
 
 def test_without_values_people_are_counted() -> None:
     release = read_columns(_LASTING, CELLS)
-    assert count_people(release, [30, 40], read_question(_LASTING, {})) == (70, 70, 70)
-    inside = count_people(release, [30, 40], read_question(_LASTING, {"age": (10, 20)}))
+    assert count_people(release, read_question(_LASTING, {})) == (70, 70, 70)
+    inside = count_people(release, read_question(_LASTING, {"age": (10, 20)}))
     assert inside.estimate == pytest.approx(30 + 40 * 11 / 100)
     assert inside[1:] == (30, 70)
-    assert count_people(release, [30, 40], read_question(_LASTING, {"sex": "male"})) == Count(20.0, 0, 40)
+    assert count_people(release, read_question(_LASTING, {"sex": "male"})) == Count(20.0, 0, 40)
 
 
 def test_a_float_cell_includes_the_end_of_its_domain_alone() -> None:
     release = read_columns(_LASTING, CELLS)
-    assert count_people(release, [30, 40], read_question(_LASTING, {"weight": (200, 200)})).high == 40
-    assert count_people(release, [30, 40], read_question(_LASTING, {"weight": (100, 200)})).high == 40
-    assert count_people(release, [30, 40], read_question(_LASTING, {"weight": (99.9, 200)})).high == 70
+    assert count_people(release, read_question(_LASTING, {"weight": (200, 200)})).high == 40
+    assert count_people(release, read_question(_LASTING, {"weight": (100, 200)})).high == 40
+    assert count_people(release, read_question(_LASTING, {"weight": (99.9, 200)})).high == 70
 
 
 def test_conditions_are_read_by_the_policys_names() -> None:

@@ -29,11 +29,11 @@ _EVERYWHERE = {
 }
 
 
-def cell(name: str, region: dict[str, Any]) -> bytes:
-    return json.dumps({"table": "clinic", "release": 1, "cell": name, "region": region, "people": 9}).encode()
+def cell(name: str, region: dict[str, Any], people: int = 9) -> bytes:
+    return json.dumps({"table": "clinic", "release": 1, "cell": name, "region": region, "people": people}).encode()
 
 
-CELLS = [cell("c1", _REGION), cell("c2", _EVERYWHERE)]
+CELLS = [cell("c1", _REGION, 30), cell("c2", _EVERYWHERE, 40)]
 
 
 def group(number: int, cells: dict[str, int], sensitive: dict[str, int], counterfeits: int = 0) -> bytes:

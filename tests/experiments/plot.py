@@ -2,13 +2,13 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from shoal.streams.errors import InputError
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter, ScalarFormatter
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from shoal.streams.report.panel import Panel
 
 # Okabe and Ito's colours, with a marker each, so that neither colour nor print decides what can be read.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -19,37 +19,8 @@ DOTS_PER_INCH = 110
 LABEL_FITS = 24  # characters of a legend in half a panel
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of a plot; a missing value (None) is a gap. A bound is drawn dashed and without markers."""
-
-    label: str
-    x: Sequence[float]
-    y: Sequence[float | None]
-    is_bound: bool = False
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One plot. Without `is_from_zero` the axis begins where the data does."""
-
-    title: str
-    x_label: str
-    y_label: str
-    lines: Sequence[Line]
-    is_percent: bool = False
-    is_from_zero: bool = True
-    is_log: bool = False
-    top: float | None = None
-
-
 def draw(panels: Sequence[Panel], columns: int = 1) -> bytes:
-    """The panels side by side, as one PNG. Raises InputError if matplotlib is not installed."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("plots need matplotlib; install it with pip install 'shoal[report]'.") from None
+    """The panels side by side, as one PNG."""
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     width, height = PANEL_INCHES
@@ -62,9 +33,7 @@ def draw(panels: Sequence[Panel], columns: int = 1) -> bytes:
     return buffer.getvalue()
 
 
-def _draw_panel(axes: "Axes", panel: Panel) -> None:
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter, ScalarFormatter
-
+def _draw_panel(axes: Axes, panel: Panel) -> None:
     drawn = 0
     for line in panel.lines:
         y = [float("nan") if value is None else value for value in line.y]

@@ -1,0 +1,141 @@
+"""The page that a worker serves: what it is doing right now, and the releases of its table.
+
+Everything on it is published, or a figure of the worker itself. The releases come from their topic, not from this
+worker's memory, so every worker shows the same. Looking into a release parses all of it; a process of its own does
+that, at low priority, and ingest goes on.
+"""
+
+import asyncio
+import gzip
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, Final
+
+import faust
+from aiohttp.web import Response
+from aiokafka.errors import KafkaError
+
+from shoal.core.measure.release_reader import read_columns
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import StreamsError
+from shoal.streams.intake.ingest import Ingest
+from shoal.streams.kafka.history import History, Known
+from shoal.streams.report.atlas import make_atlas
+from shoal.streams.report.metrics.metric import Request
+from shoal.streams.report.page import SCRIPT, STYLE, Frame, Series, render, resource
+from shoal.streams.report.series import make_metrics, stated_figures
+from shoal.streams.worker.now import Rate, write_now
+from shoal.streams.worker.standing import Standing
+
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+_KEPT: Final = 4  # releases looked into that are remembered
+_SOURCE: Final = "Made from the manifests on the releases topic. `shoal audit` says whether every promise was kept."
+
+Ready = Callable[[], Any]
+
+
+class Live(Frame):
+    """A page beside which the worker serves style, script and releases."""
+
+    def __init__(self, now: str, known: Sequence[Known]) -> None:
+        self.now = (
+            '<section aria-labelledby="right-now">\n<h2 id="right-now">This worker, right now</h2>\n'
+            f'<div id="now" data-from="now">\n{now}\n</div>\n</section>'
+        )
+        if known:
+            self.known = f' data-first="{known[0].number}" data-last="{known[-1].number}"'
+
+
+class Page:
+    """What is behind the page's addresses."""
+
+    def __init__(self, servers: list[str], policy: Policy, ingest: Ingest, standing: Standing, ready: Ready) -> None:
+        self._policy, self._ingest, self._standing, self._ready = policy, ingest, standing, ready
+        self._history = History(servers, policy.table)
+        self._metrics = make_metrics(Request(policy, None))
+        self._rate = Rate()
+        self._looked: dict[int, bytes] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def whole(self) -> str:
+        """The page."""
+        try:
+            known = await self._history.look()
+        except (StreamsError, KafkaError) as error:
+            known, source = (), f"The releases cannot be read now: {error}"
+        else:
+            source = _SOURCE
+        figures = [stated_figures(release.manifest) for release in known]
+        return render(Series(self._policy, self._metrics, figures, source), Live(await self.now(), known))
+
+    async def now(self) -> str:
+        """The state of the worker, as a piece of the page."""
+        return "\n".join(write_now(await self._ready(), self._ingest, self._standing, self._rate))
+
+    async def release(self, number: int) -> bytes:
+        """A release to look into, as gzipped JSON. Raises StreamsError and KafkaError."""
+        async with self._one_at_a_time:
+            if number not in self._looked:
+                records = await self._history.records(number)
+                self._looked[number] = await _in_a_process(_look_into, self._policy, number, records)
+                while len(self._looked) > _KEPT:
+                    del self._looked[next(iter(self._looked))]
+            return self._looked[number]
+
+
+def add_page(app: faust.App, page: Page) -> None:
+    """The page, what it needs, and the releases that can be looked into."""
+
+    @app.page("/", name="page")
+    async def whole(_view: Any, _request: Any) -> Any:
+        return _answer(await page.whole(), "text/html")
+
+    @app.page("/now", name="page-now")
+    async def now(_view: Any, _request: Any) -> Any:
+        return _answer(await page.now(), "text/html")
+
+    @app.page("/releases/{number}.json", name="page-release")
+    async def release(_view: Any, _request: Any, number: str) -> Any:
+        if not number.isascii() or not number.isdigit() or len(number) > 9:
+            return _answer("there is no such release", "text/plain", 404)
+        try:
+            found = await page.release(int(number))
+        except (StreamsError, KafkaError) as error:
+            return _answer(str(error), "text/plain", 404)
+        headers = {**HEADERS, "Content-Encoding": "gzip"}
+        return Response(body=found, headers=headers, content_type="application/json", charset="utf-8")
+
+    def serve(name: str, kind: str) -> None:
+        text = resource(name)
+
+        @app.page(f"/{name}", name=name)
+        async def asset(_view: Any, _request: Any) -> Any:
+            return _answer(text, kind)
+
+    serve(STYLE, "text/css")
+    serve(SCRIPT, "text/javascript")
+
+
+def _answer(text: str, kind: str, status: int = 200) -> Response:
+    return Response(text=text, status=status, headers=HEADERS, content_type=kind, charset="utf-8")
+
+
+def _look_into(policy: Policy, number: int, records: list[bytes]) -> bytes:
+    os.nice(10)
+    atlas = make_atlas(number, read_columns(policy, records))
+    return gzip.compress(json.dumps(atlas, ensure_ascii=False, separators=(",", ":")).encode(), 5, mtime=0)
+
+
+async def _in_a_process(work: Callable[..., bytes], *arguments: Any) -> bytes:
+    """A process for one piece of work: when it ends, its memory is free again."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)

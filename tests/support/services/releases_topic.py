@@ -1,0 +1,38 @@
+"""Releases of a folder on a real releases topic, as a worker puts them there."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import shoal
+from shoal.streams.files.release_folder import ReleaseFiles, read_releases
+from shoal.streams.kafka.manifest import Origin, write_origin
+from shoal.streams.kafka.topics import ensure_topics
+from shoal.streams.store.staging import SealedRelease
+from shoal.streams.worker.publish import Publisher
+from tests.support.root import ROOT
+
+WARD = ROOT / "examples" / "ward"
+
+
+def make_releases(folder: Path, table: str, count: int = 3) -> tuple[Path, list[ReleaseFiles]]:
+    """The policy of the ward under another name, and its releases; after the third nothing changes any more."""
+    policy = folder / "policy.yaml"
+    policy.write_text((WARD / "policy.yaml").read_text().replace("table: ward", f"table: {table}"))
+    (folder / "disease.csv").write_bytes((WARD / "disease.csv").read_bytes())
+    events = folder / "events.jsonl"
+    events.write_text((WARD / "events.jsonl").read_text() + '{"op": "release"}\n' * (count - 3))
+    shoal.replay(shoal.load_policy(policy), events, folder / "out", key="a secret of the tests")
+    return policy, list(read_releases(folder / "out"))[:count]
+
+
+async def publish(kafka: str, table: str, releases: Iterable[ReleaseFiles]) -> None:
+    """Each release in a transaction, after those that are there."""
+    await ensure_topics([kafka], table, 2)
+    publisher = Publisher([kafka], table)
+    await publisher.start()
+    for files in releases:
+        headers = write_origin(Origin([0, 0], files.number))
+        await publisher.publish(
+            SealedRelease(number=files.number, records=files.records, manifest=files.manifest, headers=headers)
+        )
+    await publisher.stop()
