@@ -169,9 +169,7 @@ def _find_homes(rounds: _Rounds, even: Standing, sizes: Rows, next_group: int) -
     return _Homes(group, signature[is_first])
 
 
-def _prune(
-    rounds: _Rounds, home: Rows, even: Standing, sizes: Rows, most_counterfeits: int
-) -> NDArray[np.bool_]:
+def _prune(rounds: _Rounds, home: Rows, even: Standing, sizes: Rows, most_counterfeits: int) -> NDArray[np.bool_]:
     """Which rounds are kept, so that neither a group nor the release has too many counterfeits."""
     is_kept = np.ones(len(home), dtype=bool)
     lacking = np.flatnonzero(rounds.lacking)

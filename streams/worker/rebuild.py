@@ -21,7 +21,8 @@ from operator import itemgetter
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from shoal.core.events.event import Reason, Reject, ReleaseRequest, SkipRequest, moment_of
+from shoal.core.change import plan_change
+from shoal.core.events.event import ChangeRequest, Reason, Reject, ReleaseRequest, SkipRequest, moment_of
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
@@ -55,6 +56,7 @@ from shoal.streams.store.snapshot import Snapshot, write_table
 from shoal.streams.store.staging import foreign_ids
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
+from shoal.streams.worker.changing import read_policies
 from shoal.streams.worker.external import read_external, source_of
 from shoal.streams.worker.publish import Publisher
 from shoal.streams.worker.skipping import record_of
@@ -101,7 +103,8 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
         if await _is_current(store, policy, identity, last.number, last.value):
             print(f"Redis already has release {last.number} of table {policy.table}, the last one published.")
             return 0
-        replayed = _Replayed(policy, settings, partitions)
+        policies = await read_policies(servers, topics, policy)
+        replayed = _Replayed(policy, settings, partitions, policies)
         async with (
             open_events(servers, topics.events, partitions) as events,
             open_releases(servers, policy.table, settings.connect_s) as reader,
@@ -111,6 +114,7 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
                 await replayed.follow(release, events)
                 seconds, people = round(time.monotonic() - began, 3), len(replayed.state.people)
                 log.info("rebuild.release", release=release.number, seconds=seconds, people=people)
+        replayed.check_last()
         await replayed.read_triggers(servers, topics)
         unsent = await _unsent(replayed, servers, topics, has_letters=topics.dead_letter in counts)
         await write_table(store, identity, replayed.snapshot(unsent))
@@ -145,8 +149,11 @@ async def _is_current(store: Store, policy: Policy, identity: Identity, number: 
 class _Replayed:
     """The state as it follows from the events, release by release, and the rejects on the way, by label."""
 
-    def __init__(self, policy: Policy, settings: Settings, partitions: int) -> None:
-        self._policy, self._servers = policy, settings.kafka_servers
+    def __init__(self, policy: Policy, settings: Settings, partitions: int, policies: Mapping[str, Policy]) -> None:
+        self._given, self._servers, self._secret = policy, settings.kafka_servers, settings.key_bytes
+        self._policies = policies
+        self._policy = policy  # of the last release that was made
+        self._changes: set[int] = set()  # offsets of the triggers with which another one took over
         self._key = fingerprint(settings.key_bytes, policy.table)
         self.state = State.empty(policy, settings.key_bytes)
         self.external: Sequence[int] = ()
@@ -161,12 +168,29 @@ class _Replayed:
         self._intakes = [Intake(policy, {}) for _ in range(partitions)]
         self._takers = [make_taker(intake) for intake in self._intakes]
 
+    def _go_on_under(self, policy: Policy) -> None:
+        """Judge events by this policy from now on."""
+        self._policy, held = policy, self.state.people.holdings()
+        known = [intake.roster for intake in self._intakes]
+        self._intakes = [
+            Intake(policy, roster, held={person: values for person, values in held.items() if person in roster})
+            for roster in known
+        ]
+        self._takers = [make_taker(intake) for intake in self._intakes]
+
+    def check_last(self) -> None:
+        """Raises InputError if the table has come to another policy than the one given."""
+        if meaning_of(self._policy) != meaning_of(self._given):
+            raise InputError(
+                f"table {self._given.table} has another policy by now: name the file that `policy change` recorded"
+            )
+
     async def follow(self, release: CommittedRelease, events: WindowedEvents) -> None:
         """Make the next release again. Raises GuaranteeError if it is not the published one, InputError if it cannot
         be.
         """
         origin = read_origin(release.number, release.headers, len(self.offsets))
-        self._check(release, origin.policy)
+        changed = self._check(release, origin.policy)
         for number, end in enumerate(origin.offsets):
             async for records in events.read(number, end):
                 self._take(number, records, origin.skipped.get(str(number), ()))
@@ -176,7 +200,8 @@ class _Replayed:
             self.rejects.setdefault(label, []).extend(notes)
         windows = {n: dict(intake.window) for n, intake in enumerate(self._intakes)}
         window = Window(origin.at, windows, read.groups)
-        made = await in_thread(plan, self.state, window, self._policy, release.number)
+        make, policy = (plan, self._policy) if changed is None else (plan_change, changed)
+        made = await in_thread(make, self.state, window, policy, release.number)
         if made.release.manifest != release.manifest:
             raise GuaranteeError(
                 f"release {release.number} of table {self._policy.table} does not come out as it was published: the "
@@ -191,6 +216,9 @@ class _Replayed:
             self.at, self.fired = window.at, moment_of(window.at).timestamp()
         self._times.append((origin.trigger, self.at))
         await in_thread(self.state.apply, made.change)
+        if changed is not None:
+            self._changes.add(origin.trigger)
+            self._go_on_under(changed)
 
     async def read_triggers(self, servers: list[str], topics: Topics) -> None:
         """Find the triggers that were rejected before the last one that made a release, and what is to be left out."""
@@ -207,11 +235,11 @@ class _Replayed:
             for note in self.rejects[TRIGGERS]
         ]
 
-    def _note(self, offset: int, asked: ReleaseRequest | SkipRequest | Reject) -> None:
+    def _note(self, offset: int, asked: ReleaseRequest | SkipRequest | ChangeRequest | Reject) -> None:
         """Judge a trigger as the planner did, by the releases that were made for earlier ones."""
         if isinstance(asked, ReleaseRequest):
             earlier = bisect_left(self._times, offset, key=itemgetter(0))
-            judged: ReleaseRequest | Reject = judge_request(asked, self._times[earlier - 1][1] if earlier else None)
+            judged: object = judge_request(asked, self._times[earlier - 1][1] if earlier else None)
             is_stale = asked.number is not None and asked.number != earlier + 1
         elif isinstance(asked, SkipRequest):
             record, is_stale = record_of(asked), False
@@ -221,6 +249,8 @@ class _Replayed:
                 self.skipped.setdefault(record.label, set()).add(record.offset)
             elif record.offset in self._left_out.get(record.label, ()):
                 is_stale = True  # it was in time then
+        elif isinstance(asked, ChangeRequest):
+            judged, is_stale = Reject(Reason.REFUSED, "change"), offset in self._changes
         else:
             judged, is_stale = asked, False
         if offset < self.trigger and isinstance(judged, Reject) and not is_stale:
@@ -244,16 +274,18 @@ class _Replayed:
             rejects=unsent,
         )
 
-    def _check(self, release: CommittedRelease, meaning: str | None) -> None:
-        """Refuse what another engine made, or another policy; manifests name the files that the table began with."""
+    def _check(self, release: CommittedRelease, meaning: str | None) -> Policy | None:
+        """Refuse what another engine made, or a policy that nobody has; the policy that takes over, if one does."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         if engine != ENGINE:
             raise InputError(
                 f"release {release.number} of table {self._policy.table} was made by engine {engine}, and this is "
                 f"engine {ENGINE}: run the version of Shoal that made it"
             )
-        is_ours = policy == self._policy.digest if meaning is None else meaning == meaning_of(self._policy)
-        if not is_ours:
+        found = self._policies.get(policy) or self._policies.get(meaning or "")
+        changes = "previous_policy" in release.meaning
+        is_same = changes or release.number == 1 or (found and meaning_of(found) == meaning_of(self._policy))
+        if found is None or meaning not in (None, meaning_of(found)) or not is_same:
             raise InputError(
                 f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
                 "hierarchy file means something else now"
@@ -261,7 +293,11 @@ class _Replayed:
         if key_of(release.headers) not in (None, self._key):
             raise InputError(f"release {release.number} of table {self._policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
+            # Manifests name the files that the table began with, whatever they look like now.
+            self.state = State.empty(found, self._secret)
             self.state.meta = self.state.meta._replace(policy=policy)
+            self._go_on_under(found)
+        return found if changes else None
 
     def _take(self, number: int, records: Iterable[Record], skipped: Collection[int]) -> None:
         take, rejects = self._takers[number].take, self.rejects[str(number)]

@@ -16,12 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from shoal.core.change import plan_change
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
+from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.companions import check_companions, state_name
 from shoal.streams.kafka.entry import events_id
 from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, read_origin, write_key, write_origin
@@ -36,6 +38,7 @@ from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import SealedRelease, chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
+from shoal.streams.worker.changing import read_change
 from shoal.streams.worker.external import ExternalRead, external_letters, read_external
 from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher, check_sealed, check_story
@@ -108,8 +111,8 @@ class ReleaseMaker:
             self._log.info("planner.loaded", release=meta.release, people=len(self._state.people), seconds=seconds)
         return self._state
 
-    async def make(self, release_log: ReleaseLog, publisher: Publisher, release: int) -> None:
-        """Steps 2 to 9 of a release that is frozen."""
+    async def make(self, release_log: ReleaseLog, publisher: Publisher, release: int) -> bool:
+        """Steps 2 to 9 of a release that is frozen; whether another policy has taken over with it."""
         state = await self.load()
         self.is_planning = True
         try:
@@ -125,14 +128,14 @@ class ReleaseMaker:
             ends = [barrier.ends[partition] for partition in range(self._partitions)]
             begins = await self.window_begins(publisher) if skipped else ends
             left_out = in_window(skipped, begins, ends, begin, read.ends)
-            origin = Origin(ends, barrier.trigger, barrier.at, read.ends, left_out, self._meaning)
+            origin = Origin(ends, barrier.trigger, barrier.at, read.ends, left_out, barrier.policy or self._meaning)
             headers = [*write_origin(origin), write_key((await self._meta()).identity["key"])]
             self.standing.enter("plan")
             began = time.monotonic()
             before = (await self._meta()).counts
-            window = Window(barrier.at, windows, read.groups)
+            window, changed = Window(barrier.at, windows, read.groups), await self._changed(barrier)
             try:
-                planned = await in_thread(self._plan, state, window, release, headers, before, read)
+                planned = await in_thread(self._plan, state, window, release, headers, before, read, changed)
             except Exception as error:
                 raise PlanFailedError(release, error) from error
             made, sealed = planned.plan, planned.sealed
@@ -144,7 +147,7 @@ class ReleaseMaker:
             crash_point("release.5")
             self._log.info("release.staged", release=release, chunks=count)
             self.standing.enter("seal")
-            await release_log.seal(state.meta.manifest, made.change.meta, count, planned.counts)
+            await release_log.seal(state.meta.manifest, made.change.meta, count, planned.counts, barrier.policy)
             crash_point("release.6")
             self._state = None  # until it agrees with Redis again
             self._log.info("release.sealed", release=release)
@@ -166,6 +169,7 @@ class ReleaseMaker:
             self.standing.finish()
             self.standing.published(sealed.manifest, published_at, len(state.people), self._policy)
             self._log.info("release.applied", release=release, seconds=round(time.monotonic() - began, 3))
+            return changed is not None
         finally:
             self.is_planning = False
             self.standing.leave()
@@ -194,10 +198,20 @@ class ReleaseMaker:
         return list(read_origin(last.number, last.headers, self._partitions).offsets)
 
     def _plan(
-        self, state: State, window: Window, release: int, headers: Headers, before: Counts, read: ExternalRead
+        self,
+        state: State,
+        window: Window,
+        release: int,
+        headers: Headers,
+        before: Counts,
+        read: ExternalRead,
+        changed: Policy | None,
     ) -> _Planned:
         """Step 4. Step 5 packs while it writes."""
-        made = plan(state, window, self._policy, release)
+        if changed is None:
+            made = plan(state, window, self._policy, release)
+        else:
+            made = plan_change(state, window, changed, release)
         chunks = chunks_of(
             made,
             self._store.cipher,
@@ -210,6 +224,12 @@ class ReleaseMaker:
             number=release, records=made.release.records, manifest=made.release.manifest, headers=headers
         )
         return _Planned(made, chunks, counts_after(made, state, before), sealed)
+
+    async def _changed(self, barrier: Barrier) -> Policy | None:
+        """The policy that takes over with a release, if one does: its trigger has it."""
+        if barrier.policy is None:
+            return None
+        return await read_change(self._servers, self._topics, EventReader(self._policy), barrier.trigger)
 
     async def _await_passage(self, release_log: ReleaseLog, release: int) -> Barrier:
         """Step 2."""
