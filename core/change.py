@@ -38,6 +38,7 @@ from shoal.core.signatures.bonds import Bond
 from shoal.core.signatures.entries import HELD, NO_SIGNATURE, SHOWN, STARRED, EntryRecord
 from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, LastingGroup
 from shoal.core.signatures.signature import SignatureRecord
+from shoal.core.signatures.trail import EVERYWHERE
 from shoal.core.state import RECORDS, LazyPeople, State, WholeChange
 
 Box = tuple[tuple[int | float, int | float], ...]  # a region: the run that it covers in each attribute
@@ -159,10 +160,12 @@ class Translation:
             held=self._leaves(person.held),
             guard=guard,
             entries=tuple(self._entry(EntryRecord(*entry)) for entry in person.entries),
-            trail=tuple(self._qid(tuple(qid)) for qid in person.trail),
+            trail=tuple(self._qid(tuple(qid)) if qid else EVERYWHERE for qid in person.trail),
         )
 
     def _entry(self, entry: EntryRecord) -> EntryRecord:
+        if entry.value < 0:  # of somebody erased
+            return entry
         hidden = entry.flags & (HELD | SHOWN) == HELD and entry.signature == NO_SIGNATURE
         if self._is_longer and hidden and entry.value not in self._old.sensitive.open:
             entry = entry._replace(flags=entry.flags | STARRED)

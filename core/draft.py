@@ -60,7 +60,8 @@ class Draft:
     def fold_window(self, window: Window) -> Folded:
         """Step 1: the net effect per person of everything since the last release, and what others released."""
         self.published_since = self.externals.add(window.externals)
-        return fold(self.people, window, self.number, self.policy.sensitive.permanent)
+        cures = self.policy.values == "lasting"
+        return fold(self.people, window, self.number, self.policy.sensitive.permanent, cures=cures)
 
     def grow_tree(self, folded: Folded) -> None:
         """Step 3: route arrivals to their leaves, and split leaves while both sides keep k + headroom rows."""

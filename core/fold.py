@@ -9,19 +9,22 @@ import numpy as np
 from shoal.core.events.guard import Guard
 from shoal.core.events.window import (
     ABSENT,
+    ERASED,
+    ERASED_STATUS,
     GONE,
     GUARD,
     KIND,
     OFFSETS,
     PATCH,
     PRESENT,
+    QID,
     STATUS_AFTER,
     VALUES,
     Delta,
     held_in,
 )
 from shoal.core.overlap.external import ExternalGroup
-from shoal.core.people import NOBODY, NOWHERE, People, Person, Qid, Values
+from shoal.core.people import FORGOTTEN, NOBODY, NOWHERE, People, Person, Qid, Values
 
 NO_VALUES: frozenset[int] = frozenset()
 
@@ -36,19 +39,25 @@ class Window(NamedTuple):
 
 @dataclass
 class Folded:
-    """The rows of people who changed. `broken` are the groups that lost a person or in which one changed."""
+    """The rows of people who changed. `broken` are the groups that lost a person or in which one changed; `erased` are
+    people of whom everything before is to be forgotten, whether or not they have come back since.
+    """
 
     touched: list[int] = field(default_factory=list)
     arrived: list[int] = field(default_factory=list)
+    erased: list[int] = field(default_factory=list)
     broken: set[int] = field(default_factory=set)
     misrouted: list[tuple[int, int]] = field(default_factory=list)
 
 
-def fold(people: People, window: Window, number: int, permanent: frozenset[int] = NO_VALUES) -> Folded:
+def fold(
+    people: People, window: Window, number: int, permanent: frozenset[int] = NO_VALUES, *, cures: bool = False
+) -> Folded:
     """Apply a window to `people`. No delta depends on another one, so their order does not matter.
 
     A person whose record is the same as at the last release did not change, whatever happened in between. A person
-    who was given one of the `permanent` values holds it from then on, also while they have no record.
+    who was given one of the `permanent` values holds it from then on, also while they have no record; an erasure ends
+    that if it `cures`.
     """
     folded = Folded()
     newcomers: dict[str, tuple[int, Delta]] = {}
@@ -74,8 +83,13 @@ def fold(people: People, window: Window, number: int, permanent: frozenset[int] 
     changed = []
     before_all = people.records(np.array(known, dtype=np.int64))
     for row, delta, before in zip(known, deltas, before_all, strict=True):
-        after = _after(before, delta, number, permanent)
+        if delta[KIND] >= ERASED:
+            folded.erased.append(row)
+            after = _after_erasure(before, delta, number, permanent, people.nowhere, cures=cures)
+        else:
+            after = _after(before, delta, number, permanent)
         if after is None:
+            folded.touched.extend(folded.erased[-1:] if delta[KIND] >= ERASED else ())
             continue
         changed.append((row, after))
         folded.touched.append(row)
@@ -86,6 +100,7 @@ def fold(people: People, window: Window, number: int, permanent: frozenset[int] 
     people.put(changed)
     first = len(people)
     _admit(people, newcomers, number, permanent)
+    folded.erased.extend(first + at for at, (_, delta) in enumerate(newcomers.values()) if delta[KIND] >= ERASED)
     folded.touched.extend(range(first, len(people)))
     folded.arrived.extend((first + np.flatnonzero(people.status[first:] == PRESENT)).tolist())
     return folded
@@ -123,6 +138,7 @@ def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: i
         guards=[Guard(*wish) if wish else None for wish in wishes],
         since=number,
     )
+    people.since[first:][people.status[first:] == ERASED_STATUS] = FORGOTTEN
     if permanent:
         people.held[first:] = people.sets.codes(held_in(shown, permanent) for shown in values)
 
@@ -146,9 +162,29 @@ def _after(before: Person, delta: Delta, number: int, permanent: frozenset[int])
     guard = before.guard if wish is None else Guard(*wish) if wish else None
     if (status, qid, values, guard, held) == (before.status, before.qid, before.values, before.guard, before.held):
         return None
-    since = before.since if qid == before.qid else number
-    coarse = before.coarse if qid == before.qid else NOWHERE
+    has_moved = qid != before.qid or before.status == ERASED_STATUS
+    since, coarse = (number, NOWHERE) if has_moved else (before.since, before.coarse)
     return Person(status, before.home, qid, values, NOBODY, before.exposures, since, guard, held, coarse)
+
+
+def _after_erasure(
+    before: Person, delta: Delta, number: int, permanent: frozenset[int], nowhere: Qid, *, cures: bool
+) -> Person | None:
+    """A person's new record after everything about them before was forgotten, which may leave it as it was.
+
+    Groups that they were published in stay in the record: the promise to a person who comes back counts them.
+    """
+    held = () if cures else before.held
+    if delta[QID] is None:
+        status = STATUS_AFTER[delta[KIND]]
+        gone = Person(status, before.home, nowhere, (), NOBODY, before.exposures, FORGOTTEN, held=held)
+        return None if gone == before else gone
+    forgotten = before._replace(guard=None, held=held)
+    after = _after(forgotten, delta, number, permanent)
+    if after is None:  # they are what they were, but for what was forgotten
+        after = forgotten._replace(group=NOBODY)
+    same = ("status", "qid", "values", "guard", "held")
+    return None if all(getattr(after, name) == getattr(before, name) for name in same) else after
 
 
 def _joined(some: Values, others: Values) -> Values:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
 from shoal.core.draft import Decided, Draft
+from shoal.core.events.window import ERASED_STATUS
 from shoal.core.fold import Folded
 from shoal.core.people import NONE
 from shoal.core.publication import PublishedRows
@@ -39,8 +40,11 @@ class Lasting:
     def break_groups(self, folded: Folded) -> None:
         """Step 2: spells begin and end, and entries that ended leave their groups."""
         self._touched = np.array(folded.touched, dtype=np.int64)
-        self._trail = follow(self._trail, self._state.people, self._people, self._touched)
+        self._erased = frozenset(folded.erased)
+        erased = np.array(folded.erased, dtype=np.int64)
+        self._trail = follow(self._trail, self._state.people, self._people, self._touched, erased)
         self._regrouping.hold(self._people, self._touched)
+        self._entries.erase(erased, self._policy.sensitive.open)
 
     def close_cells(self) -> None:
         """Step 3, continued: a cell under k people is closed; the entries of its people leave their groups."""
@@ -57,7 +61,7 @@ class Lasting:
 
     def update_cohorts(self) -> None:
         """Step 4: bonds that lost somebody for good; whether the others are shown is seen when all else is."""
-        lose_bonds(self._bonds, self._people)
+        lose_bonds(self._bonds, self._people, self._erased)
 
     def overlap(self) -> None:
         """Step 5: what others have published says which signatures their people may still be shown as."""
@@ -92,7 +96,8 @@ class Lasting:
         is_new[:known] = entries.spells[:known] != self._state.entries.spells
         is_asked = np.zeros(len(people), dtype=bool)
         is_asked[entries.owner[is_new]] = is_asked[self._touched] = True
-        rows = np.flatnonzero(is_asked & (people.guard == NONE))
+        # Of somebody erased it is forgotten whether they had a guard.
+        rows = np.flatnonzero(is_asked & (people.guard == NONE) & (people.status != ERASED_STATUS))
         _, mine = entries.of(rows)
         mine = mine[entries.has(SHOWN)[mine] & (entries.signature[mine] >= 0)]
         order = np.lexsort((entries.signature[mine], entries.owner[mine]))

@@ -27,6 +27,7 @@ NOBODY = -1  # the group of someone who is not published
 NOTHING = -1  # the end of a chain of exposures
 NOWHERE = -1  # the coarse cell of someone who is published at their leaf
 NONE = 0  # the code of the empty set of values
+FORGOTTEN = 1 << 31  # the release at which the quasi-identifiers of somebody erased became what they are: after all
 
 Qid = tuple[int | float, ...]
 Values = tuple[int, ...]

@@ -20,6 +20,7 @@ from shoal.core.cells.tree import Rows, Tree
 from shoal.core.measure.loss import Loss, measure_loss
 from shoal.core.policy.policy import Policy
 from shoal.core.release import Members, RecordWriter, ShownGroup, Tail, Tally, case_ids_json
+from shoal.core.runs import numbered
 
 
 class PublishedRows(NamedTuple):
@@ -137,12 +138,11 @@ class Publication:
         order, key = mine[in_order], key[in_order]
         starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]][: len(order)])
         ends = np.append(starts, len(order))[1:]
-        groups, cells = rows.group[order[starts]], rows.cell[order[starts]].tolist()
+        groups, cells = rows.group[order[starts]], rows.cell[order[starts]]
         if self._case_ids is None:
-            sizes = (ends - starts).tolist()
-            texts = [f'"c{cell}":{size}' for cell, size in zip(cells, sizes, strict=True)]
+            texts = _counted(cells, ends - starts)
         else:
-            runs = zip(cells, starts.tolist(), ends.tolist(), strict=True)
+            runs = zip(cells.tolist(), starts.tolist(), ends.tolist(), strict=True)
             person, case_ids = rows.person[order], self._case_ids
             texts = [f'"c{cell}":{case_ids_json(case_ids(person[start:end]))}' for cell, start, end in runs]
         names, firsts = np.unique(groups, return_index=True)
@@ -150,3 +150,14 @@ class Publication:
         write = self._writer.tail
         for group, shown, (begin, end) in zip(names.tolist(), self._describe(names), bounds, strict=True):
             yield group, write(group, shown, texts[begin:end])
+
+
+def _counted(cells: Rows, sizes: Rows) -> list[str]:
+    """Cells with their rows, as groups list them; many groups have one row in the same cell, which is written once."""
+    found, at = numbered(cells)
+    texts = np.array([f'"c{cell}":1' for cell in found.tolist()], dtype=object)[at]
+    several = np.flatnonzero(sizes > 1)
+    pairs = zip(cells[several].tolist(), sizes[several].tolist(), strict=True)
+    texts[several] = [f'"c{cell}":{size}' for cell, size in pairs]
+    listed: list[str] = texts.tolist()
+    return listed

@@ -20,7 +20,7 @@ _SHA256: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 def policy_schema() -> dict[str, Any]:
     """The policy file."""
-    schema = _without_nulls(PolicyDocument.model_json_schema())
+    schema = without_nulls(PolicyDocument.model_json_schema())
     for name in ("CategorySection", "SensitiveSection"):
         schema["$defs"][name]["oneOf"] = [{"required": ["values"]}, {"required": ["hierarchy"]}]
     schema["properties"]["attributes"]["minProperties"] = 1
@@ -32,7 +32,7 @@ def policy_schema() -> dict[str, Any]:
 
 
 def _strategy(strategy: type[Strategy]) -> dict[str, Any]:
-    schema = _without_nulls(strategy.model_json_schema())
+    schema = without_nulls(strategy.model_json_schema())
     return {**schema, "required": ["name", *schema.get("required", ())]}
 
 
@@ -114,13 +114,13 @@ def _record(properties: dict[str, Any], optional: dict[str, Any] | None = None) 
     return {"type": "object", "properties": {**properties, **(optional or {})}, "required": list(properties)}
 
 
-def _without_nulls(schema: Any) -> Any:
+def without_nulls(schema: Any) -> Any:
     """None in a model means "left out"; in a file null is refused."""
     if isinstance(schema, list):
-        return [_without_nulls(item) for item in schema]
+        return [without_nulls(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    plain = {key: _without_nulls(value) for key, value in schema.items() if value is not None}
+    plain = {key: without_nulls(value) for key, value in schema.items() if value is not None}
     choices = [item for item in plain.get("anyOf", ()) if item != {"type": "null"}]
     if len(choices) == 1:
         del plain["anyOf"]

@@ -27,7 +27,7 @@ from shoal.core.signatures.signature import SignatureRecord, Signatures
 from shoal.core.signatures.trail import Trail
 from shoal.core.stored import Stored, read_person, write_people, write_person
 
-ENGINE = "2.0"
+ENGINE = "2.1"
 
 __all__ = [
     "ENGINE",
@@ -125,12 +125,13 @@ class State:
     """Everything about one table between two releases.
 
     People, the tree and what others have published are there in both models; ledger and cohorts belong to a redrawn
-    table, trail, entries, signatures, groups and bonds to a lasting one.
+    table, trail, entries, signatures, groups and bonds to a lasting one. Its people are called by their ids or, with
+    `KeyedByHandle`, by their handles.
     """
 
-    def __init__(self, policy: Policy, key: bytes | Keyed, meta: Meta) -> None:
+    def __init__(self, policy: Policy, key: bytes | Keyed, meta: Meta, keyed: type[Keyed] = Keyed) -> None:
         self.policy, self.meta = policy, meta
-        self.keyed = key if isinstance(key, Keyed) else Keyed(key, policy.table)
+        self.keyed = key if isinstance(key, Keyed) else keyed(key, policy.table)
         self.people = People(policy.attributes, self.keyed, policy.sampling)
         self.tree = Tree(policy.attributes)
         self.externals = Externals()
@@ -141,13 +142,21 @@ class State:
         self._origin: State | None = None
 
     @classmethod
-    def empty(cls, policy: Policy, key: bytes) -> "State":
-        return cls(policy, key, Meta(0, None, 1, 0.0, ENGINE, policy.digest))
+    def empty(cls, policy: Policy, key: bytes, keyed: type[Keyed] = Keyed) -> "State":
+        return cls(policy, key, Meta(0, None, 1, 0.0, ENGINE, policy.digest), keyed)
 
     @classmethod
-    def load(cls, policy: Policy, key: bytes | Keyed, meta: Meta, **records: Iterable[tuple[Any, Any]]) -> "State":
+    def load(
+        cls,
+        policy: Policy,
+        key: bytes | Keyed,
+        meta: Meta,
+        keyed: type[Keyed] = Keyed,
+        /,
+        **records: Iterable[tuple[Any, Any]],
+    ) -> "State":
         """The state that these records describe, given by the names of `Change`'s fields, in any order."""
-        state = cls(policy, key, meta)
+        state = cls(policy, key, meta, keyed)
         state._write(records)
         return state
 

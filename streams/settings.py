@@ -7,6 +7,7 @@ hand it over, so that it is in no environment.
 """
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -108,15 +109,22 @@ class Settings(BaseModel):
             raise ValueError(f"must begin with one of {', '.join(_SCHEMES)}")
         return value
 
-    @field_validator("key", "state_key")
+    @field_validator("key")
     @classmethod
     def _check_key(cls, value: SecretStr | None) -> SecretStr | None:
-        secret = "" if value is None else value.get_secret_value()
-        if value is not None and (len(secret) < SHORTEST_KEY or len(set(secret)) < FEWEST_CHARACTERS):
-            raise ValueError(
-                f"must have at least {SHORTEST_KEY} characters, {FEWEST_CHARACTERS} of them different, or it can be "
-                "guessed: make one with `openssl rand -base64 32`"
-            )
+        if value is not None:
+            _refuse_guessable(value.get_secret_value(), "must")
+        return value
+
+    @field_validator("state_key")
+    @classmethod
+    def _check_state_key(cls, value: SecretStr | None) -> SecretStr | None:
+        """It may be several keys, with commas between them or a line each."""
+        keys = [] if value is None else split_keys(value.get_secret_value())
+        for number, key in enumerate(keys, 1):
+            _refuse_guessable(key, "must" if len(keys) == 1 else f"key {number} of {len(keys)} must")
+        if len({*keys}) < len(keys):
+            raise ValueError("has the same key twice")
         return value
 
     @field_validator("kafka_oauth_endpoint")
@@ -143,6 +151,7 @@ class Settings(BaseModel):
 
     @property
     def state_key_bytes(self) -> bytes | None:
+        """The key or the keys of encryption at rest, as they are set."""
         return None if self.state_key is None else self.state_key.get_secret_value().encode()
 
     @property
@@ -150,6 +159,19 @@ class Settings(BaseModel):
         """The path of the policy. For callers that required SHOAL_POLICY."""
         assert self.policy is not None, "the caller required SHOAL_POLICY"
         return self.policy
+
+
+def split_keys(state_key: str) -> list[str]:
+    """The keys of SHOAL_STATE_KEY, which stand with commas between them or a line each."""
+    return [key.strip() for key in re.split(r"[,\r\n]+", state_key) if key.strip()]
+
+
+def _refuse_guessable(secret: str, must: str) -> None:
+    if len(secret) < SHORTEST_KEY or len(set(secret)) < FEWEST_CHARACTERS:
+        raise ValueError(
+            f"{must} have at least {SHORTEST_KEY} characters, {FEWEST_CHARACTERS} of them different, or it can be "
+            "guessed: make one with `openssl rand -base64 32`"
+        )
 
 
 class Brokers(list[str]):

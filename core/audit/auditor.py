@@ -80,6 +80,7 @@ class Auditor:
             truth.others,
             placed.entries,
             placed.lines,
+            truth.erased,
         )
         for private in self.model.private:
             private.see(release, secrets, self.findings)

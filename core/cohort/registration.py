@@ -1,7 +1,8 @@
 """The registration list: the people who exist, where and since when, and their possible buddies (Bu, sections 2, 3.2).
 
 A person is registered if they have a record or an event registered them, and they have not ceased to exist. Present
-means published. A person whose cell is closed, or whom sampling keeps out for good, counts as absent. This is a view of
+means published. A person whose cell is closed, or whom sampling keeps out for good, counts as absent. A person who was
+erased is neither absent nor extinct: nobody knows where they were, and they may come back. This is a view of
 `core/people.py`.
 """
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows, Tree
-from shoal.core.events.window import ABSENT, DEREGISTERED_STATUS, PRESENT
+from shoal.core.events.window import ABSENT, DEREGISTERED_STATUS, ERASED_STATUS, PRESENT
 from shoal.core.people import NOBODY, People
 from shoal.core.randomness import Keyed
 
@@ -29,6 +30,7 @@ class Registration:
         self.present: Mask = may_be_published & ~is_closed[people.leaf]
         self.absent: Mask = ((people.status == ABSENT) | (people.status == PRESENT)) & ~self.present
         self.extinct: Mask = people.status == DEREGISTERED_STATUS
+        self.erased: Mask = people.status == ERASED_STATUS
         gone = np.flatnonzero(~may_be_published)  # all others were routed before
         people.leaf[gone] = tree.route(people.columns, gone, people.leaf[gone])
         self.draw = keyed.draw(people.tag, number, "roles")

@@ -192,7 +192,8 @@ class Roles:
         A decoy who left does not fit any more; `holder_present` and `holder_absent` find a buddy.
         """
         holder = self._row(clique.holder)
-        if not self._has_left(clique, 0) or self._registration.extinct[holder]:
+        is_gone = self._registration.extinct[holder] or self._registration.erased[holder]
+        if is_gone or not self._has_left(clique, 0):
             return clique
         return clique.with_instance(0, clique.holder, self._containers.allocate(holder), self._registration.number)
 
@@ -220,8 +221,13 @@ class Roles:
         return bool(owner) and self._is_present(owner) == is_active and not self._has_left(clique, place)
 
     def _has_left(self, clique: Clique, place: int) -> bool:
-        """Whether an owner is outside their container; only an owner who moved after it was made can be."""
+        """Whether an owner is outside their container; only an owner who moved after it was made can be.
+
+        Nobody knows where somebody erased was.
+        """
         row = self._row(clique.owners[place])
+        if self._registration.erased[row]:
+            return True
         if not self._registration.moved_after(row, clique.created[place]):
             return False
         smallest = clique.nodes[place] if clique.cells[place] == NOWHERE else clique.cells[place]

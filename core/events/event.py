@@ -44,6 +44,7 @@ class Reason(StrEnum):
     ALREADY_PRESENT = "already-present"
     NOT_ABSENT = "not-absent"
     DEREGISTERED = "deregistered"
+    UNAVAILABLE = "unavailable"  # a column that a database did not send, and that is not known from before
     PERMANENT = "permanent"  # an update that takes a permanent value away
     SKIPPED = "skipped"  # left out by an operator
     TOO_LATE = "too-late"  # a request to leave out what is part of a release already

@@ -87,10 +87,12 @@ class Fields(NamedTuple):
 
 FIELDS: Final[dict[str, Fields]] = {
     "insert": Fields(("id", "qid", "sensitive"), ("guard", "at")),
+    "upsert": Fields(("id", "qid", "sensitive"), ("guard", "at")),
     "update": Fields(("id",), ("qid", "sensitive", "guard", "at")),
     "delete": Fields(("id",), ("at",)),
     "register": Fields(("id", "qid"), ("at",)),
     "deregister": Fields(("id",), ("at",)),
+    "erase": Fields(("id",), ("at",)),
     "external": Fields(("publisher", "groups"), ("at",)),
     "release": Fields((), ("at",)),
     "skip": Fields(("topic", "partition", "offset"), ("at",)),

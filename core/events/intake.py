@@ -1,10 +1,10 @@
 """Intake: which events count, and the window that they make.
 
 This is the hot path of ingest, a microsecond or two an event, and nothing is raised. A rejected event leaves no trace.
-`take` reads an event and judges it; a caller that has read one already calls `insert`, `update` or `delete`.
+`take` reads an event and judges it; a caller that has read one already calls `insert`, `upsert`, `update` or `delete`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shoal.core.events.event import Reason, Reject, is_plain, read_op, wrong_fields, wrong_id
@@ -12,7 +12,12 @@ from shoal.core.events.guard import Wish, read_guard
 from shoal.core.events.record import RecordReader
 from shoal.core.events.window import (
     ABSENT,
+    ANEW,
     DEREGISTERED,
+    DEREGISTERED_ANEW,
+    DEREGISTERED_STATUS,
+    ERASED,
+    ERASED_STATUS,
     GONE,
     GUARD,
     KIND,
@@ -20,8 +25,10 @@ from shoal.core.events.window import (
     PATCH,
     PRESENT,
     PUT,
+    PUT_ANEW,
     QID,
     REGISTER,
+    REGISTER_ANEW,
     STATUS_AFTER,
     Delta,
     held_in,
@@ -34,7 +41,8 @@ class Intake:
 
     `roster` maps the id of everybody ever accepted to a status, and `held` the ids of holders of permanent values to
     these values; both are kept up to date in place. `window` and `accepted` continue a window begun earlier, whose
-    effect is in `roster` and `held` already.
+    effect is in `roster` and `held` already. `handle_of` turns the id of an event into what the person is called in all
+    of these and from here on; as they are, ids never go further than this door (see `core/randomness.py`).
     """
 
     __slots__ = (
@@ -45,6 +53,7 @@ class Intake:
         "_read_qid",
         "_read_values",
         "accepted",
+        "handle_of",
         "held",
         "policy",
         "roster",
@@ -61,17 +70,20 @@ class Intake:
         window: dict[str, Delta] | None = None,
         accepted: int = 0,
         held: dict[str, tuple[int, ...]] | None = None,
+        handle_of: Callable[[str], str] = str,
     ) -> None:
         reader = RecordReader(policy)
-        self.policy, self._permanent = policy, policy.sensitive.permanent
+        self.policy, self._permanent, self.handle_of = policy, policy.sensitive.permanent, handle_of
         self._read_qid, self._read_patch, self._read_values = reader.read_qid, reader.read_patch, reader.read_values
         self.unchanged = reader.unchanged
         self._handlers = {
             "insert": self._insert,
+            "upsert": self._upsert,
             "update": self._update,
             "delete": self._delete,
             "register": self._register,
             "deregister": self._deregister,
+            "erase": self._erase,
         }
         self.roster = roster
         self.held: dict[str, tuple[int, ...]] = {} if held is None else held
@@ -90,7 +102,7 @@ class Intake:
             return _wrong_op(event)
         person = event.get("id")
         if type(person) is str and (is_plain(person) or not wrong_id(person)):
-            return handler(event, person, offset)
+            return handler(event, self.handle_of(person), offset)
         return wrong_fields(op, event) or Reject(wrong_id(person) or Reason.EMPTY, op, "id")
 
     def drain(self) -> dict[str, Delta]:
@@ -124,25 +136,25 @@ class Intake:
         assert self._grown.keys() <= self.touched.keys()
         for person, (kind, qid, values, offsets, guard) in self.window.items():
             assert self.roster[person] == STATUS_AFTER[kind]
-            assert (qid is not None) == (kind in (PATCH, PUT, REGISTER))
+            assert (qid is not None) == (kind in (PATCH, PUT, REGISTER, PUT_ANEW, REGISTER_ANEW))
             assert qid is None or len(qid) == len(self.unchanged)
             assert qid is None or kind == PATCH or None not in qid
-            assert values is not None or kind != PUT
-            assert values is None or kind in (PATCH, PUT) or values == self.held[person]
+            assert values is not None or kind not in (PUT, PUT_ANEW)
+            assert values is None or kind in (PATCH, PUT, PUT_ANEW) or values == self.held[person]
             assert not held_in(values, self._permanent) or set(held_in(values, self._permanent)) == {*self.held[person]}
             assert values is None or (values and list(values) == sorted(set(values)))
             is_patch = values is not None or qid != self.unchanged or offsets is not None or guard is not None
             assert kind != PATCH or is_patch
             assert offsets is None or (offsets and list(offsets) == sorted(set(offsets)))
 
-    # -- events that are read already ---------------------------------------------------------------------------------
+    # -- events that are read already, about a person by handle -------------------------------------------------------
 
     def insert(
         self, person: str, qid: tuple[Any, ...], values: tuple[int, ...], guard: Wish | None, offset: int
     ) -> Reject | None:
         """Accept a person's record, or say why not."""
         status = self.roster.get(person)
-        if self._permanent and (status is None or status == ABSENT):
+        if self._permanent and (status is None or status in _MAY_COME):
             values = self._hold(person, values)
         if status is None:
             # What `_note` would do, written out: most of a first load comes through here. A person who is in the window
@@ -153,7 +165,7 @@ class Intake:
                 self.roster[person] = PRESENT
                 self.accepted += 1
                 return None
-        elif status != ABSENT:
+        elif status not in _MAY_COME:
             return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "insert", "id")
         self._note(person, PUT, qid, values, status, offset, guard)
         return None
@@ -189,13 +201,24 @@ class Intake:
             self.accepted += 1
         return None
 
+    def upsert(
+        self, person: str, qid: tuple[Any, ...], values: tuple[int, ...], guard: Wish | None, offset: int
+    ) -> Reject | None:
+        """Accept what is true of a person now, whether or not they are there; they keep their permanent values."""
+        status = self.roster.get(person)
+        if status == PRESENT:
+            return self.update(person, qid, tuple(sorted({*self.held.get(person, ()), *values})), guard, offset)
+        if status == DEREGISTERED_STATUS:
+            return Reject(Reason.DEREGISTERED, "upsert", "id")
+        return self.insert(person, qid, values, guard, offset)
+
     def delete(self, person: str, offset: int) -> Reject | None:
         """Accept that a person leaves, or say why not."""
         status = self.roster.get(person)
         if status != PRESENT:
             return _not_present("delete", status)
         before = self.window.get(person)
-        if before is not None and before[KIND] == PUT:
+        if before is not None and before[KIND] in (PUT, PUT_ANEW):
             self._note(person, REGISTER, before[QID], self.held.get(person), status, offset)
         else:
             self._note(person, GONE, None, self.held.get(person), status, offset)
@@ -204,16 +227,25 @@ class Intake:
     # -- reading them -------------------------------------------------------------------------------------------------
 
     def _insert(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
+        record = self._read_record("insert", event)
+        return record if type(record) is Reject else self.insert(person, *record, offset)
+
+    def _upsert(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
+        record = self._read_record("upsert", event)
+        return record if type(record) is Reject else self.upsert(person, *record, offset)
+
+    def _read_record(
+        self, op: str, event: dict[Any, Any]
+    ) -> tuple[tuple[Any, ...], tuple[int, ...], Wish | None] | Reject:
+        """The whole record in an event: quasi-identifiers, values, guard."""
         qid = self._read_qid(event.get("qid"))
         if type(qid) is Reject:
-            return wrong_fields("insert", event) or qid._replace(op="insert")
+            return wrong_fields(op, event) or qid._replace(op=op)
         values = self._read_values(event.get("sensitive"))
         if type(values) is Reject:
-            return wrong_fields("insert", event) or values._replace(op="insert")
-        guard = None if len(event) == 4 else self._read_guard("insert", event)
-        if isinstance(guard, Reject):
-            return guard
-        return self.insert(person, qid, values, guard, offset)
+            return wrong_fields(op, event) or values._replace(op=op)
+        guard = None if len(event) == 4 else self._read_guard(op, event)
+        return guard if isinstance(guard, Reject) else (qid, values, guard)
 
     def _update(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
         known = 2
@@ -255,7 +287,7 @@ class Intake:
         if len(event) != 3 and (wrong := wrong_fields("register", event)):
             return wrong
         status = self.roster.get(person)
-        if status is not None and status != ABSENT:
+        if status is not None and status not in _MAY_COME:
             return Reject(Reason.ALREADY_PRESENT if status == PRESENT else Reason.DEREGISTERED, "register", "id")
         self._note(person, REGISTER, qid, self.held.get(person), status, offset)
         return None
@@ -264,11 +296,27 @@ class Intake:
         if len(event) != 2 and (wrong := wrong_fields("deregister", event)):
             return wrong
         status = self.roster.get(person)
-        if status is None:
+        if status is None or status == ERASED_STATUS:
             return Reject(Reason.UNKNOWN_ID, "deregister", "id")
         if status != ABSENT:
             return Reject(Reason.NOT_ABSENT if status == PRESENT else Reason.DEREGISTERED, "deregister", "id")
         self._note(person, DEREGISTERED, None, self.held.get(person), status, offset)
+        return None
+
+    def _erase(self, event: dict[Any, Any], person: str, offset: int) -> Reject | None:
+        """Accept that a person is to be forgotten, wherever they are now; twice is as good as once.
+
+        A holder of a redrawn table stays one (docs/privacy.md says why). Somebody deregistered still cannot come back.
+        """
+        if len(event) != 2 and (wrong := wrong_fields("erase", event)):
+            return wrong
+        status = self.roster.get(person)
+        if status is None:
+            return Reject(Reason.UNKNOWN_ID, "erase", "id")
+        if self.policy.values == "lasting":
+            self.held.pop(person, None)
+        kind = DEREGISTERED_ANEW if status == DEREGISTERED_STATUS else ERASED
+        self._note(person, kind, None, self.held.get(person), status, offset)
         return None
 
     def _hold(self, person: str, values: tuple[int, ...]) -> tuple[int, ...]:
@@ -294,7 +342,9 @@ class Intake:
         offsets: Sequence[int] | None = None
         before = self.window.get(person)
         if before is not None:
-            if guard is None:
+            if before[KIND] >= ERASED:
+                kind = ANEW.get(kind, kind)
+            if guard is None and kind not in (ERASED, DEREGISTERED_ANEW):
                 guard = before[GUARD]
             if before[OFFSETS] is not None:
                 offsets = self._grow(person, before[OFFSETS], offset)
@@ -312,6 +362,9 @@ class Intake:
         return grown
 
 
+_MAY_COME = (ABSENT, ERASED_STATUS)
+
+
 def _wrong_op(event: object) -> Reject:
     read = read_op(event)
     if isinstance(read, Reject):
@@ -321,6 +374,6 @@ def _wrong_op(event: object) -> Reject:
 
 
 def _not_present(op: str, status: int | None) -> Reject:
-    if status is None:
+    if status is None or status == ERASED_STATUS:
         return Reject(Reason.UNKNOWN_ID, op, "id")
     return Reject(Reason.NOT_PRESENT if status == ABSENT else Reason.DEREGISTERED, op, "id")

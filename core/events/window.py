@@ -10,13 +10,17 @@ on the events that led there:
 | GONE         | absent, was present at the start               | None                          | permanent, or None   |
 | REGISTER     | absent, registered here (whatever came before) | tuple                         | permanent, or None   |
 | DEREGISTERED | no more                                        | None                          | permanent, or None   |
+| ERASED       | forgotten, but for what was shown              | None                          | permanent, or None   |
+
+PUT_ANEW, REGISTER_ANEW and DEREGISTERED_ANEW are what their names say, of a person who was erased before, in the same
+window. A person who is erased may come back; one who was deregistered before may not.
 
 So an insert and a delete in one window make REGISTER: there is no record, but a person who ever had one is registered.
 REGISTER and DEREGISTERED may stand for a person who was present at the start. A delta does not say whether the person
 *changed* (there and back is no change). The plan says so, because it knows the record at the start.
 
 A person who was ever given a permanent value holds it for good. An insert has the value whether or not it says so, and
-the delta of an absent person names the values they hold.
+the delta of an absent person names the values they hold. In a lasting table an erasure ends that.
 
 A delta is a plain tuple: intake makes one per event, and making a named tuple takes three times as long. Read it by
 unpacking, or by the names of its places: `delta[OFFSETS]`.
@@ -43,11 +47,19 @@ PUT: Final = 1
 GONE: Final = 2
 REGISTER: Final = 3
 DEREGISTERED: Final = 4
+ERASED: Final = 5  # from here on, everything about the person before is forgotten
+PUT_ANEW: Final = 6
+REGISTER_ANEW: Final = 7
+DEREGISTERED_ANEW: Final = 8
 
 PRESENT: Final = 1
 ABSENT: Final = 2
 DEREGISTERED_STATUS: Final = 3
-STATUS_AFTER: Final = (PRESENT, PRESENT, ABSENT, ABSENT, DEREGISTERED_STATUS)  # by kind of delta
+ERASED_STATUS: Final = 4
+STATUS_AFTER: Final = (
+    PRESENT, PRESENT, ABSENT, ABSENT, DEREGISTERED_STATUS, ERASED_STATUS, PRESENT, ABSENT, DEREGISTERED_STATUS,
+)  # fmt: skip # by kind of delta
+ANEW: Final = {PUT: PUT_ANEW, REGISTER: REGISTER_ANEW, DEREGISTERED: DEREGISTERED_ANEW}
 
 
 def held_in(values: tuple[int, ...] | None, permanent: frozenset[int]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from shoal.core.signatures.components import Components, components_of
 from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, Entries
 from shoal.core.signatures.group import Groups
 from shoal.core.signatures.signature import Signatures
-from shoal.core.signatures.trail import Trail
+from shoal.core.signatures.trail import EVERYWHERE, Trail
 from shoal.core.signatures.verdict import FREE, Beside, Judge
 
 NOWHERE = -1
@@ -103,12 +103,13 @@ class Neighbours:
         everyone = np.arange(len(people))
         where, component = self._components.find(people.columns, everyone)
         self._note(where, component)
-        former = [(row, qid) for row, places in sorted(trail.items()) for qid in places]
+        former = [(row, qid) for row, places in sorted(trail.items()) for qid in places if qid != EVERYWHERE]
         if former:
             rows = np.array([row for row, _ in former], dtype=np.int64)
             columns = [np.array(column) for column in zip(*(qid for _, qid in former), strict=True)]
             where, component = self._components.find(columns, np.arange(len(former)))
             self._note(rows[where], component)
+        self._component[[row for row, places in trail.items() if EVERYWHERE in places]] = MANY
 
     def _note(self, rows: Rows, components: Rows) -> None:
         pairs = np.unique(np.stack([rows, components]), axis=1)

@@ -10,7 +10,7 @@ bond that lost somebody for good is never shown again. Both would tell who the h
 Owners are ids, not rows: a restart reads people back in any order.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import ceil
 from typing import NamedTuple
 
@@ -26,7 +26,10 @@ from shoal.core.signatures.group import CLIQUE_GROUP, Groups
 
 
 class Bond(NamedTuple):
-    """A clique as it is stored: the value, the owners with the holder first, and the group it is shown in, if any."""
+    """A clique as it is stored: the value, the owners with the holder first, and the group it is shown in, if any.
+
+    The owners of one that is lost are in no order.
+    """
 
     value: int
     owners: tuple[str, ...]
@@ -69,11 +72,14 @@ class Site(NamedTuple):
     draw: Tags
 
 
-def lose_bonds(bonds: Bonds, people: People) -> None:
-    """Note which bonds lost somebody for good."""
+def lose_bonds(bonds: Bonds, people: People, erased: Collection[int]) -> None:
+    """Note which bonds lost somebody for good, for of somebody `erased` nobody knows what they held, even if they are
+    back already. Nothing needs to know any more who of them was the holder.
+    """
     for number, bond in bonds.bonds.items():
-        if not bond.is_lost and any(people.status[row] == DEREGISTERED_STATUS for row in _rows(bond, people)):
-            bonds.bonds[number] = bond._replace(is_lost=True)
+        rows = () if bond.is_lost else _rows(bond, people)
+        if any(people.status[row] == DEREGISTERED_STATUS or row in erased for row in rows):
+            bonds.bonds[number] = bond._replace(is_lost=True, owners=tuple(sorted(bond.owners)))
 
 
 def make_bonds(bonds: Bonds, site: Site, values: Iterable[int], size: float) -> None:

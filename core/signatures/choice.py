@@ -337,7 +337,7 @@ def _match_one_by_one(newcomers: Newcomers, left: Rows, known: Signatures, m: in
     waiting: dict[int, dict[int, Set[int]]] = {}  # by value: newcomers in the order of their draws, what they shun
     undecided = left[found[left] == UNDECIDED]
     for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist():
-        shunned = newcomers.shunned.get(position, NOTHING)
+        shunned: Set[int] = newcomers.shunned.get(position, NOTHING)
         waiting.setdefault(int(newcomers.value[position]), {})[position] = shunned
     most_frequent = [(-len(positions), value) for value, positions in waiting.items()]
     heapify(most_frequent)

@@ -4,10 +4,13 @@ Layout. Entries are appended and never removed, because a signature is for ever 
 chain, newest first: `head` is by the person's row, `before` by entry. What is stored of an entry is an `EntryRecord` in
 its person's record; entries that nothing remains of (not held, never shown) are left out there.
 
+Of somebody erased stays under which signatures they were shown, and in how many spells, so that the promise to them
+counts it if they come back; but not with which values. Such an entry is a *remainder*: its value is a number below 0.
+
 No result may depend on the order of entries: a restart reads them back in any order.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -80,7 +83,7 @@ class Entries:
 
     @property
     def value(self) -> Rows:
-        """The leaf code of each entry's value."""
+        """The leaf code of each entry's value; below 0 for a remainder."""
         return self._columns["value"][: self.size]
 
     @property
@@ -166,6 +169,7 @@ class Entries:
         """
         leaves = len(is_permanent)
         _, known = self.of(touched)
+        known = known[self.value[known] >= 0]
         keys = self.owner[known] * leaves + self.value[known]
         wanted = wanted_owner * leaves + wanted_value
         is_wanted = np.isin(keys, wanted)
@@ -189,6 +193,22 @@ class Entries:
         self.signature[entries] = signatures
         self.slot[entries] = known.slots(self.signature[entries].astype(np.int64), self.value[entries])
 
+    def erase(self, rows: Rows, open_values: Collection[int]) -> None:
+        """Forget the values of these people's entries that are not held; what was shown of them becomes remainders.
+
+        Remainders are numbered by what they say, so that their order tells nothing.
+        """
+        for row in rows.tolist():
+            past = np.array([entry for entry in self.of_person(row) if not self.flags[entry] & HELD], dtype=np.int64)
+            is_plain = (self.signature[past] == PLAIN) & ~np.isin(self.value[past], list(open_values))
+            is_kept = self.has(SHOWN)[past] & ((self.signature[past] >= 0) | is_plain)
+            gone, left = past[~is_kept], past[is_kept]
+            self.signature[gone], self.group[gone], self.flags[gone], self.spells[gone] = NO_SIGNATURE, NO_GROUP, 0, 0
+            self.flags[left] &= np.uint8(SHOWN | BARRED)
+            order = np.lexsort((self.flags[left], self.spells[left], self.signature[left]))
+            self.value[left[order]] = -1 - np.arange(len(left))
+            self.slot[left] = 0
+
     def put(self, row: int, records: Iterable[Stored], known: Signatures) -> None:
         """Write one person's entries as they were stored; those of them that are not in `records` are forgotten."""
         self._know(row + 1)
@@ -199,7 +219,7 @@ class Entries:
                 entry = int(self.append(np.array([row]), np.array([record.value]))[0])
             self.group[entry], self.flags[entry], self.spells[entry] = record.group, record.flags, record.spells
             self.signature[entry] = record.signature
-            if record.signature >= 0:
+            if record.signature >= 0 and record.value >= 0:
                 self.slot[entry] = known.sets[record.signature].index(record.value)
         for entry in mine.values():
             self.signature[entry], self.group[entry], self.flags[entry] = NO_SIGNATURE, NO_GROUP, 0
@@ -252,8 +272,8 @@ class Entries:
         assert sorted(seen) == list(range(self.size))
         for entry in range(self.size):
             signature = int(self.signature[entry])
-            if signature >= 0:
+            if signature >= 0 and self.value[entry] >= 0:
                 assert known.sets[signature][self.slot[entry]] == self.value[entry]
         assert bool(np.all(self.has(HELD)[self.group != NO_GROUP]))
-        pairs = self.owner * (int(self.value.max(initial=0)) + 1) + self.value
-        assert len(np.unique(pairs)) == self.size
+        assert np.unique(np.stack([self.owner, self.value]), axis=1).shape[1] == self.size
+        assert not bool(np.any(self.has(HELD)[self.value < 0]))

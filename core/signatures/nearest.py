@@ -47,9 +47,10 @@ def join_nearest(kind: Rows, place: NDArray[np.float64], sites: Sites) -> Rows:
 def ranks(key: Rows, *order_by: Rows | Tags) -> Rows:
     """The rank of each line among those with the same key, in the order of the last column given, then the others."""
     order = np.lexsort((*order_by, key))
-    sorted_keys = key[order]
+    sorted_keys, at = key[order], np.arange(len(key))
+    is_first = np.r_[True, sorted_keys[1:] != sorted_keys[:-1]][: len(key)]
     found = np.empty(len(key), dtype=np.int64)
-    found[order] = np.arange(len(key)) - np.searchsorted(sorted_keys, sorted_keys)
+    found[order] = at - np.maximum.accumulate(np.where(is_first, at, 0))
     return found
 
 

@@ -26,6 +26,7 @@ from shoal.core.signatures.entries import BARRED, CURRENT, HELD, PLAIN, SHOWN, S
 SHOW_PLAIN: Final = -2
 SHOW_STAR: Final = -3
 SHOW_NEW: Final = -1  # under a signature that is still to be chosen; a number from 0 up is a signature
+UNDECIDED: Final = -4
 
 UNLIMITED: Final = 1 << 30
 
@@ -90,53 +91,64 @@ class Judge:
 
     def decide(self, mine: Sequence[Held], guard: Guard | None, beside: Beside = FREE) -> Verdict:
         """How each held entry of one person is shown; `mine` are all entries they ever had, permanent cliques aside."""
-        shown: dict[int, set[int]] = {}
-        spells: dict[int, int] = {}
-        plain = {held.value for held in mine if held.signature == PLAIN and held.flags & SHOWN}
-        for held in mine:
-            if held.signature >= 0:
-                shown.setdefault(held.signature, set()).update([held.value] if held.flags & SHOWN else ())
-                spells[held.signature] = spells.get(held.signature, 0) + held.spells
         now = [held for held in mine if held.flags & HELD]
-        is_empty = guard is not None and guard.node == EMPTY
         guarded = self._guarded(guard)
         if guarded is None:
             return Verdict({held.entry: SHOW_STAR for held in now})
-        left = self._bound(guard) - self._spent(spells, guarded) - len(plain & guarded) if guarded else Fraction(1)
-        forbidden = {one for one in shown if left < 0 and guarded.intersection(self.sets[one])}
-        forbidden.update([held.signature for held in mine if held.flags & BARRED])
+        shown, plain = _history(mine)
+        is_empty = guard is not None and guard.node == EMPTY
+        forbidden = {held.signature for held in mine if held.flags & BARRED}
+        most_spells = UNLIMITED
+        if guarded:
+            told = sum(value < 0 or value in guarded for value in plain)  # a remainder may have been any value
+            left = self._bound(guard) - self._spent(mine, guarded) - told
+            if left < 0:
+                forbidden.update([one for one in shown if guarded.intersection(self.sets[one])])
+            most_spells = self._safe_spells(shown, plain, guarded, left, beside)
         decided: dict[int, int] = {}
-        unseen: list[Held] = []
-        back: list[Held] = []
+        waiting: list[Held] = []
         for held in now:
-            home = self._signature_of(held, shown)
-            if home in forbidden:
-                decided[held.entry] = SHOW_STAR
-            elif held.flags & SHOWN and held.signature >= 0:
-                decided[held.entry] = held.signature
-                if guarded and not held.flags & CURRENT:
-                    back.append(held)
-            elif held.flags & STARRED and held.signature != PLAIN:
-                decided[held.entry] = SHOW_STAR
-            elif home < 0 and (self._is_open(held.value) or (is_empty and held.value in self.transient)):
-                decided[held.entry] = SHOW_PLAIN
-            elif held.signature == PLAIN:
-                decided[held.entry] = SHOW_STAR
-            else:
-                unseen.append(held)
-        most = self._safe_number(shown, plain, is_empty, beside) if unseen else 0
-        most_spells = self._safe_spells(shown, plain, guarded, left, beside) if guarded else UNLIMITED
-        for held in sorted([*back, *unseen], key=lambda one: one.draw):
+            how = decided[held.entry] = self._decide_one(held, shown, forbidden, is_empty)
+            if how == UNDECIDED or (guarded and how >= 0 and not held.flags & CURRENT):
+                waiting.append(held)
+        if waiting:
+            most = self._safe_number(shown, plain, is_empty, beside)
+            self._share_out(waiting, most, most_spells, shown, beside, decided)
+        return Verdict(decided, frozenset(self._taken(shown, plain).union([held.value for held in now])))
+
+    def _decide_one(self, held: Held, shown: dict[int, set[int]], forbidden: set[int], is_empty: bool) -> int:
+        """How an entry is shown as far as others do not matter; UNDECIDED for one that was not yet shown."""
+        home = self._signature_of(held, shown)
+        if home in forbidden:
+            return SHOW_STAR
+        if held.flags & SHOWN and held.signature >= 0:
+            return held.signature
+        if held.flags & STARRED and held.signature != PLAIN:
+            return SHOW_STAR
+        if home < 0 and (self._is_open(held.value) or (is_empty and held.value in self.transient)):
+            return SHOW_PLAIN
+        return SHOW_STAR if held.signature == PLAIN else UNDECIDED
+
+    def _share_out(
+        self,
+        waiting: list[Held],
+        most: int,
+        most_spells: int,
+        shown: dict[int, set[int]],
+        beside: Beside,
+        decided: dict[int, int],
+    ) -> None:
+        """Show as many of these as are safe, drawn unseen: `most` not yet shown, `most_spells` in all."""
+        for held in sorted(waiting, key=lambda one: one.draw):
             is_unseen = not held.flags & SHOWN
             if not most_spells or (is_unseen and not most):
                 decided[held.entry] = SHOW_STAR
                 continue
             most_spells, most = most_spells - 1, most - is_unseen
             if is_unseen:
-                decided[held.entry] = self._signature_of(held, shown)
-                if decided[held.entry] == SHOW_NEW and beside.blocks is not None:
+                decided[held.entry] = how = self._signature_of(held, shown)
+                if how == SHOW_NEW and beside.blocks is not None:
                     decided[held.entry] = beside.blocks[held.value]
-        return Verdict(decided, frozenset(self._taken(shown, plain) | {held.value for held in now}))
 
     def _is_open(self, value: int) -> bool:
         return value in self.policy.sensitive.open
@@ -172,8 +184,12 @@ class Judge:
         own = guard.bound if guard is not None else None
         return Fraction(1) / Fraction(self.policy.l) if own is None else Fraction(own)
 
-    def _spent(self, spells: dict[int, int], guarded: frozenset[int]) -> Fraction:
+    def _spent(self, mine: Sequence[Held], guarded: frozenset[int]) -> Fraction:
         """The sum of j·|S ∩ A|/m."""
+        spells: dict[int, int] = {}
+        for held in mine:
+            if held.signature >= 0:
+                spells[held.signature] = spells.get(held.signature, 0) + held.spells
         counted = ((one, min(number, self.most_under(one))) for one, number in spells.items())
         return sum((self._share(signature, guarded) * number for signature, number in counted), Fraction(0))
 
@@ -210,4 +226,20 @@ class Judge:
 
     def _taken(self, shown: dict[int, set[int]], plain: set[int]) -> set[int]:
         """The values that a new signature must not hold."""
-        return {value for signature in shown for value in self.sets[signature]} | plain
+        known = {value for value in plain if value >= 0}
+        return {value for signature in shown for value in self.sets[signature]} | known
+
+
+def _history(mine: Sequence[Held]) -> tuple[dict[int, set[int]], set[int]]:
+    """By signature of a person the values shown under it, and the values that were shown plainly."""
+    shown: dict[int, set[int]] = {}
+    plain: set[int] = set()
+    for held in mine:
+        was_shown = held.flags & SHOWN
+        if held.signature >= 0:
+            values = shown.setdefault(held.signature, set())
+            if was_shown:
+                values.add(held.value)
+        elif was_shown and held.signature == PLAIN:
+            plain.add(held.value)
+    return shown, plain

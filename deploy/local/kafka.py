@@ -56,6 +56,7 @@ class Kafka(Service):
     def __init__(self, folder: Path, port: int | None = None, *, watched: bool = True, heap_mb: int = 512) -> None:
         super().__init__(folder, port, watched=watched)
         self._heap_mb = heap_mb
+        self._cluster = new_cluster()
         self._controller_port = free_port()
 
     @property
@@ -95,7 +96,6 @@ class Kafka(Service):
         return bool(listed.brokers)
 
     def _format(self, java: str, classpath: str, settings: Path) -> None:
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         tool = [
             java,
             "-Xmx64m",
@@ -107,10 +107,15 @@ class Kafka(Service):
         ]
         done = subprocess.run(
             # One word, for an id may begin with a dash.
-            [*tool, "format", f"--cluster-id={cluster}", "--config", str(settings), *self.format_options()],
+            [*tool, "format", f"--cluster-id={self._cluster}", "--config", str(settings), *self.format_options()],
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode != 0:
             raise Unavailable(f"Kafka could not format its storage: {(done.stderr or done.stdout).strip()[-300:]}")
+
+
+def new_cluster() -> str:
+    """An id for a cluster, as Kafka writes them."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

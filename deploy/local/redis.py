@@ -4,10 +4,9 @@ import importlib
 import os
 import shutil
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
+from deploy.local.package import install_package
 from deploy.local.service import Service, Unavailable
 
 # The same file that containers use, so that the tests run on its settings.
@@ -51,16 +50,7 @@ def redis_server() -> str:
 
 
 def _from_package() -> str | None:
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return None
-    print("Installing the package redis-server …", file=sys.stderr, flush=True)
-    # RUNLEVEL=1 keeps the package from starting its own service on port 6379.
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "redis-server"]
-    for command in (install, ["apt-get", "update", "-qq"], install):
-        done = subprocess.run(command, env=quiet, capture_output=True, check=False)
-        if done.returncode == 0 and command is install:
-            break
+    install_package("redis-server")
     return shutil.which("redis-server")
 
 

@@ -26,11 +26,15 @@ WRONG_USAGE = 2
 INTERRUPTED = 130
 READER_GONE = 141
 
+COMPLETE = "_SHOAL_COMPLETE"
+"""The variable with which a shell asks for completions."""
+
 COMMANDS = {
     "demo": "Watch the whole pipeline on a made-up clinic; no services needed.",
     "replay": "Turn a file of events into a folder of releases, without a broker.",
     "worker": "Run the service: events from Kafka in, releases out.",
     "produce": "Send a file of events to the events topic.",
+    "source": "Turn the changes of a database, from Debezium, into events.",
     "release": "Ask the running service for a release now.",
     "releases": "Read the releases topic, and check that it is unbroken.",
     "audit": "Check that published releases keep every promise.",
@@ -38,8 +42,10 @@ COMMANDS = {
     "export": "Write releases as tables: CSV, Parquet, DuckDB or PostgreSQL.",
     "sink": "Keep the newest release in PostgreSQL or as Parquet files.",
     "policy": "Check a policy, or print the JSON Schemas.",
+    "doctor": "See what a worker would find: services, rights, versions, state.",
     "rebuild": "Rebuild Redis from the topics.",
     "skip": "Leave one record out that keeps releases from being made.",
+    "completion": "Print what your shell needs to complete commands.",
 }
 
 
@@ -106,7 +112,7 @@ def shoal() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code. Every error ends as one sentence on standard error."""
-    if "_SHOAL_COMPLETE" in os.environ:
+    if COMPLETE in os.environ:
         shoal.main(prog_name="shoal")  # the shell asks for completions
     invocation = Invocation()
     try:

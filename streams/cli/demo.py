@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 WIDTH = 110
 SHOWN_CELLS = 12
+TUTORIALS = {
+    "docs/tutorials/data-engineer.md": "you have a database, and its changes are to become events",
+    "docs/tutorials/analyst.md": "you have a folder of releases, and questions",
+    "docs/tutorials/privacy-officer.md": "you must sign off that a table may be published",
+}
 
 
 @click.command()
@@ -216,6 +221,9 @@ def _show_files(console: "Console", story: "Story") -> None:
         (folder / "worker.log", "the log of the worker"),
     ):
         console.print(f"  {place!s:<32} {what}", soft_wrap=True)
+    console.print("\n[bold]Where to go on[/bold]\n")
+    for page, reader in TUTORIALS.items():
+        console.print(f"  {page:<32} {reader}", soft_wrap=True)
     console.print(
         "\nThe demo has checked that a replay of the same events makes the service's releases, byte for byte. "
         "Its broker was embedded, for trying things out only: README.md says how to run on Kafka and Redis."

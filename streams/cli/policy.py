@@ -1,11 +1,12 @@
 """`shoal policy check`, `shoal policy change` and `shoal policy schema`."""
 
+import json
 from pathlib import Path
 
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
-from shoal.streams.cli.terminal import note
+from shoal.streams.cli.terminal import json_option, note
 
 
 @click.group()
@@ -21,24 +22,34 @@ def command() -> None:
     help="File of events: warns of what the policy cannot do well on them.",
 )
 @format_options("The sample")
-def check(policy: Path, sample: str | None, event_format: str | None, mapping: Path | None) -> None:
+@json_option
+def check(policy: Path, sample: str | None, event_format: str | None, mapping: Path | None, as_json: bool) -> None:
     """Check a policy: list every mistake in it, or say what it promises."""
     from shoal.streams.files.policy_summary import describe, warnings
     from shoal.streams.files.policy_yaml import load_policy
 
     rules = load_policy(policy)
+    said: list[tuple[str, str]] = []
     for line in describe(rules):
-        click.echo(line)
-    for warning in warnings(rules):
-        note(f"warning: {warning}")
+        name, sentence = line.split(maxsplit=1)
+        said.append((name, sentence))
+    warned = list(warnings(rules))
     if sample is not None:
         from shoal.streams.files.policy_sample import findings, read_sample
 
         for finding in findings(rules, read_sample(rules, sample, choice_of(event_format, mapping))):
             if finding.name is None:
-                note(f"warning: {finding.sentence}")
+                warned.append(finding.sentence)
             else:
-                click.echo(f"{finding.name:<12}{finding.sentence}")
+                said.append((finding.name, finding.sentence))
+    if as_json:
+        lines = [{"name": name, "sentence": sentence} for name, sentence in said]
+        click.echo(json.dumps({"policy": lines, "warnings": warned}, indent=2, ensure_ascii=False))
+        return
+    for name, sentence in said:
+        click.echo(f"{name:<12}{sentence}")
+    for warning in warned:
+        note(f"warning: {warning}")
 
 
 @command.command()
@@ -73,12 +84,12 @@ def change(new: Path, policy: Path | None, kafka: str | None, dry_run: bool) -> 
 
 
 @command.command()
-@click.argument("what", type=click.Choice(["policy", "event", "release", "asyncapi"]), default="policy")
+@click.argument("what", type=click.Choice(["policy", "event", "release", "mapping", "asyncapi"]), default="policy")
 @click.option(
     "--to", type=click.Path(path_type=Path, file_okay=False), help="Write all of them to this folder, under versions."
 )
 def schema(what: str, to: Path | None) -> None:
-    """Print the JSON Schema of WHAT: policy (the default), event, or release (one record of it).
+    """Print the JSON Schema of WHAT: policy (the default), event, release (one record of it), or mapping.
 
     asyncapi prints the topics as AsyncAPI 3.
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
-from shoal.streams.cli.terminal import bar, note, quiet_clients
+from shoal.streams.cli.terminal import bar, json_option, note, quiet_clients
 from shoal.streams.files.formats import PUBLISHED
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
 @click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
 @click.option("--wait-s", default=600.0, show_default=True, help="How many seconds to wait for a release.")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
+@json_option
 def command(
     policy: Path,
     file: str | None,
@@ -68,6 +69,7 @@ def command(
     wait: bool,
     wait_s: float,
     kafka: str | None,
+    as_json: bool,
     **options: Any,
 ) -> int:
     """Send a file of events to the events topic.
@@ -105,7 +107,10 @@ def command(
                 wait_s=wait_s if wait else None,
             )
         )
-    click.echo(f"{sent.events} events sent, {sent.releases} releases asked for, {sent.refused} lines not sent")
+    if as_json:
+        click.echo(json.dumps({"events": sent.events, "releases": sent.releases, "refused": sent.refused}))
+    else:
+        click.echo(f"{sent.events} events sent, {sent.releases} releases asked for, {sent.refused} lines not sent")
     for example in sent.examples:
         note(example)
     if sent.refused > len(sent.examples):

@@ -1,11 +1,12 @@
 """`shoal release`: asks the running service for a release now."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import click
 
-from shoal.streams.cli.terminal import quiet_clients
+from shoal.streams.cli.terminal import json_option, quiet_clients
 
 
 @click.command()
@@ -14,7 +15,8 @@ from shoal.streams.cli.terminal import quiet_clients
 @click.option("--wait", is_flag=True, help="Wait until the release is published.")
 @click.option("--wait-s", default=600.0, show_default=True, help="How many seconds to wait for it.")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
-def command(policy: Path | None, at: str | None, wait: bool, wait_s: float, kafka: str | None) -> None:
+@json_option
+def command(policy: Path | None, at: str | None, wait: bool, wait_s: float, kafka: str | None, as_json: bool) -> None:
     """Ask the running service for a release of everything produced so far."""
     from shoal.core.events.event import wrong_time
     from shoal.streams.files.policy_yaml import load_policy
@@ -27,7 +29,9 @@ def command(policy: Path | None, at: str | None, wait: bool, wait_s: float, kafk
     settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
     rules = load_policy(settings.policy_path)
     release = asyncio.run(request_release(settings, rules, at, wait_s if wait else None))
-    if release is None:
+    if as_json:
+        click.echo(json.dumps({"table": rules.table, "manifest": None if release is None else release.meaning}))
+    elif release is None:
         click.echo(f"asked for a release of {rules.table}")
     else:
         click.echo(f"release {release.number} of {rules.table}: {release.meaning['people']} people")

@@ -1,6 +1,8 @@
 """`shoal replay`: turns a file of events into a folder of releases, without a broker."""
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +10,7 @@ import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
 from shoal.streams.cli.secret import read_secret, secret_options
-from shoal.streams.cli.terminal import Bar, bar, note
+from shoal.streams.cli.terminal import Bar, bar, json_option, note
 
 if TYPE_CHECKING:
     from shoal.streams.files.replay import Outcome
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     help="From this release on the policy is another one.",
 )
 @secret_options("from which all randomness comes [default: SHOAL_KEY, else the state's or a new one]")
+@json_option
 def command(
     policy: Path,
     events: str,
@@ -40,6 +43,7 @@ def command(
     event_format: str | None,
     mapping: Path | None,
     changes: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Turn a file of events into a folder of releases, without a broker.
 
@@ -62,7 +66,9 @@ def command(
     job = Job(first, events, out, audit, state, secret, choice, later)
     with bar("replaying", in_bytes=True) as shown:
         outcome = replay(job, _Shown(shown))
-    if sys.stdout.isatty():
+    if as_json:
+        click.echo(json.dumps(asdict(outcome)))
+    elif sys.stdout.isatty():
         _show_table(outcome)
     else:
         click.echo(_line(outcome))

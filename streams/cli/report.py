@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
-from shoal.streams.cli.terminal import bar
+from shoal.streams.cli.terminal import bar, json_option
 
 
 @click.command()
@@ -26,6 +26,7 @@ from shoal.streams.cli.terminal import bar
     "--queries", type=click.IntRange(1), default=1000, show_default=True, help="How many COUNT queries to ask."
 )
 @click.option("--seed", default="queries", show_default=True, help="The same seed draws the same queries.")
+@json_option
 def command(
     policy: Path,
     out: Path,
@@ -36,6 +37,7 @@ def command(
     to: Path,
     queries: int,
     seed: str,
+    as_json: bool,
 ) -> None:
     """Measure the releases in the folder OUT: losses, group sizes, budgets, and the error of random COUNT queries.
 
@@ -46,7 +48,7 @@ def command(
     from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.report.atlas import make_atlas
     from shoal.streams.report.metrics.metric import Request
-    from shoal.streams.report.page import write_report
+    from shoal.streams.report.page import FIGURES_FILE, write_report
     from shoal.streams.report.series import make_metrics, read_series
 
     if not seed:
@@ -59,6 +61,9 @@ def command(
         releases, published = read_series(request, metrics, shown)
     last = releases[-1]
     page = write_report(request, metrics, releases, make_atlas(last["release"], published), to)
+    if as_json:
+        click.echo((to / FIGURES_FILE).read_text(encoding="utf-8"), nl=False)
+        return
     error = f", query error {last['query_error']:.1%}" if "query_error" in last else ""
     ncp = f", NCP {last['ncp']:.1%}" if last["ncp"] is not None else ""
     click.echo(

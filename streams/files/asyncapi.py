@@ -106,6 +106,8 @@ def _releases() -> dict[str, Json]:
     sometimes = {
         "at": {**_TEXT, "description": "the time that the trigger named"},
         "skipped": {**_TEXT, "description": "JSON: by source, the offsets of records that were left out"},
+        "policy": {**_TEXT, "description": "the sha256 of what the policy means"},
+        "key": {**_TEXT, "description": "a fingerprint of the table's secret"},
         "ce_time": {**_TEXT, "format": "date-time"},
     }
     content = {"content-type": {"type": "string", "const": "application/json"}}

@@ -39,7 +39,7 @@ class PolicyFileError(InputError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes; `_Document` converts them to values."""
+    """Composes nodes; `Document` converts them to values."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own attribute, emptied of YAML 1.1
 
@@ -84,7 +84,7 @@ def _read_source(path: Path) -> bytes:
 
 def parse_policy(path: Path, source: bytes, read: Callable[[str], bytes | None]) -> Policy:
     """The policy in these bytes; `read` gives the content of a hierarchy file. Raises PolicyFileError."""
-    document = _Document(path, source)
+    document = Document(path, source)
     files = {name: read(name) for name in hierarchy_paths(document.content)}
     try:
         policy = build_policy(document.content, files, source)
@@ -105,18 +105,18 @@ def _read_hierarchy(path: Path) -> bytes | None:
 _Place = tuple[int, int]  # line and column, from 1
 
 
-class _Document:
+class Document:
     """A YAML file as plain values (`content`), the mistakes in the YAML itself, and the place of every value."""
 
-    def __init__(self, path: Path, source: bytes) -> None:
-        self._path = path
+    def __init__(self, path: Path, source: bytes, noun: str = "policy") -> None:
+        self._path, self._noun = path, noun
         self._converted: dict[int, object] = {}
         self.mistakes: list[tuple[_Place, str]] = []
         try:
             self._root = self._compose(self._decode(source))
             self.content = self._convert(self._root)
         except RecursionError:
-            raise self.error([((1, 1), "the policy is nested too deeply")]) from None
+            raise self.error([((1, 1), f"the {self._noun} is nested too deeply")]) from None
 
     def error(self, mistakes: list[tuple[_Place, str]]) -> PolicyFileError:
         # Two checks may find the same mistake, and its author needs to read it once.
@@ -144,7 +144,7 @@ class _Document:
         except UnicodeDecodeError as error:
             before = source[: error.start]
             place = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-            raise self.error([(place, "the policy is not UTF-8")]) from None
+            raise self.error([(place, f"the {self._noun} is not UTF-8")]) from None
 
     def _compose(self, text: str) -> yaml.Node:
         try:
@@ -159,7 +159,7 @@ class _Document:
             place = before.count("\n") + 1, len(before) - before.rfind("\n")
             raise self.error([(place, "this character is not allowed in YAML")]) from None
         if node is None:
-            raise self.error([((1, 1), "the policy is empty")])
+            raise self.error([((1, 1), f"the {self._noun} is empty")])
         return node
 
     def _wrong(self, node: yaml.Node, message: str) -> None:

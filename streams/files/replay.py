@@ -28,12 +28,14 @@ from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import ExternalGroup, parse_external
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import State
 from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.files.event_lines import BY_NAME, EventLines, Events, open_lines
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.fresh_file import PRIVATE, open_private, write_fresh
+from shoal.streams.files.names import Names
 from shoal.streams.files.policy_change import Changes
 from shoal.streams.files.release_folder import ReleaseFolder, release_name
 from shoal.streams.files.replay_state import Position, SavedState, StateFile
@@ -133,7 +135,8 @@ class _Run:
         self._job, self._lines, self._file, self._secret, self._watcher = job, lines, file, secret, watcher
         self._position = saved.position if saved else Position.start()
         self._is_new = saved is None
-        self._state = saved.state if saved else State.empty(job.policy, secret)
+        self._state = saved.state if saved else State.empty(job.policy, secret, KeyedByHandle)
+        self._names = Names(job.audit, self._state.keyed) if job.audit else None
         self._folder = ReleaseFolder(job.out, [attribute.name for attribute in job.policy.attributes])
         self._intake = self._open_intake()
         self._externals: list[ExternalGroup] = []  # of the open window
@@ -143,8 +146,8 @@ class _Run:
         self._outcome.last_release = self._state.meta.release
 
     def _open_intake(self) -> Intake:
-        people = self._state.people
-        return Intake(self._state.policy, people.roster(), held=people.holdings())
+        people, handle_of = self._state.people, self._names.handle if self._names else self._state.keyed.handle
+        return Intake(self._state.policy, people.roster(), held=people.holdings(), handle_of=handle_of)
 
     def prepare(self, stack: ExitStack) -> None:
         """Brings OUT to where the state is: finishes or removes what a crash left, and cuts `rejects.jsonl`."""
@@ -156,8 +159,9 @@ class _Run:
         stack.enter_context(_locked(self._job.out))
         self._folder.finish(self._state.meta.release, self._state.meta.manifest)
         self._last_at = self._folder.last_time(self._state.meta.release)
-        if self._job.audit:
+        if self._job.audit and self._names:
             self._job.audit.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._names.open(self._intake.roster)
         # Private: with the order of events, a rejected update tells who has a permanent value.
         self._rejects = stack.enter_context(open_private(self._job.out / REJECTS))
         self._rejects.truncate(min(self._position.rejects_bytes, self._rejects.tell()))
@@ -248,7 +252,7 @@ class _Run:
         try:
             self._folder.stage(number, release.cells, release.groups, release.manifest)  # 2
             crash_point("replay.2")
-            self._write_audit(planned)  # 3
+            self._write_audit(planned, window)  # 3
             crash_point("replay.3")
         except BaseException:
             self._folder.discard(number)  # nobody was charged for it, and the disk may be full
@@ -273,14 +277,13 @@ class _Run:
             return plan_change(self._state, window, changed, number)
         return plan(self._state, window, self._state.policy, number)
 
-    def _write_audit(self, planned: Plan) -> None:
-        if self._job.audit is None:
+    def _write_audit(self, planned: Plan, window: Window) -> None:
+        if self._job.audit is None or self._names is None:
             return
-        name, dumps = release_name(planned.release.number), json.dumps
-        write_fresh(
-            self._job.audit / f"{name}.members.jsonl", "".join(planned.release.members.lines()).encode(), PRIVATE
-        )
-        cohorts = dumps(planned.release.cohorts, ensure_ascii=False) + "\n"
+        self._names.write(window.deltas[0])
+        name, release = release_name(planned.release.number), self._names.named(planned.release)
+        write_fresh(self._job.audit / f"{name}.members.jsonl", "".join(release.members.lines()).encode(), PRIVATE)
+        cohorts = json.dumps(release.cohorts, ensure_ascii=False) + "\n"
         write_fresh(self._job.audit / f"{name}.cohorts.json", cohorts.encode(), PRIVATE)
 
     def _save(self) -> None:

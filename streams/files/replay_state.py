@@ -2,7 +2,8 @@
 
 It has what Redis has for the worker (people, groups, tree, cliques), and what replay needs besides: the secret, the
 line to resume from, a digest of the lines before that line, and the size of `rejects.jsonl`. Each release replaces the
-file as a whole, so it is always the state after one release. Only its owner may read it.
+file as a whole, so it is always the state after one release. Only its owner may read it. People are called by their
+handles; their ids stand only in the folder of the audit.
 
 Layout: a line that names the format, a msgpack map (the header), one msgpack array per person, group, node, clique and
 group of another publisher, and the sha256 of everything before it. A file that does not end in its own digest is
@@ -25,6 +26,7 @@ import numpy as np
 
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import ENGINE, READERS, RECORDS, WRITERS, Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_change import policy_at
@@ -106,7 +108,7 @@ class StateFile:
             name: [(key, READERS[name](record)) for key, record in islice(stream, header["counts"][name])]
             for name in RECORDS
         }
-        state = State.load(policy, header["secret"], meta, **records)
+        state = State.load(policy, header["secret"], meta, KeyedByHandle, **records)
         return SavedState(header["secret"], Position(*header["position"]), state)
 
     def save(self, secret: bytes, position: Position, state: State) -> None:

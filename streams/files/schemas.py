@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from shoal.core.schema import FORMAT, event_schema, policy_schema, release_schema
 from shoal.streams.files.asyncapi import ASYNCAPI, describe_topics
 from shoal.streams.files.fresh_file import write_fresh
+from shoal.streams.files.mapping_document import mapping_schema
 
 
 class Document(NamedTuple):
@@ -25,6 +26,7 @@ DOCUMENTS: Final[Mapping[str, Document]] = {
     "policy": Document("policy-1.json", policy_schema),
     "event": Document("event-1.json", event_schema),
     "release": Document(f"release-{FORMAT}.json", release_schema),
+    "mapping": Document("mapping-1.json", mapping_schema),
     "asyncapi": Document(f"asyncapi-{ASYNCAPI}.json", describe_topics),
 }
 """By the name that `shoal policy schema` takes."""

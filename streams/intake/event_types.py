@@ -27,6 +27,7 @@ class EventTypes(NamedTuple):
     """One type for each op that the short cut knows, and their union."""
 
     insert: Any
+    upsert: Any
     update: Any
     delete: Any
     any: Any
@@ -47,9 +48,9 @@ def make_types(attributes: Sequence[Attribute]) -> EventTypes | None:
         return None
     person, at = ("id", Annotated[str, msgspec.Meta(min_length=1)]), ("at", str, None)
     labels = str | list[str | int]
-    insert: Any = msgspec.defstruct(
-        "Insert", [person, ("qid", qid), ("sensitive", labels), at], tag_field="op", tag="insert", **plain
-    )
+    record: list[tuple[str, Any] | tuple[str, Any, Any]] = [person, ("qid", qid), ("sensitive", labels), at]
+    insert: Any = msgspec.defstruct("Insert", record, tag_field="op", tag="insert", **plain)
+    upsert: Any = msgspec.defstruct("Upsert", record, tag_field="op", tag="upsert", **plain)
     update: Any = msgspec.defstruct(
         "Update",
         [person, ("qid", patch, None), ("sensitive", labels, None), at],
@@ -58,7 +59,7 @@ def make_types(attributes: Sequence[Attribute]) -> EventTypes | None:
         **plain,
     )
     delete: Any = msgspec.defstruct("Delete", [person, at], tag_field="op", tag="delete", **plain)
-    return EventTypes(insert, update, delete, insert | update | delete)
+    return EventTypes(insert, upsert, update, delete, insert | upsert | update | delete)
 
 
 def count_keys(event: Any) -> tuple[int, int]:

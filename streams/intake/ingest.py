@@ -28,6 +28,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from mode import Service
 
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
 from shoal.streams.deadletter.scheduler import DeadLetters
 from shoal.streams.errors import FencedError, GuaranteeError, InputError
 from shoal.streams.faults import crash_point
@@ -61,6 +62,7 @@ class Ingest(Service, ConsumerRebalanceListener):
     ) -> None:
         super().__init__()
         self._settings, self._policy, self._store, self._fail = settings, policy, store, fail
+        self._keyed = Keyed(settings.key_bytes, policy.table)
         self._topics = Topics(policy.table)
         self._count = partitions
         self._consumer: AIOKafkaConsumer | None = None
@@ -282,7 +284,9 @@ class Ingest(Service, ConsumerRebalanceListener):
     async def _load(self, number: int, token: str) -> None:
         """Load, or load again, a partition that is owned under this token."""
         try:
-            part = await patiently(lambda: load_partition(self._store, number, token, self._policy), self._on_retry)
+            part = await patiently(
+                lambda: load_partition(self._store, number, token, self._policy, self._keyed), self._on_retry
+            )
         except FencedError:
             self._on_fenced(number)
             await self._drop(number)

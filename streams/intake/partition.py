@@ -17,8 +17,9 @@ from typing import Final, NamedTuple
 
 from shoal.core.events.event import Reason, Reject
 from shoal.core.events.intake import Intake
-from shoal.core.events.window import KIND, OFFSETS, STATUS_AFTER, VALUES, Delta, held_in
+from shoal.core.events.window import ERASED, KIND, OFFSETS, STATUS_AFTER, VALUES, Delta, held_in
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
 from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.record import Record
 from shoal.streams.store.encryption import Cipher
@@ -161,7 +162,7 @@ class Partition:
         self.homes_known = applied
 
 
-async def load_partition(store: Store, number: int, token: str, policy: Policy) -> Partition:
+async def load_partition(store: Store, number: int, token: str, policy: Policy, keyed: Keyed) -> Partition:
     """Read an owned partition back: where it stands, its open window, and everybody known in it.
 
     The windows are read before the people: a release may be applied meanwhile, which first writes a window's effect to
@@ -177,9 +178,11 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy) 
     held = await read_held(store, number) if permanent else {}
     is_before_open = applied < window - 1  # the window before is not a part of the people yet
     for part in (before, deltas) if is_before_open else (deltas,):
+        for person in (person for person, delta in part.items() if delta[KIND] >= ERASED):
+            held.pop(person, None)
         held.update(_held_after(part, permanent))
         roster.update((person, STATUS_AFTER[delta[KIND]]) for person, delta in part.items())
-    intake = Intake(policy, roster, deltas, held=held)
+    intake = Intake(policy, roster, deltas, held=held, handle_of=keyed.handle)
     intake.without_home = _homeless(before) if is_before_open else set()
     barrier = await read_barrier(store, window, number)
     found = Partition(number, token, intake, offset=offset, window=window, homes_known=applied, barrier=barrier)

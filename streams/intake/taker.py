@@ -41,7 +41,8 @@ class QuickTaker(Taker):
         self._codes = [(at, leaf_codes(one.hierarchy)) for at, one in enumerate(attributes) if one.hierarchy]
         self._floats = [at for at, one in enumerate(attributes) if one.kind == "float" and one.low <= 0 <= one.high]
         self._read_values = RecordReader(intake.policy).read_values
-        self._insert, self._update = types.insert, types.update
+        self._insert, self._upsert, self._update = types.insert, types.upsert, types.update
+        self._handle_of = intake.handle_of
         self._by_format = {one.name: one.quick(types) or _no_short_cut for one in FORMATS}
         self._headers: Headers | None = None  # of the record before, and the quick reader of its format
         self._quick: QuickRead = _no_short_cut
@@ -60,7 +61,7 @@ class QuickTaker(Taker):
         if event is None or not is_plain(event.id) or (event.at is not None and wrong_time(event.at)):
             return super().take(value, headers, offset)
         kind = type(event)
-        if kind is self._insert:
+        if kind is self._insert or kind is self._upsert:
             qid = [*astuple(event.qid)]
             for at, codes in self._codes:
                 qid[at] = codes.get(qid[at])
@@ -68,14 +69,15 @@ class QuickTaker(Taker):
                 qid[at] += 0.0  # -0.0 becomes 0.0
             values = self._read_values(event.sensitive)
             if None not in qid and type(values) is not Reject:
-                return self._intake.insert(event.id, tuple(qid), values, None, offset)
+                put = self._intake.insert if kind is self._insert else self._intake.upsert
+                return put(self._handle_of(event.id), tuple(qid), values, None, offset)
         elif kind is self._update:
             patch = self._intake.unchanged if event.qid is None else self._read_patch(astuple(event.qid))
             changed = None if event.sensitive is None else self._read_values(event.sensitive)
             if patch is not None and type(changed) is not Reject:
-                return self._intake.update(event.id, patch, changed, None, offset)
+                return self._intake.update(self._handle_of(event.id), patch, changed, None, offset)
         else:
-            return self._intake.delete(event.id, offset)
+            return self._intake.delete(self._handle_of(event.id), offset)
         return super().take(value, headers, offset)
 
     def _choose(self, headers: Headers) -> None:

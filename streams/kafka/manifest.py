@@ -23,8 +23,8 @@ from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.kafka.cloud_event import release_event
 
 _KIND, _MANIFEST = "kind", b"manifest"
-_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED, _KEY = "offsets", "external", "trigger", "at", "skipped", "key"
-_POLICY = "policy"
+_OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
+_POLICY, _KEY = "policy", "key"
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -40,6 +40,8 @@ class Origin(NamedTuple):
     """By label, the offsets of records of this window that were left out."""
     policy: str | None = None
     """What the policy meant; None on releases that do not say."""
+    key: str | None = None
+    """A fingerprint of the secret; likewise."""
 
 
 class ManifestRecord(NamedTuple):
@@ -61,17 +63,9 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
         headers.append((_SKIPPED, json.dumps(origin.skipped, sort_keys=True).encode()))
     if origin.policy is not None:
         headers.append((_POLICY, origin.policy.encode()))
+    if origin.key is not None:
+        headers.append((_KEY, origin.key.encode()))
     return headers
-
-
-def write_key(fingerprint: str) -> tuple[str, bytes]:
-    """The header that says under which secret a release was made."""
-    return _KEY, fingerprint.encode()
-
-
-def key_of(headers: Mapping[str, bytes]) -> str | None:
-    """The inverse of `write_key`; None for a release that does not say."""
-    return headers[_KEY].decode(errors="replace") if _KEY in headers else None
 
 
 def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
@@ -88,14 +82,14 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         trigger = int(headers[_TRIGGER])
         left_out = json.loads(headers.get(_SKIPPED, b"{}"))
         skipped = {str(label): [int(offset) for offset in listed] for label, listed in left_out.items()}
-        at, policy = (headers[name].decode() if name in headers else None for name in (_AT, _POLICY))
+        at, policy, key = (headers[name].decode() if name in headers else None for name in (_AT, _POLICY, _KEY))
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InputError(f"release {release} does not say what it was made of, so it cannot be made again") from None
     if len(offsets) != partitions:
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )
-    return Origin(offsets, trigger, at, external, skipped, policy)
+    return Origin(offsets, trigger, at, external, skipped, policy, key)
 
 
 def trigger_of(headers: Mapping[str, bytes]) -> int:

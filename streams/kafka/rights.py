@@ -57,6 +57,17 @@ def worker_rights(table: str, *, has_clock: bool = True) -> list[Right]:
     ]
 
 
+def source_rights(table: str, captured: Iterable[str]) -> list[Right]:
+    """What `shoal source` needs on topics that exist; `captured` are those of the database's tables."""
+    topics = Topics(table)
+    return [
+        *(Right("Read", TOPIC, name) for name in captured),
+        *(Right("Write", TOPIC, name) for name in (topics.events, topics.dead_letter)),
+        Right("Read", GROUP, topics.source),
+        Right("Write", TRANSACTION, topics.source),
+    ]
+
+
 def consumer_rights(table: str) -> list[Right]:
     """What `shoal releases` needs."""
     return [Right("Read", TOPIC, Topics(table).releases)]

@@ -74,6 +74,11 @@ class Topics:
         """The transactional id under which releases are published."""
         return f"shoal.{self.table}.publisher"
 
+    @property
+    def source(self) -> str:
+        """The transactional id of `shoal source`, and the group under which it commits how far it has read."""
+        return f"shoal.{self.table}.source"
+
     def dead_letter_producer(self, label: str) -> str:
         """The transactional id of the dead letters of one source, by its label (streams/store/keys.py)."""
         return f"shoal.{self.table}.dead-letter.{label}"

@@ -1,4 +1,4 @@
-"""Sinks that show the manifests of releases on the screen: line by line as they come, or as one table at the end."""
+"""Sinks that show manifests on the screen: line by line as they come, as JSON or for people, or a table at the end."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -44,6 +44,16 @@ class LineSink:
             self._is_begun = True
         texts = (_text(release.meaning, column).rjust(column.width) for column in COLUMNS)
         click.echo("  ".join(texts))
+
+    async def close(self, *, is_whole: bool) -> None:
+        """Every line is on the screen already."""
+
+
+class JsonSink:
+    """The manifest of each release, as it was published, on a line."""
+
+    async def put(self, release: CommittedRelease) -> None:
+        click.echo(release.manifest)
 
     async def close(self, *, is_whole: bool) -> None:
         """Every line is on the screen already."""

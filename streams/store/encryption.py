@@ -1,33 +1,42 @@
-"""Encryption at rest: what a hash field and a value look like in Redis, with SHOAL_STATE_KEY and without.
+"""Encryption at rest: what a value looks like in Redis, with SHOAL_STATE_KEY and without.
 
-Without a key a field is the id and a value is its msgpack. With a key, a field is a keyed hash of the id, so no field
-names anybody. A value is AES-256-GCM over the id and the msgpack, bound to the kind of record and to its field, so
-values cannot be swapped between people. Nonces are random; one key is good for 2^32 values (NIST SP 800-38D), about
-four thousand for each of a million people.
+A field never names anybody: people are called by their handles (core/randomness.py). Without a key a value is its
+msgpack. With a key it is AES-256-GCM over the msgpack, bound to the kind of record and to its field, so that values
+cannot be swapped between people. SHOAL_STATE_KEY may be a ring of several keys: the first one writes, all of them read,
+and `shoal rekey` writes everything anew with the first.
+
+An encrypted value begins with a byte that no msgpack begins with, and with the mark of its key:
+
+    c1 | mark of the key, 3 bytes | nonce, 12 bytes | ciphertext and tag
+
+Nonces are random; one key is good for 2^32 values (NIST SP 800-38D), about four thousand for each of a million people.
 """
 
-import hashlib
 import hmac
 import os
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from shoal.streams.errors import InputError
+from shoal.streams.settings import split_keys
 
-_NONCE = 12
-_FIELD = 16
+_FIRST: Final = b"\xc1"
+_MARK: Final = 3
+_NONCE: Final = 12
+_HEAD: Final = len(_FIRST) + _MARK + _NONCE
+_UNREADABLE: Final = (
+    "Redis has a value that SHOAL_STATE_KEY does not decrypt: it was altered, or written under another key"
+)
 
 
 class Cipher(Protocol):
-    """How ids and values are written. `kind` is the kind of record: the same bytes under another kind are refused."""
+    """How values are written. `kind` is the kind of record: the same bytes under another kind are refused."""
 
-    def field(self, person_id: str) -> bytes: ...
-    def encrypt(self, kind: bytes, field: bytes, person_id: str, value: bytes) -> bytes: ...
-    def decrypt(self, kind: bytes, field: bytes, value: bytes) -> tuple[str, bytes]: ...
-    def decrypt_all(self, kind: bytes, values: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]: ...
+    def encrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes: ...
+    def decrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes: ...
     @property
     def fingerprint(self) -> str: ...
 
@@ -37,53 +46,47 @@ class PlainText:
 
     fingerprint = ""
 
-    def field(self, person_id: str) -> bytes:
-        return person_id.encode()
-
-    def encrypt(self, kind: bytes, field: bytes, person_id: str, value: bytes) -> bytes:  # noqa: ARG002
+    def encrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes:  # noqa: ARG002
         return value
 
-    def decrypt(self, kind: bytes, field: bytes, value: bytes) -> tuple[str, bytes]:  # noqa: ARG002
-        return field.decode(), value
-
-    def decrypt_all(self, kind: bytes, values: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002
-        return ((field.decode(), value) for field, value in values.items())
+    def decrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes:  # noqa: ARG002
+        return value
 
 
-class KeyedCipher:
-    """Encrypts everything about a person."""
+class KeyRing:
+    """Encrypts everything about a person with the first of some keys, and decrypts what any of them encrypted."""
 
-    def __init__(self, key: bytes) -> None:
-        self._field_key = _derive(key, b"field")
-        self._cipher = AESGCM(_derive(key, b"value"))
-        self.fingerprint = _derive(key, b"fingerprint").hex()[:16]
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        marks = [_derive(key, b"mark")[:_MARK] for key in keys]
+        ciphers = [AESGCM(_derive(key, b"value")) for key in keys]
+        self._head, self._first = _FIRST + marks[0], ciphers[0]
+        self._by_mark = dict(zip(marks, ciphers, strict=True))
+        self.fingerprints = tuple(_derive(key, b"fingerprint").hex()[:16] for key in keys)
 
-    def field(self, person_id: str) -> bytes:
-        return hashlib.blake2b(person_id.encode(), key=self._field_key, digest_size=_FIELD).digest()
+    @property
+    def fingerprint(self) -> str:
+        """Of the key that writes."""
+        return self.fingerprints[0]
 
-    def encrypt(self, kind: bytes, field: bytes, person_id: str, value: bytes) -> bytes:
-        person = person_id.encode()
+    def encrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes:
         # From the system each time: the planner's thread and the event loop share this object.
         nonce = os.urandom(_NONCE)
-        return nonce + self._cipher.encrypt(nonce, len(person).to_bytes(4) + person + value, kind + field)
+        return self._head + nonce + self._first.encrypt(nonce, value, kind + field)
 
-    def decrypt(self, kind: bytes, field: bytes, value: bytes) -> tuple[str, bytes]:
-        """Raises InputError for anything that was not written under this key, kind and field."""
+    def decrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes:
+        """Raises InputError for anything that was not written under one of these keys, this kind and field."""
+        cipher = self._by_mark.get(value[1 : 1 + _MARK]) if value[:1] == _FIRST else None
+        if cipher is None:
+            raise InputError(_UNREADABLE)
         try:
-            plain = self._cipher.decrypt(value[:_NONCE], value[_NONCE:], kind + field)
+            return cipher.decrypt(value[1 + _MARK : _HEAD], value[_HEAD:], kind + field)
         except (InvalidTag, ValueError):
-            raise InputError(
-                "Redis has a value that SHOAL_STATE_KEY does not decrypt: it was altered, or written under another key"
-            ) from None
-        end = 4 + int.from_bytes(plain[:4])
-        return plain[4:end].decode(), plain[end:]
-
-    def decrypt_all(self, kind: bytes, values: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]:
-        return (self.decrypt(kind, field, value) for field, value in values.items())
+            raise InputError(_UNREADABLE) from None
 
 
 def make_cipher(state_key: bytes | None) -> Cipher:
-    return PlainText() if state_key is None else KeyedCipher(state_key)
+    """The cipher of SHOAL_STATE_KEY as it is set: nothing, a key, or several."""
+    return PlainText() if state_key is None else KeyRing([key.encode() for key in split_keys(state_key.decode())])
 
 
 def fingerprint(key: bytes, table: str) -> str:

@@ -11,10 +11,10 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 |                 |      | release on the topic, and the last that is in the keys below |
 | beginning       | text | for a minute: one worker is creating this table |
 | rights          |      | used, and removed again, by the script that finds out which commands are allowed |
-| people:p:s      | hash | id → person, in 32 shards for each home partition |
+| people:p:s      | hash | handle → person, in 32 shards for each home partition |
 | groups:s        | hash | number → group record |
 | tree            | hash | node → node record |
-| cliques         | hash | number → clique, which names its owners and is encrypted as people are |
+| cliques         | hash | number → clique, which has its owners' handles and is encrypted as people are |
 | externals       | hash | number → group of another publisher |
 | signatures      | hash | number → signature of a lasting table |
 | lasting:s       | hash | number → group of a lasting table, in 32 shards |
@@ -22,7 +22,7 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 | external        | hash | p → offset up to which the external topic has been read |
 | ingest          | hash | offset:p, window:p, accepted:n; token:label, floor:label; trigger, fired; |
 |                 |      | at, the last time that a release has named |
-| window:n:p      | list | one element a batch, {id: delta}: the changes of the window of release n so far |
+| window:n:p      | list | one element a batch, {handle: delta}: the changes of the window of release n so far |
 | skipped         | set  | label:offset of records that an operator has left out |
 | rejects:label   | list | rejected records that are not dead letters yet |
 | barrier         | hash | a release that is frozen and not sealed: release, trigger, at, given:p, given:external:p, |
@@ -30,10 +30,13 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 | stage:n:KEY     | hash | what release n will change in KEY; stage:n:outbox has its records for the topic |
 | stage:n:keys    | set  | the staged keys that are not applied yet |
 | stage:n:chunks  | set  | the numbers of the staged chunks, counted by the seal |
-| foreign:n:p     | hash | ids that release n found to be at home in another partition than p |
+| foreign:n:p     | hash | handles of people whom release n found to be at home in another partition than p |
+
+No key holds an id: a person is called by their handle, a keyed hash of it (core/randomness.py).
 
 Some names are older than the words used now (`seal`, `mark:p`); stored names stay, so that a stored table stays
-readable. The scripts in lua/ spell these names out; nothing outside this room does.
+readable. The scripts in lua/ spell these names out; nothing outside this room does. `shoal source` has keys of its own
+(source_book.py).
 """
 
 from functools import cache

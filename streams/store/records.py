@@ -75,7 +75,7 @@ def _never(_state: State, _identity: Any) -> bool:
 
 @dataclass(frozen=True)
 class RecordKind:
-    """One kind of record. Its identity is a person's id if `is_person`, otherwise a number."""
+    """One kind of record. Its identity is a person's handle if `is_person`, otherwise a number."""
 
     name: str
     keys: Callable[[int], Sequence[str]]
@@ -182,12 +182,12 @@ def encode(kind: RecordKind, records: Iterable[tuple[Any, Stored]], cipher: Ciph
     Packing a million people takes seconds: read it in a thread.
     """
     waiting: dict[str, list[bytes]] = {}
-    kind_of_value, is_person, key_of = kind.encrypted, kind.is_person, kind.key
+    kind_of_value, key_of = kind.encrypted, kind.key
     for identity, record in records:
-        field = cipher.field(identity) if is_person else str(identity).encode()
+        field = str(identity).encode()
         value = pack(record)
         if kind_of_value is not None:
-            value = cipher.encrypt(kind_of_value, field, identity if is_person else "", value)
+            value = cipher.encrypt(kind_of_value, field, value)
         key = key_of(identity, record, field)
         fields = waiting.get(key)
         if fields is None:
@@ -202,15 +202,10 @@ def encode(kind: RecordKind, records: Iterable[tuple[Any, Stored]], cipher: Ciph
 def decode(kind: RecordKind, hashes: Iterable[Mapping[bytes, bytes]], cipher: Cipher) -> Iterator[tuple[Any, Any]]:
     """(identity, record) of what these hashes hold. Raises InputError if a value cannot be decrypted."""
     for found in hashes:
-        if kind.is_person:
-            assert kind.encrypted is not None
-            for person_id, value in cipher.decrypt_all(kind.encrypted, found):
-                yield person_id, kind.read(unpack(value))
-            continue
         for field, value in found.items():
             if kind.encrypted is not None:
-                value = cipher.decrypt(kind.encrypted, field, value)[1]
-            yield int(field), kind.read(unpack(value))
+                value = cipher.decrypt(kind.encrypted, field, value)
+            yield field.decode() if kind.is_person else int(field), kind.read(unpack(value))
 
 
 def person_of(raw: bytes) -> Person:

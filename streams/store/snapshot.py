@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.memory import without_cycle_search
@@ -53,7 +54,7 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
 
         def build() -> State:
             records = {kind.name: decode(kind, hashes[kind.name], store.cipher) for kind in KINDS}
-            return State.load(policy, key, meta.sealed, **records)
+            return State.load(policy, key, meta.sealed, KeyedByHandle, **records)
 
         return await in_thread(build)
 

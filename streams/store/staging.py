@@ -56,7 +56,7 @@ def chunks_of(
         numbered = ((str(number).encode(), pack(note)) for number, note in enumerate(notes))
         yield from _chunked(rejects_key(label), [part for pair in numbered for part in pair])
     for partition, ids in foreign.items():
-        yield from _chunked(foreign_key(release.number, partition), foreign_fields(ids, cipher))
+        yield from _chunked(foreign_key(release.number, partition), foreign_fields(ids))
 
 
 def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Delta]]) -> dict[int, list[str]]:

@@ -164,6 +164,15 @@ class Store:
             )
         return [name for name, wanted in _DURABLE.items() if settings.get(name, wanted) != wanted]
 
+    async def server_version(self) -> str | None:
+        """`redis 7.0.15`, None if this user may not ask. Raises RedisError if Redis is gone."""
+        try:
+            found = await self.redis.info("server")
+        except ResponseError:
+            return None
+        name = found.get("server_name", "redis")
+        return f"{name} {found.get(f'{name}_version', found.get('redis_version'))}"
+
     async def is_whole(self, meta: TableMeta) -> bool:
         """Whether as many records are there as were sealed. While a release is being applied nobody can tell."""
         if meta.applied != meta.release:

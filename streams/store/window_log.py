@@ -5,7 +5,7 @@ start. Later elements replace earlier ones, except for offsets, which add up (`o
 commit script only, that the elements after it replace the whole log.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from shoal.core.events.window import Delta, overlay
@@ -89,7 +89,7 @@ async def commit_batch(
 
 def pack_changes(cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta]) -> bytes:
     """An element of a window's log. Its encryption is bound to the window and the partition."""
-    return cipher.encrypt(_WINDOW, _bound_to(window, partition), "", pack(deltas))
+    return cipher.encrypt(_WINDOW, _bound_to(window, partition), pack(deltas))
 
 
 async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
@@ -99,7 +99,7 @@ async def read_window(store: Store, window: int, partition: int) -> dict[str, De
 
     def add(elements: Sequence[bytes]) -> None:
         for element in elements:
-            overlay(found, unpack(store.cipher.decrypt(_WINDOW, field, element)[1]))
+            overlay(found, unpack(store.cipher.decrypt(_WINDOW, field, element)))
 
     while elements := await store.redis.lrange(key, at, at + _ELEMENTS_AT_ONCE - 1):
         await in_thread(add, elements)
@@ -135,36 +135,36 @@ async def read_barrier(store: Store, window: int, partition: int) -> int | None:
 async def read_roster(store: Store, partition: int) -> dict[str, int]:
     """Everybody at home in a partition, and their status."""
     roster: dict[str, int] = {}
-    async for found in store.hashes(people_keys(partition)):
-        roster.update((person, status_of(raw)) for person, raw in store.cipher.decrypt_all(PERSON, found))
+    async for person, raw in _people(store, partition):
+        roster[person] = status_of(raw)
     return roster
 
 
 async def read_held(store: Store, partition: int) -> dict[str, tuple[int, ...]]:
     """The permanent values of everybody in a partition who holds some."""
     held: dict[str, tuple[int, ...]] = {}
-    async for found in store.hashes(people_keys(partition)):
-        for person, raw in store.cipher.decrypt_all(PERSON, found):
-            if values := person_of(raw).held:
-                held[person] = values
+    async for person, raw in _people(store, partition):
+        if values := person_of(raw).held:
+            held[person] = values
     return held
 
 
+async def _people(store: Store, partition: int) -> AsyncIterator[tuple[str, bytes]]:
+    """The handle and the packed record of everybody at home in a partition."""
+    decrypt = store.cipher.decrypt
+    async for found in store.hashes(people_keys(partition)):
+        for field, value in found.items():
+            yield field.decode(), decrypt(PERSON, field, value)
+
+
 async def read_foreign(store: Store, release: int, partition: int) -> list[str]:
-    """The ids that a release found to be at home in another partition than this one."""
-    foreign: list[str] = []
-    async for chunk in store.scan(foreign_key(release, partition)):
-        foreign += [store.cipher.decrypt(PERSON, field, value)[0] for field, value in chunk]
-    return foreign
+    """The people whom a release found to be at home in another partition than this one."""
+    return [field.decode() async for chunk in store.scan(foreign_key(release, partition)) for field, _ in chunk]
 
 
-def foreign_fields(ids: Sequence[str], cipher: Cipher) -> list[bytes]:
-    """Ids as fields and values of that hash: what `read_foreign` reads."""
-    fields: list[bytes] = []
-    for person in ids:
-        field = cipher.field(person)
-        fields += (field, cipher.encrypt(PERSON, field, person, b""))
-    return fields
+def foreign_fields(people: Sequence[str]) -> list[bytes]:
+    """Handles as fields of that hash: what `read_foreign` reads."""
+    return [part for person in people for part in (person.encode(), b"")]
 
 
 def _bound_to(window: int, partition: int) -> bytes:

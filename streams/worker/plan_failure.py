@@ -1,8 +1,11 @@
 """The error of a release that cannot be planned, in words that say nothing about people."""
 
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
+
+from shoal.core.plan import Window
 
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 
@@ -10,14 +13,17 @@ _PACKAGE: Final = Path(__file__).resolve().parents[2]
 class PlanFailedError(Exception):
     """A release cannot be planned: the window has something that the engine does not get over. Never leaves the worker.
 
-    Its text names the kind of error and the line of code, never what the error says: that may quote an event.
+    Its text names the kind of error and the line of code, never what the error says: that may quote an event. `again`
+    plans another window in place of `window`, which ends at `ends`, and fails as this one did or does not.
     """
 
-    def __init__(self, release: int, cause: BaseException) -> None:
+    def __init__(
+        self, release: int, window: Window, ends: Sequence[int], again: Callable[[Window], None], cause: BaseException
+    ) -> None:
         frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _is_ours(frame.filename)]
         place = f" at {_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
         super().__init__(f"release {release} cannot be planned ({type(cause).__name__}{place})")
-        self.release = release
+        self.release, self.window, self.ends, self.again = release, window, ends, again
 
 
 def _is_ours(filename: str) -> bool:

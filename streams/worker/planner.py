@@ -47,6 +47,7 @@ from shoal.streams.store.release_log import DisturbedError, ReleaseLog
 from shoal.streams.store.skipped import leave_out, read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.worker.changing import judge_change, read_change
+from shoal.streams.worker.culprit import find_culprit
 from shoal.streams.worker.external import external_ends, external_letters
 from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher
@@ -356,9 +357,23 @@ class Planner(Service):
                 self._log.error("release.failed", release=release, reason=str(error))
                 self.standing.say(Doing.STUCK, f"{error}: {_WHAT_TO_DO}")
                 with self._maker.held_up():
-                    await self._await_skip(tenure)
+                    search = asyncio.create_task(self._name_culprit(tenure, error))
+                    try:
+                        await self._await_skip(tenure)
+                    finally:
+                        search.cancel()
+                        await asyncio.gather(search, return_exceptions=True)
             else:
                 return
+
+    async def _name_culprit(self, tenure: _Tenure, error: PlanFailedError) -> None:
+        """Say which record stops a release, when that is found out. It takes some twenty plans."""
+        begins = await self._maker.window_begins(tenure.publisher)
+        found = await find_culprit(error, self._servers, self._policy, begins)
+        if found is not None:
+            where = {"topic": found.topic, "partition": found.partition}
+            self._log.error("release.culprit", release=error.release, reason=found.advice, **where)
+            self.standing.say(Doing.STUCK, f"{error}: {found.advice}")
 
     async def _await_skip(self, tenure: _Tenure) -> None:
         """Return when a record was left out, or after a while. The triggers before it keep waiting for their turn."""

@@ -62,7 +62,8 @@ def check_story(table: str, meta: TableMeta | None, last: ManifestRecord | None)
         return  # a table that is about to begin
     if meta is None or meta.release < seen:
         known = "nothing" if meta is None else f"only release {meta.release}"
-        raise GuaranteeError(f"Redis knows {known} of table {table}, and release {seen} is published: {rebuild}")
+        other = "if SHOAL_REDIS names the right one, " if meta is None else ""
+        raise GuaranteeError(f"Redis knows {known} of table {table}, and release {seen} is published: {other}{rebuild}")
     if meta.release == seen:
         if last is not None and sha256(last.value).hexdigest() != meta.manifest:
             raise GuaranteeError(

@@ -28,6 +28,7 @@ from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import sent_offsets, target_of
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
@@ -35,7 +36,7 @@ from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.entry import events_id, require
-from shoal.streams.kafka.manifest import key_of, read_origin
+from shoal.streams.kafka.manifest import Origin, read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import set_limit
@@ -155,7 +156,7 @@ class _Replayed:
         self._policy = policy  # of the last release that was made
         self._changes: set[int] = set()  # offsets of the triggers with which another one took over
         self._key = fingerprint(settings.key_bytes, policy.table)
-        self.state = State.empty(policy, settings.key_bytes)
+        self.state = State.empty(policy, settings.key_bytes, KeyedByHandle)
         self.external: Sequence[int] = ()
         self.offsets = [0] * partitions
         self.trigger = -1
@@ -165,16 +166,16 @@ class _Replayed:
         self._left_out: dict[str, set[int]] = {}  # by label, what was left out of those made
         self._times: list[tuple[int, str | None]] = []  # by release, its trigger and the last time named until then
         self.rejects: dict[str, list[RejectNote]] = {str(number): [] for number in range(partitions)}
-        self._intakes = [Intake(policy, {}) for _ in range(partitions)]
+        self._intakes = [Intake(policy, {}, handle_of=self.state.keyed.handle) for _ in range(partitions)]
         self._takers = [make_taker(intake) for intake in self._intakes]
 
     def _go_on_under(self, policy: Policy) -> None:
         """Judge events by this policy from now on."""
-        self._policy, held = policy, self.state.people.holdings()
+        self._policy, held, handle_of = policy, self.state.people.holdings(), self.state.keyed.handle
         known = [intake.roster for intake in self._intakes]
+        mine = [{person: values for person, values in held.items() if person in roster} for roster in known]
         self._intakes = [
-            Intake(policy, roster, held={person: values for person, values in held.items() if person in roster})
-            for roster in known
+            Intake(policy, roster, held=own, handle_of=handle_of) for roster, own in zip(known, mine, strict=True)
         ]
         self._takers = [make_taker(intake) for intake in self._intakes]
 
@@ -190,7 +191,7 @@ class _Replayed:
         be.
         """
         origin = read_origin(release.number, release.headers, len(self.offsets))
-        changed = self._check(release, origin.policy)
+        changed = self._check(release, origin)
         for number, end in enumerate(origin.offsets):
             async for records in events.read(number, end):
                 self._take(number, records, origin.skipped.get(str(number), ()))
@@ -274,7 +275,7 @@ class _Replayed:
             rejects=unsent,
         )
 
-    def _check(self, release: CommittedRelease, meaning: str | None) -> Policy | None:
+    def _check(self, release: CommittedRelease, origin: Origin) -> Policy | None:
         """Refuse what another engine made, or a policy that nobody has; the policy that takes over, if one does."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         if engine != ENGINE:
@@ -282,19 +283,19 @@ class _Replayed:
                 f"release {release.number} of table {self._policy.table} was made by engine {engine}, and this is "
                 f"engine {ENGINE}: run the version of Shoal that made it"
             )
-        found = self._policies.get(policy) or self._policies.get(meaning or "")
+        found = self._policies.get(policy) or self._policies.get(origin.policy or "")
         changes = "previous_policy" in release.meaning
         is_same = changes or release.number == 1 or (found and meaning_of(found) == meaning_of(self._policy))
-        if found is None or meaning not in (None, meaning_of(found)) or not is_same:
+        if found is None or origin.policy not in (None, meaning_of(found)) or not is_same:
             raise InputError(
                 f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
                 "hierarchy file means something else now"
             )
-        if key_of(release.headers) not in (None, self._key):
+        if origin.key not in (None, self._key):
             raise InputError(f"release {release.number} of table {self._policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
             # Manifests name the files that the table began with, whatever they look like now.
-            self.state = State.empty(found, self._secret)
+            self.state = State.empty(found, self._secret, KeyedByHandle)
             self.state.meta = self.state.meta._replace(policy=policy)
             self._go_on_under(found)
         return found if changes else None

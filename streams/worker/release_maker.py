@@ -12,8 +12,9 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, NamedTuple
 
 from shoal.core.change import plan_change
@@ -26,7 +27,7 @@ from shoal.streams.faults import crash_point
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.companions import check_companions, state_name
 from shoal.streams.kafka.entry import events_id
-from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, read_origin, write_key, write_origin
+from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, read_origin, write_origin
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
@@ -47,6 +48,18 @@ from shoal.streams.worker.standing import Standing
 
 _WAIT_S: Final = 0.03
 _SAY_S: Final = 10.0
+
+
+class _Task(NamedTuple):
+    """What a release is to be made of."""
+
+    window: Window
+    ends: Sequence[int]
+    read: ExternalRead
+    headers: Headers
+    before: Counts
+    changed: Policy | None
+    """The policy that takes over with it, if one does."""
 
 
 class _Planned(NamedTuple):
@@ -119,31 +132,21 @@ class ReleaseMaker:
             self.standing.enter("wait")
             barrier = await self._await_passage(release_log, release)
             self.standing.enter("read")
-            windows = await release_log.read_windows(release)
-            crash_point("release.3")
-            self._log.info("release.read", release=release, people=sum(map(len, windows.values())))
-            begin = await self._store.external_offsets()
-            skipped = await read_skipped(self._store)
-            read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external, skipped)
-            ends = [barrier.ends[partition] for partition in range(self._partitions)]
-            begins = await self.window_begins(publisher) if skipped else ends
-            left_out = in_window(skipped, begins, ends, begin, read.ends)
-            origin = Origin(ends, barrier.trigger, barrier.at, read.ends, left_out, barrier.policy or self._meaning)
-            headers = [*write_origin(origin), write_key((await self._meta()).identity["key"])]
+            task = await self._read(release_log, publisher, release, barrier)
             self.standing.enter("plan")
             began = time.monotonic()
-            before = (await self._meta()).counts
-            window, changed = Window(barrier.at, windows, read.groups), await self._changed(barrier)
+            again = partial(self._try, state, task, release)
+            failed = partial(PlanFailedError, release, task.window, task.ends, again)
             try:
-                planned = await in_thread(self._plan, state, window, release, headers, before, read, changed)
+                planned = await in_thread(self._plan, state, task, release)
             except Exception as error:
-                raise PlanFailedError(release, error) from error
+                raise failed(error) from error
             made, sealed = planned.plan, planned.sealed
             seconds = round(time.monotonic() - began, 3)
             self._log.info("release.planned", release=release, seconds=seconds, misrouted=len(made.misrouted))
             crash_point("release.4")
             self.standing.enter("stage")
-            count = await release_log.stage(release, planned.chunks)
+            count = await release_log.stage(release, _guarded(planned.chunks, failed))
             crash_point("release.5")
             self._log.info("release.staged", release=release, chunks=count)
             self.standing.enter("seal")
@@ -162,14 +165,14 @@ class ReleaseMaker:
             self.standing.enter("apply")
             await release_log.apply(release)
             crash_point("release.9")
-            if read.rejects:
+            if task.read.rejects:
                 await external_letters(self._servers, self._store, self._topics)
             await in_thread(state.apply, made.change)
             self._state, self.release = state, release
             self.standing.finish()
             self.standing.published(sealed.manifest, published_at, len(state.people), self._policy)
             self._log.info("release.applied", release=release, seconds=round(time.monotonic() - began, 3))
-            return changed is not None
+            return task.changed is not None
         finally:
             self.is_planning = False
             self.standing.leave()
@@ -197,33 +200,47 @@ class ReleaseMaker:
             return [0] * self._partitions
         return list(read_origin(last.number, last.headers, self._partitions).offsets)
 
-    def _plan(
-        self,
-        state: State,
-        window: Window,
-        release: int,
-        headers: Headers,
-        before: Counts,
-        read: ExternalRead,
-        changed: Policy | None,
-    ) -> _Planned:
+    async def _read(self, release_log: ReleaseLog, publisher: Publisher, release: int, barrier: Barrier) -> _Task:
+        """Step 3."""
+        windows = await release_log.read_windows(release)
+        crash_point("release.3")
+        self._log.info("release.read", release=release, people=sum(map(len, windows.values())))
+        begin = await self._store.external_offsets()
+        skipped = await read_skipped(self._store)
+        read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external, skipped)
+        ends = [barrier.ends[partition] for partition in range(self._partitions)]
+        begins = await self.window_begins(publisher) if skipped else ends
+        left_out = in_window(skipped, begins, ends, begin, read.ends)
+        meta = await self._meta()
+        made_by = (barrier.policy or self._meaning, meta.identity["key"])
+        headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends, left_out, *made_by))
+        window, changed = Window(barrier.at, windows, read.groups), await self._changed(barrier)
+        return _Task(window, ends, read, headers, meta.counts, changed)
+
+    def _plan(self, state: State, task: _Task, release: int) -> _Planned:
         """Step 4. Step 5 packs while it writes."""
-        if changed is None:
-            made = plan(state, window, self._policy, release)
+        headers = task.headers
+        if task.changed is None:
+            made = plan(state, task.window, self._policy, release)
         else:
-            made = plan_change(state, window, changed, release)
+            made = plan_change(state, task.window, task.changed, release)
         chunks = chunks_of(
             made,
             self._store.cipher,
-            foreign=foreign_ids(made, state, window.deltas),
+            foreign=foreign_ids(made, state, task.window.deltas),
             headers=headers,
-            external_ends=read.ends,
-            rejects=read.rejects,
+            external_ends=task.read.ends,
+            rejects=task.read.rejects,
         )
         sealed = SealedRelease(
             number=release, records=made.release.records, manifest=made.release.manifest, headers=headers
         )
-        return _Planned(made, chunks, counts_after(made, state, before), sealed)
+        return _Planned(made, chunks, counts_after(made, state, task.before), sealed)
+
+    def _try(self, state: State, task: _Task, release: int, window: Window) -> None:
+        """Plan and pack another window, for nothing but what it raises."""
+        for _ in self._plan(state, task._replace(window=window), release).chunks:
+            pass
 
     async def _changed(self, barrier: Barrier) -> Policy | None:
         """The policy that takes over with a release, if one does: its trigger has it."""
@@ -251,3 +268,11 @@ class ReleaseMaker:
         if meta is None:
             raise LostError
         return meta
+
+
+def _guarded(chunks: Iterator[Chunk], failed: Callable[[Exception], PlanFailedError]) -> Iterator[Chunk]:
+    """Packing is a part of planning that is put off to step 5: what it raises is a plan that failed, too."""
+    try:
+        yield from chunks
+    except Exception as error:
+        raise failed(error) from error

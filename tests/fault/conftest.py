@@ -8,6 +8,7 @@ import pytest
 from deploy.local import Local
 from tests.conftest import obtain
 from tests.fault.scene import EVERYTHING, Scene
+from tests.support.services.clock import FakeClock, fake_clock
 from tests.support.services.frail import Frail, frail_services
 
 
@@ -44,6 +45,13 @@ def frail(_frail: Frail) -> Iterator[Frail]:
     _frail.restore()
     yield _frail
     _frail.restore()
+
+
+@pytest.fixture
+def clock(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeClock]:
+    """The time of day of the workers that are started under it."""
+    with obtain(request.config, "clock that jumps", fake_clock(tmp_path)) as found:
+        yield found
 
 
 @pytest.fixture

@@ -50,17 +50,17 @@ class Scene(Table):
         super().__init__(kafka, redis_url, folder, name, partitions, **changes)
         sensitive = changes.get("sensitive", POLICY["sensitive"])
         self.mixture = Mixture(seed, 300, sensitive, bad_share=0.06)
-        self.worker_settings = worker_settings or {}
+        self._worker_settings = worker_settings or {}
         self._pours = 0
         self._has_others = "overlap" in changes.get("privacy", {})
         self.asked = 0
         self._settled: list[str] = []
         self._lock = threading.Lock()
-        asyncio.run(ensure_topics([kafka], name, partitions, within_s=30))
+        asyncio.run(ensure_topics(kafka.split(","), name, partitions, within_s=30))
 
-    def start(self, *options: str, **settings: str) -> Worker:
-        """A worker that takes small batches, so that a little load is many steps."""
-        return super().start(*options, **{"BATCH": "40", **self.worker_settings, **settings})
+    def environment(self, **settings: str) -> dict[str, str]:
+        """That of a worker that takes small batches, so that a little load is many steps."""
+        return super().environment(**{"BATCH": "40", **self._worker_settings, **settings})
 
     def start_ready(self, **settings: str) -> Worker:
         """A worker that has begun to work; how much of the table is its own is not said."""

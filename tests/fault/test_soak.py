@@ -20,6 +20,7 @@ import pytest
 from deploy.local import Local, Service
 from tests.fault.scene import KINDS, PATIENCE_S, Scene, signal_all
 from tests.fault.test_crash_points import POINTS
+from tests.support.services.clock import FakeClock
 from tests.support.services.frail import Frail, SmallDisk
 from tests.support.services.proxy import Proxy
 from tests.support.services.table import Worker
@@ -30,6 +31,7 @@ _MINUTES = float(os.environ.get("SHOAL_SOAK_MINUTES", "60"))
 _KILLS = 50
 _KILLS_PER_TABLE = 10  # the judge makes every release of a table again, so no table lives for ever
 _TABLE_S = 240.0
+_TWO_YEARS_S = 2 * 365 * 86_400
 
 
 @pytest.mark.timeout(3600)
@@ -53,12 +55,12 @@ def test_fifty_kills_at_random_moments_under_load_lose_nothing(native_services: 
 
 
 @pytest.mark.timeout(60 * _MINUTES + 1800)
-def test_an_hour_of_mixed_faults_loses_nothing(frail: Frail, tmp_path: Path) -> None:
+def test_an_hour_of_mixed_faults_loses_nothing(frail: Frail, clock: FakeClock, tmp_path: Path) -> None:
     dice = _dice()
     end = time.monotonic() + 60 * _MINUTES
     while time.monotonic() < end:
         with _scene(frail.services, tmp_path, dice, frail.wired) as scene:
-            trouble = _Trouble(scene, frail, dice)
+            trouble = _Trouble(scene, frail, clock, dice)
             scene.settle()
             with scene.load(pause_s=0.3):
                 trouble.make_until(min(end, time.monotonic() + _TABLE_S))
@@ -72,8 +74,9 @@ def test_an_hour_of_mixed_faults_loses_nothing(frail: Frail, tmp_path: Path) -> 
 class _Trouble:
     """Faults, one after the other and sometimes two at once."""
 
-    def __init__(self, scene: Scene, frail: Frail, dice: random.Random) -> None:
+    def __init__(self, scene: Scene, frail: Frail, clock: FakeClock, dice: random.Random) -> None:
         self._scene, self._frail, self._services, self._dice = scene, frail, frail.services, dice
+        self._clock = clock
         self._workers: list[Worker] = [scene.start_ready()]
         self._asleep: list[Worker] = []
         self._doomed: list[Worker] = []  # those that will kill themselves, perhaps while they are asked to leave
@@ -83,7 +86,7 @@ class _Trouble:
         faults = (
             self.kill, self.kill, self.leave, self.join, self.join, self.crash, self.crash, self.sleep, self.wake,
             self.lose_redis, self.lose_kafka, self.hang, self.slow, self.cut, self.cut, self.fill_memory,
-            self.fill_redis_disk, self.fill_kafka_disk,
+            self.fill_redis_disk, self.fill_kafka_disk, self.jump, self.mistake,
         )  # fmt: skip
         while time.monotonic() < end:
             fault = self._dice.choice(faults)
@@ -178,6 +181,18 @@ class _Trouble:
 
     def fill_kafka_disk(self) -> None:
         self._fill(self._frail.kafka_disk, self._services.kafka)
+
+    def jump(self) -> None:
+        """The clock of some workers, by up to two years either way; those who are there already keep theirs."""
+        if len(self._workers) < 3:
+            self._workers.append(self._scene.start_under(self._clock.environment))
+        self._clock.jump(self._dice.randrange(-_TWO_YEARS_S, _TWO_YEARS_S))
+
+    def mistake(self) -> None:
+        """A worker with another Redis. It may find that a service is away, and nothing else may come of it."""
+        stranger = self._scene.start(REDIS=self._scene.redis.rpartition("/")[0] + "/1")
+        code = self._scene.await_exit(stranger)
+        assert code in (1, 2, 3), f"exit code {code}:\n{stranger.log[-3000:]}"
 
     @property
     def _wires(self) -> list[Proxy]:

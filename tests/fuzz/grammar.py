@@ -76,18 +76,19 @@ def guard_of(policy: Policy, rnd: Random) -> Any:
 
 def event_of(policy: Policy, rnd: Random, people: int) -> dict[str, Any]:
     """An event that is right by itself; whether it fits what happened before is another matter."""
-    op = rnd.choice(("insert",) * 6 + ("update",) * 5 + ("delete",) * 2 + ("register", "deregister"))
+    ops = {"insert": 6, "upsert": 2, "update": 5, "delete": 2, "register": 1, "deregister": 1, "erase": 1}
+    op = rnd.choices(tuple(ops), tuple(ops.values()))[0]
     event: dict[str, Any] = {"op": op, "id": f"p{rnd.randrange(people)}"}
-    if op in ("insert", "register"):
+    if op in ("insert", "upsert", "register"):
         event["qid"] = qid_of(policy, rnd)
-    if op == "insert":
+    if op in ("insert", "upsert"):
         event["sensitive"] = values_of(policy, rnd)
     if op == "update":
         whole = qid_of(policy, rnd)
         event["qid"] = {name: whole[name] for name in rnd.sample(sorted(whole), rnd.randint(0, len(whole)))}
         if rnd.random() < 0.5:
             event["sensitive"] = values_of(policy, rnd)
-    if op in ("insert", "update") and rnd.random() < 0.25:
+    if op in ("insert", "upsert", "update") and rnd.random() < 0.25:
         event["guard"] = guard_of(policy, rnd)
     if rnd.random() < 0.05:
         event["at"] = rnd.choice(TIMES)

@@ -15,6 +15,7 @@ from aiokafka.errors import KafkaError
 
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
 from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import DeadLetterBox, letter_offset, target_of
 from shoal.streams.deadletter.scheduler import DeadLetters
@@ -54,7 +55,8 @@ class Desk:
                 await producer.send_and_wait(self.topics.events, value, partition=number)
 
     async def hold(self, number: int) -> Partition:
-        return await load_partition(self.store, number, await self.store.own(str(number)), self.policy)
+        keyed = Keyed(KEY.encode(), self.policy.table)
+        return await load_partition(self.store, number, await self.store.own(str(number)), self.policy, keyed)
 
     async def take(self, part: Partition, end: int | None = None) -> None:
         """What is on the topic, up to `end`, in one batch."""

@@ -11,6 +11,7 @@ from shoal.core.events.intake import Intake
 from shoal.core.events.window import PRESENT, Delta
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed, KeyedByHandle
 from shoal.core.state import ENGINE, RECORDS, Meta, State
 from shoal.streams.errors import FencedError, InputError, LostError
 from shoal.streams.files.policy_yaml import load_policy
@@ -24,7 +25,7 @@ from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import MovedError
-from tests.support.services.table import KEY, REDRAWN, Taken, insert, write_policy
+from tests.support.services.table import KEY, REDRAWN, Taken, handles, insert, write_policy
 
 PARTITIONS = 2
 FIRST = Meta(1, "d", 1, 0.0, ENGINE, "p")
@@ -52,8 +53,12 @@ async def take(store: Store, part: Partition, *events: Any) -> Any:
     return await part.commit(store, part.take(records, part.offset + len(records), store.cipher))
 
 
+def keyed(policy: Policy) -> Keyed:
+    return Keyed(KEY.encode(), policy.table)
+
+
 async def hold(store: Store, policy: Policy, number: int = 0) -> Partition:
-    return await load_partition(store, number, await store.own(str(number)), policy)
+    return await load_partition(store, number, await store.own(str(number)), policy, keyed(policy))
 
 
 async def release(
@@ -97,7 +102,7 @@ async def test_a_batch_is_written_whole_and_read_back_by_the_next_owner(store: S
     assert (part.offset, reply.waiting) == (4, 1)
     again = await hold(store, policy)
     assert (again.offset, again.window) == (4, 1)
-    assert again.intake.roster == {"p1": PRESENT, "p2": PRESENT}
+    assert again.intake.roster == dict.fromkeys(handles(policy.table, 1, 2), PRESENT)
     assert as_written(again.intake.window) == as_written(part.intake.window)
     rejects = await store.redis.lrange(store.key("rejects:0"), 0, -1)
     assert [read_note(raw) for raw in rejects] == [RejectNote(2, "bad-json")]
@@ -113,7 +118,7 @@ async def test_who_lost_a_partition_cannot_write_to_it(store: Store, policy: Pol
         await take(store, former, insert(2), b"junk")
     assert await contents(store) == before
     with pytest.raises(FencedError):
-        await load_partition(store, 0, former.token, policy)
+        await load_partition(store, 0, former.token, policy, keyed(policy))
 
 
 async def test_a_batch_that_does_not_follow_is_refused(store: Store, policy: Policy) -> None:
@@ -135,7 +140,7 @@ async def test_a_table_that_is_not_there_any_more_is_lost_to_everyone(store: Sto
         store.own("0"),
         release_log.freeze(1, 0, None, 0.0, {}),
         release_log.skip(0),
-        load_partition(store, 0, part.token, policy),
+        load_partition(store, 0, part.token, policy, keyed(policy)),
     ):
         with pytest.raises(LostError):
             await attempt
@@ -155,7 +160,7 @@ async def test_the_first_batch_after_a_freeze_fixes_the_barrier(store: Store, po
     assert barrier.ends == {0: 3}
     await take(store, part, {"op": "update", "id": "p1", "qid": {"age": 9}})
     windows = await release_log.read_windows(1)
-    assert set(windows[0]) == {"p1", "p2", "p3"}
+    assert set(windows[0]) == handles(policy.table, 1, 2, 3)
 
 
 async def test_a_barrier_further_on_is_where_later_batches_are_split(store: Store, policy: Policy) -> None:
@@ -200,7 +205,8 @@ async def test_an_applied_release_is_the_state_and_its_windows_are_gone(store: S
     assert (meta.release, meta.sent, meta.applied) == (2, 2, 2)
     loaded = await load_state(store, policy, KEY.encode(), meta)
     # the same by core alone
-    state, intakes = State.empty(policy, KEY.encode()), [Intake(policy, {}) for _ in range(PARTITIONS)]
+    state = State.empty(policy, KEY.encode(), KeyedByHandle)
+    intakes = [Intake(policy, {}, handle_of=state.keyed.handle) for _ in range(PARTITIONS)]
     for number, event in enumerate(people):
         intakes[0 if number < 120 else 1].take(event, number)
     first = plan(state, Window("2026-01-01T00:00:00Z", {n: i.cut() for n, i in enumerate(intakes)}), policy, 1)
@@ -271,13 +277,13 @@ async def test_somebody_at_home_elsewhere_is_forgotten_and_their_events_are_reje
         await take(store, part)
     # the next window is open before the release is planned
     await take(store, parts[1], {"op": "update", "id": "p5", "qid": {"age": 1}})
-    assert parts[1].intake.without_home == {"p5", "p50"}
+    assert parts[1].intake.without_home == handles(policy.table, 5, 50)
     await finish(store, policy, 1)
     rejects = [read_note(raw) for raw in await store.redis.lrange(store.key("rejects:1"), 0, -1)]
     assert rejects == [RejectNote(0, "wrong-partition")]
     reply = await take(store, parts[1])
     await parts[1].learn_homes(store, reply.applied)
-    assert set(parts[1].intake.roster) == {"p50"}
+    assert set(parts[1].intake.roster) == handles(policy.table, 50)
     assert not parts[1].intake.without_home
     assert (await take(store, parts[1], {"op": "update", "id": "p5", "qid": {"age": 2}})).waiting == 2, "unknown here"
     await release(store, policy, *parts, number=2)

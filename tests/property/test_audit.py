@@ -344,7 +344,9 @@ FIELDS: Any = st.one_of(
 )
 EVENTS = st.fixed_dictionaries(
     {
-        "op": st.sampled_from(["insert", "insert", "update", "delete", "register", "deregister", "x"]),
+        "op": st.sampled_from(
+            ["insert", "insert", "upsert", "update", "delete", "register", "deregister", "erase", "x"]
+        ),
         "id": st.sampled_from(["p1", "p2", "p3", "", 7]),
     },
     optional={

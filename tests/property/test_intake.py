@@ -12,8 +12,11 @@ from shoal.core.events.guard import EMPTY
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import (
     ABSENT,
+    ANEW,
     DEREGISTERED,
     DEREGISTERED_STATUS,
+    ERASED,
+    ERASED_STATUS,
     GONE,
     PATCH,
     PRESENT,
@@ -55,11 +58,13 @@ times = st.fixed_dictionaries({}, optional={"at": st.just("2024-05-01T10:00:00Z"
 
 
 ALLOWED = {
-    "insert": ("unknown", "absent"),
+    "insert": ("unknown", "absent", "erased"),
+    "upsert": ("unknown", "present", "absent", "erased"),
     "update": ("present",),
     "delete": ("present",),
-    "register": ("unknown", "absent"),
+    "register": ("unknown", "absent", "erased"),
     "deregister": ("absent",),
+    "erase": ("present", "absent", "deregistered", "erased"),
 }
 
 
@@ -69,10 +74,12 @@ def _events(ops: tuple[str, ...] = tuple(ALLOWED)) -> st.SearchStrategy[dict[str
     record = st.fixed_dictionaries({"qid": qids, "sensitive": sensitives})
     bodies = {
         "insert": st.tuples(record, guards),
+        "upsert": st.tuples(record, guards),
         "update": st.tuples(either, guards),
         "delete": st.tuples(),
         "register": st.tuples(st.fixed_dictionaries({"qid": qids})),
         "deregister": st.tuples(),
+        "erase": st.tuples(),
     }
 
     def event(op: str) -> st.SearchStrategy[dict[str, Any]]:
@@ -127,17 +134,25 @@ class Model:
         if status not in ALLOWED[op]:
             return False
         coded = {name: VALUES[name][value] for name, value in event.get("qid", {}).items()}
-        if op in ("insert", "update", "register"):
+        if op in ("insert", "upsert", "update", "register"):
             self.where[person] = {**self.where.get(person, {}), **coded}
         if "sensitive" in event:
             written = event["sensitive"]
             self.ill[person] = {written} if isinstance(written, str) else set(written)
-        if op in ("delete", "deregister"):
+        if op in ("delete", "deregister", "erase"):
             self.ill.pop(person, None)
+        if op == "erase":
+            self.forget(person)
+            self.status[person] = "deregistered" if status == "deregistered" else "erased"
+            return True
         self._wish(person, event.get("guard"))
-        becomes = {"insert": "present", "update": "present", "delete": "absent", "register": "absent"}
-        self.status[person] = becomes.get(op, "deregistered")
+        becomes = {"deregister": "deregistered", "delete": "absent", "register": "absent"}
+        self.status[person] = becomes.get(op, "present")
         return True
+
+    def forget(self, person: str) -> None:
+        for known in (self.where, self.ill, self.guard):
+            known.pop(person, None)
 
     def _wish(self, person: str, guard: object) -> None:
         if guard == {"node": None}:
@@ -162,6 +177,9 @@ def apply(model: Model, window: dict[str, Delta]) -> Model:
     """What the model of the window's start becomes if only the window is known."""
     after = copy.deepcopy(model)
     for person, (kind, qid, values, _, wish) in window.items():
+        if kind >= ERASED:
+            after.forget(person)
+            kind = {anew: kind for kind, anew in ANEW.items()}.get(kind, kind)
         if kind == PATCH:
             assert qid is not None
             changed = {name: value for name, value in zip(NAMES, qid, strict=True) if value is not None}
@@ -177,6 +195,7 @@ def apply(model: Model, window: dict[str, Delta]) -> Model:
         if kind in (GONE, REGISTER, DEREGISTERED):
             after.ill.pop(person, None)
         names = {PATCH: "present", PUT: "present", GONE: "absent", REGISTER: "absent", DEREGISTERED: "deregistered"}
+        names[ERASED] = "erased"
         after.status[person] = names[kind]
     return after
 
@@ -256,7 +275,7 @@ class IntakeMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_roster_is_everyones_status(self) -> None:
-        codes = {"present": PRESENT, "absent": ABSENT, "deregistered": DEREGISTERED_STATUS}
+        codes = {"present": PRESENT, "absent": ABSENT, "deregistered": DEREGISTERED_STATUS, "erased": ERASED_STATUS}
         assert self.intake.roster == {person: codes[status] for person, status in self.model.status.items()}
 
     @invariant()

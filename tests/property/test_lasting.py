@@ -115,12 +115,11 @@ def _show_true_counts(patch: pytest.MonkeyPatch) -> None:
 
     describe = Lasting._shown
 
-    def tell(self: Any, group: int) -> Any:
-        shown = describe(self, group)
-        if self._groups.kind[group] < 0 or not shown.counterfeits:
-            return shown
-        (node, count), *rest = shown.shown
-        return shown._replace(shown=((node, count - 1), *rest), counterfeits=shown.counterfeits - 1)
+    def tell(self: Any, groups: Any) -> Any:
+        for shown in describe(self, groups):
+            (node, count), *rest = shown.shown
+            is_told = shown.counterfeits > 0  # only a signature has any
+            yield shown._replace(shown=((node, count - is_told), *rest), counterfeits=shown.counterfeits - is_told)
 
     patch.setattr(Lasting, "_shown", tell)
 
@@ -206,10 +205,38 @@ def _overdraw_counterfeits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("shoal.core.signatures.balance._prune", lambda rounds, home, *_: np.ones(len(home), dtype=bool))
 
 
+def _forget_erased_signatures(patch: pytest.MonkeyPatch) -> None:
+    """Erasure: nothing at all is left of somebody."""
+    from shoal.core.signatures.entries import HELD, NO_SIGNATURE, Entries
+
+    def forget(self: Entries, rows: Any, open_values: Any) -> None:
+        _, mine = self.of(rows)
+        past = mine[~self.has(HELD)[mine]]
+        self.flags[past], self.signature[past], self.spells[past] = 0, NO_SIGNATURE, 0
+
+    patch.setattr(Entries, "erase", forget)
+
+
+def _lend_values_to_the_erased(patch: pytest.MonkeyPatch) -> None:
+    """Erasure: what is left names the first values of a signature, as if they had been the person's."""
+    from shoal.core.signatures.entries import Entries
+
+    erase = Entries.erase
+
+    def lend(self: Entries, rows: Any, open_values: Any) -> None:
+        erase(self, rows, open_values)
+        left = np.flatnonzero((self.value < 0) & (self.signature >= 0))
+        self.value[left] = self.signature[left] * 0
+
+    patch.setattr(Entries, "erase", lend)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
         _forget_signatures,
+        _forget_erased_signatures,
+        _lend_values_to_the_erased,
         _let_signatures_meet,
         _show_any_number,
         _show_true_counts,

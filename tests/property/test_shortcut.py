@@ -99,11 +99,11 @@ def qids(draw: st.DrawFn) -> Nested:
 
 @st.composite
 def events(draw: st.DrawFn) -> Pairs:
-    op = draw(st.sampled_from(["insert", "insert", "update", "update", "delete"]))
+    op = draw(st.sampled_from(["insert", "insert", "upsert", "update", "update", "delete"]))
     pairs: Pairs = [("op", op), ("id", draw(ids))]
-    if op == "insert" or (op == "update" and draw(st.booleans())):
+    if op in ("insert", "upsert") or (op == "update" and draw(st.booleans())):
         pairs.append(("qid", draw(qids())))
-    if op == "insert" or (op == "update" and draw(st.booleans())):
+    if op in ("insert", "upsert") or (op == "update" and draw(st.booleans())):
         pairs.append(("sensitive", draw(texts | st.lists(labels, max_size=3))))
     if draw(st.sampled_from([False, False, True])):
         pairs.append(("at", draw(times)))
@@ -172,6 +172,7 @@ def test_ordinary_events_take_the_short_cut(form: str, monkeypatch: pytest.Monke
     ordinary: list[Pairs] = [
         INSERT,
         [("id", "urn:q"), ("sensitive", "a:b"), ("op", "insert"), ("qid", Nested(reversed(QID)))],
+        [("op", "upsert"), ("id", "p"), ("qid", QID), ("sensitive", "8")],
         [("op", "update"), ("id", "p"), ("qid", Nested([("ward", "a")]))],
         [("op", "update"), ("id", "p"), ("sensitive", "8"), ("at", "2024-05-01T10:00:00Z")],
         [("op", "delete"), ("id", "p")],
@@ -180,8 +181,8 @@ def test_ordinary_events_take_the_short_cut(form: str, monkeypatch: pytest.Monke
         ordinary[1][1] = ("sensitive", "flu")  # a colon in a label is taken for a key
     intake = Intake(POLICY, {})
     taker = make_taker(intake)
-    assert [taker.take(write(pairs), HEADERS[form], offset) for offset, pairs in enumerate(ordinary)] == [None] * 5
-    assert intake.accepted == 5
+    assert [taker.take(write(pairs), HEADERS[form], offset) for offset, pairs in enumerate(ordinary)] == [None] * 6
+    assert intake.accepted == 6
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import SecretStr
 
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.prometheus import State
@@ -50,7 +51,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 async def exposed() -> dict[str, set[str]]:
     """The labels of every metric of a worker that has nothing to do, and of a release that it knows."""
     policy = clinic_policy()
-    settings = Settings()
+    settings = Settings(key=SecretStr("a secret of the alerts"))
     store = Store(settings.redis, policy.table, make_cipher(None))  # which nobody connects
     planner = Planner(settings, policy, store, 1, lambda _: None)
     ingest = Ingest(settings, policy, store, 1, lambda _: None)

@@ -116,7 +116,7 @@ def test_every_event_is_accepted(folder: Path, tmp_path: Path) -> None:
     for event in events:
         validator.validate(event)
     assert {event["op"] for event in events} == {
-        "insert", "update", "delete", "register", "deregister", "external", "release",
+        "insert", "upsert", "update", "delete", "register", "deregister", "erase", "external", "release",
     }  # fmt: skip
     (tmp_path / "events.jsonl").write_text(text)
     assert rejects(write_redrawn(folder), tmp_path / "events.jsonl") == []

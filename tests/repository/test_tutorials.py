@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shoal.streams.cli import main
+from shoal.streams.cli.demo import TUTORIALS as NAMED
 from tests.support.root import ROOT
 
 _BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -56,8 +57,9 @@ def test_a_step_that_fails_or_prints_something_else_is_noticed(
         follow(page, capsys)
 
 
-def test_every_tutorial_is_in_the_index() -> None:
+def test_every_tutorial_is_in_the_index_and_named_by_the_demo() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     assert TUTORIALS
     for name in TUTORIALS:
         assert f"(tutorials/{name})" in index
+        assert f"docs/tutorials/{name}" in NAMED

@@ -21,10 +21,12 @@ from shoal.core.policy.policy import Attribute, Policy
 
 _FIELDS: Final = {  # op: (what it must have, what it may have)
     "insert": ({"op", "id", "qid", "sensitive"}, {"at", "guard"}),
+    "upsert": ({"op", "id", "qid", "sensitive"}, {"at", "guard"}),
     "update": ({"op", "id"}, {"at", "guard", "qid", "sensitive"}),
     "delete": ({"op", "id"}, {"at"}),
     "register": ({"op", "id", "qid"}, {"at"}),
     "deregister": ({"op", "id"}, {"at"}),
+    "erase": ({"op", "id"}, {"at"}),
     "release": ({"op"}, {"at"}),
     "external": ({"op", "publisher", "groups"}, {"at"}),
 }
@@ -66,7 +68,8 @@ class Truth:
     """Folds events. After `cut`, everything public is as of that release.
 
     `registered` has the quasi-identifiers of everyone registered, present or not; `extinct` are those deregistered;
-    `held` the permanent values of everyone who ever had one, present, absent or gone.
+    `held` the permanent values of everyone who ever had one, present, absent or gone; `erased` those whom the window
+    erased, whether or not they came back in it.
     """
 
     def __init__(self, policy: Policy, first: Policy | None = None) -> None:
@@ -90,12 +93,17 @@ class Truth:
         self._qids_before: dict[str, Qid | None] = {}  # of those whose identifiers the window touched, at its start
         self._guards_before: dict[str, Guard | None] = {}
         self._placed: set[str] = set()  # inserted or registered in this window
+        self.erased: set[str] = set()
+        self._ever_erased: set[str] = set()
+        self._is_cut = False  # `erased` is for those who look at the release, until the next window begins
 
     def take(self, raw: bytes) -> Asked | None:
         """Takes the next line of the events; returns a request if it makes a release."""
         self._line += 1
         if not raw.strip():
             return None
+        if self._is_cut:
+            self.erased, self._is_cut = set(), False
         try:
             event = _object(raw)
             op = event.get("op")
@@ -149,6 +157,7 @@ class Truth:
                 self.guarded_since[person] = number
         self._qids_before, self._guards_before, self._placed = {}, {}, set()
         self._accepted_in_window = 0
+        self._is_cut = True
 
     def _apply(self, event: dict[str, Any]) -> None:
         op = event.get("op")
@@ -165,6 +174,14 @@ class Truth:
             raise _Wrong
         self._move(person, qid)
         self._placed.add(person)
+        self._put(person, qid, values | self.held.get(person, frozenset()), guard)
+
+    def _upsert(self, person: str, event: dict[str, Any]) -> None:
+        if person not in self.present:
+            self._insert(person, event)
+            return
+        qid, values, guard = self._qid(event["qid"]), self._values(event["sensitive"]), self._guard(event)
+        self._move(person, qid)
         self._put(person, qid, values | self.held.get(person, frozenset()), guard)
 
     def _update(self, person: str, event: dict[str, Any]) -> None:
@@ -201,6 +218,24 @@ class Truth:
         self._qids_before.pop(person, None)
         del self.registered[person]
         self.extinct.add(person)
+
+    def _erase(self, person: str, _event: dict[str, Any]) -> None:
+        """Somebody erased is unknown again, but for a permanent value of a redrawn table, and may come back; somebody
+        deregistered may not, erased or not.
+        """
+        if person not in self.registered and person not in self.extinct and person not in self._ever_erased:
+            raise _Wrong
+        self.erased.add(person)
+        self._ever_erased.add(person)
+        self._qids_before.setdefault(person, self.registered.get(person))
+        self.registered.pop(person, None)
+        self.present.pop(person, None)
+        self._placed.add(person)
+        if person in self._guards:
+            self._guards_before.setdefault(person, self._guards[person])
+            self._guards[person] = None
+        if self._policy.values == "lasting":
+            self.held.pop(person, None)
 
     def _move(self, person: str, qid: Qid) -> None:
         self._qids_before.setdefault(person, self.registered.get(person))

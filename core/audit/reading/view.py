@@ -45,6 +45,7 @@ class Secrets:
     (absent: never). `at` is the time that the request for the release named. `registered` has where everyone lives who
     is registered, present or not, `extinct` whoever ceased to exist, `held` the permanent values of everyone who ever
     had one, `cohorts` what the engine says of its cohorts, and `others` what other publishers had released by then.
+    `erased` are those whom the window erased.
     """
 
     members: Sequence[Line]
@@ -62,6 +63,7 @@ class Secrets:
     others: Sequence[Other] = ()
     entries: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
     lines: Mapping[str, Sequence[Line]] = field(default_factory=dict)
+    erased: Set[str] = frozenset()
 
 
 class PublicCriterion(Protocol):

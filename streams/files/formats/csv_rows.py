@@ -30,7 +30,7 @@ from shoal.streams.errors import InputError
 from shoal.streams.files.formats.format import Blocks, EventReader, FormatChoice, Line
 
 INSERT, REGISTER = "insert", "register"
-WITHOUT_RECORD = frozenset({"delete", "deregister"})
+WITHOUT_RECORD = frozenset({"delete", "deregister", "erase"})
 
 
 def reader(policy: Policy, choice: FormatChoice) -> "CsvRows":

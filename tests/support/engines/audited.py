@@ -97,6 +97,13 @@ def sentences(report: Report) -> set[str]:
     return {f"{broken.promise}: {broken.sentence}" for broken in report.findings}
 
 
+def tell_truth(truth: Truth, event: dict[str, Any]) -> None:
+    """An event that has to be accepted."""
+    taken = truth.accepted
+    assert truth.take(json.dumps(event).encode()) is None
+    assert truth.accepted == taken + 1, "the event was rejected"
+
+
 def stored(release: Release) -> Stored:
     """A release as it would lie in a folder."""
     cells, groups = (b"".join(r + b"\n" for r in records) for records in (release.cells, release.groups))
@@ -174,9 +181,7 @@ class ByHand:
 
     def tell(self, *events: dict[str, Any]) -> None:
         for event in events:
-            taken = self.truth.accepted
-            assert self.truth.take(json.dumps(event).encode()) is None
-            assert self.truth.accepted == taken + 1, "the event was rejected"
+            tell_truth(self.truth, event)
 
     def publish(
         self,

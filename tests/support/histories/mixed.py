@@ -51,11 +51,14 @@ def draw_events(draw: random.Random, policy: Policy, people: int, releases: int)
     permanent = {labels[leaf] for leaf in policy.sensitive.permanent}
     present: set[str] = set()
     gone: set[str] = set()
+    erased: set[str] = set()
     held: dict[str, set[str]] = defaultdict(set)
     has_others = draw.random() < 0.5
     for release in range(releases):
         for _ in range(people if not release else draw.randrange(people // 2 + 1)):
             person = f"p{draw.randrange(people * 3 // 2)}"
+            if erased and draw.random() < 0.3:
+                person = draw.choice(sorted(erased))  # some of whom are here again
             if person in gone:
                 continue
             event = _draw_change(draw, person, person in present, labels, held[person])
@@ -65,6 +68,12 @@ def draw_events(draw: random.Random, policy: Policy, people: int, releases: int)
             if event["op"] == "delete" and draw.random() < 0.2:
                 gone.add(person)
                 yield {"op": "deregister", "id": person}
+            if draw.random() < (0.15 if release else 0.02):
+                doomed = draw.choice(sorted(held))  # anybody ever met: present, absent, deregistered or erased before
+                present.discard(doomed)
+                held[doomed].clear()
+                erased.add(doomed)
+                yield {"op": "erase", "id": doomed}
         if has_others and draw.random() < 0.5:
             yield _draw_external(draw, labels)
         yield {"op": "release"}

@@ -22,6 +22,7 @@ class Population:
         self._guards: dict[str, Any] = {}
         self.absent: dict[str, dict[str, Any]] = {}
         self.dead: set[str] = set()
+        self.erased: set[str] = set()
         self.held: dict[str, frozenset[str]] = {}
         self._count = 0
 
@@ -40,8 +41,10 @@ class Population:
             self.absent[person] = qid
             yield {"op": "register", "id": person, "qid": qid}
 
-    def churn(self, count: int, ill: float = 0.1, kinds: str = "iirrddduummxw") -> Iterator[dict[str, Any]]:
-        """So many random events: people come, return, leave, fall ill, move, die, or move while they are away."""
+    def churn(self, count: int, ill: float = 0.1, kinds: str = "iirrddduummxwe") -> Iterator[dict[str, Any]]:
+        """So many random events: people come, return, leave, fall ill, move, die, move while they are away, or are
+        erased, of whom some come back.
+        """
         for _ in range(count):
             kind = self._rng.choice(kinds)
             if kind == "r" and self.absent:
@@ -55,6 +58,10 @@ class Population:
                 person = self._rng.choice(sorted(self.absent))
                 self.absent[person] = self._qid()
                 yield {"op": "register", "id": person, "qid": self.absent[person]}
+            elif kind == "e" and self.erased and self._rng.random() < 0.5:
+                yield self.insert(self._rng.choice(sorted(self.erased)))
+            elif kind == "e":
+                yield self._erase(self._rng.choice(sorted({*self.table, *self.absent, *self.dead, *self.erased})))
             elif kind in "dum" and self.table:
                 yield self._change(kind, self._rng.choice(sorted(self.table)), ill)
             else:
@@ -66,6 +73,7 @@ class Population:
             self._count += 1
             person = f"p{self._count}"
         was = self.absent.pop(person, None)
+        self.erased.discard(person)
         qid = self._qid() if was is None or self._rng.random() < 0.2 else was
         said, wish = self._draw(0.1), {}
         if self._rng.random() < 0.1:
@@ -73,6 +81,15 @@ class Population:
             wish = {"guard": guard and {"node": guard[0], **({} if guard[1] is None else {"bound": guard[1]})}}
         self._put(person, qid, said)
         return {"op": "insert", "id": person, "qid": qid, "sensitive": sorted(said), **wish}
+
+    def _erase(self, person: str) -> dict[str, Any]:
+        """Everything is forgotten but what they hold for good, if they come back: this is for redrawn tables."""
+        self.table.pop(person, None)
+        self.absent.pop(person, None)
+        self._guards.pop(person, None)
+        if person not in self.dead:
+            self.erased.add(person)
+        return {"op": "erase", "id": person}
 
     def _change(self, kind: str, person: str, ill: float) -> dict[str, Any]:
         qid, values, _ = self.table[person]

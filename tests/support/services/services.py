@@ -17,7 +17,7 @@ from typing import Any
 
 from deploy.local import Kafka, Redis, Service, Unavailable
 from deploy.local.ports import free_port
-from tests.support.services.postgres import Postgres
+from deploy.local.postgres import Postgres
 
 # The images of docker-compose.yml; a test keeps them alike.
 KAFKA_IMAGE = "apache/kafka:3.9.2"

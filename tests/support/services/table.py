@@ -16,6 +16,7 @@ from zlib import crc32
 from confluent_kafka import Producer
 from redis import Redis
 
+from shoal.core.randomness import Keyed
 from shoal.core.state import RECORDS
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.encryption import make_cipher
@@ -30,7 +31,7 @@ _NURSERY = Nursery()
 _PATIENCE_S = 120.0  # a broker that was killed on a busy machine takes its time
 __all__ = [
     "DISEASES", "KEY", "POLICY", "REDRAWN", "Make", "Published", "Record", "Table", "Taken", "Worker", "await_that",
-    "insert", "inserts", "write_policy",
+    "handles", "insert", "inserts", "write_policy",
 ]  # fmt: skip
 
 _ATTRIBUTES: dict[str, Any] = {
@@ -127,17 +128,23 @@ class Table(Judged):
 
     def start(self, *options: str, **settings: str) -> Worker:
         """Start a worker; `CRASH_AT="ingest.3"` makes it kill itself there. With options, as a command of its own."""
+        return self._start(options, self.environment(**settings), is_forked=not options)
+
+    def start_under(self, variables: Mapping[str, str], **settings: str) -> Worker:
+        """Start a worker with variables that are no settings of Shoal's, as a command of its own."""
+        return self._start((), {**self.environment(**settings), **variables}, is_forked=False)
+
+    def _start(self, options: Sequence[str], environment: dict[str, str], *, is_forked: bool) -> Worker:
         log = self.folder / f"{self.name}-worker-{len(self._workers)}.log"
-        environment = self.environment(**settings)
         process: Process
         with log.open("wb") as output:
-            if options:
+            if is_forked:
+                process = _NURSERY.start(options, environment, log)
+            else:
                 process = subprocess.Popen(
                     [sys.executable, "-m", "shoal.streams.cli", "worker", *options], env=environment, cwd=ROOT,
                     stdout=output, stderr=output,
                 )  # fmt: skip
-            else:
-                process = _NURSERY.start(options, environment, log)
         worker = Worker(process, log)
         self._workers.append(worker)
         return worker
@@ -269,6 +276,11 @@ def await_that(condition: Any, within_s: float, *logs: Path, pause_s: float = 0.
             tails = "\n".join(f"--- {log.name}\n" + "\n".join(log.read_text().splitlines()[-25:]) for log in logs)
             raise TimeoutError(f"it did not happen within {within_s:g} s\n{tails}")
         time.sleep(pause_s)
+
+
+def handles(table: str, *numbers: int) -> set[str]:
+    """What the worker calls the people whom `insert` makes of these numbers."""
+    return {Keyed(KEY.encode(), table).handle(f"p{number}") for number in numbers}
 
 
 def insert(number: int, **changes: Any) -> dict[str, Any]:

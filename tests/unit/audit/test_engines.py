@@ -11,6 +11,7 @@ import pytest
 
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
 from shoal.core.state import Change, State
 from tests.support.engines.audited import Bench, Edit, engine_that, engine_under, republish, sentences
 from tests.support.engines.series import churn, clinic_policy
@@ -20,8 +21,16 @@ Engine = Callable[[State, Window, Policy, int], Plan]
 TABLES: list[Table] = churn(100, 4, "secret-")
 
 
+class ById(Keyed):
+    """Calls people by their ids, as the tables of these engines do."""
+
+    def handle(self, person_id: str) -> str:
+        return person_id
+
+
 def run(path: Path, policy: Policy, engine: Engine | None, monkeypatch: pytest.MonkeyPatch) -> Bench:
     path.mkdir(exist_ok=True)
+    monkeypatch.setattr("shoal.streams.files.replay.KeyedByHandle", ById)
     if engine is not None:
         monkeypatch.setattr("shoal.streams.files.replay.plan", engine)
     return Bench(path, policy).replay(TABLES)

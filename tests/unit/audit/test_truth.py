@@ -157,6 +157,14 @@ def test_a_life_from_registration_to_the_end() -> None:
     assert truth.present == {}
 
 
+def test_an_upsert_is_true_whether_or_not_somebody_is_there() -> None:
+    truth = Truth(policy())
+    upsert = {**insert(), "op": "upsert"}
+    moved = {**upsert, "qid": {**QID, "age": 31}}
+    assert take(truth, upsert, moved, {"op": "delete", "id": "p"}, upsert) == [True] * 4
+    assert take(truth, {"op": "delete", "id": "p"}, {"op": "deregister", "id": "p"}, upsert) == [True, True, False]
+
+
 def test_releases_are_made_on_request_and_every_so_many_events_that_count() -> None:
     truth, asked = Truth(policy(every_events=2)), []
     lines = [insert("a"), insert("a"), insert("b"), insert("c"), {"op": "release", "at": "2026-01-01"}, insert("d")]

@@ -7,6 +7,7 @@ import msgpack
 import pytest
 
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import ENGINE, GroupRecord, Meta, NodeRecord, Person, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_yaml import load_policy
@@ -19,9 +20,10 @@ attributes: {age: {type: int, min: 0, max: 99}, weight: {type: float, min: 0, ma
 sensitive: {name: s, values: [a, b, c]}
 privacy: {values: redrawn, k: 2, l: 2}
 """
+KEYED = KeyedByHandle(b"secret", "t")
 PEOPLE = [
-    ("p1", Person(1, 0, (34, 61.5), (0, 2), 7, (3, 7), 1)),
-    ("p\u00e4", Person(2, 0, (99, 0.0), (), -1, (3,), 2, coarse=4)),
+    (KEYED.handle("p1"), Person(1, 0, (34, 61.5), (0, 2), 7, (3, 7), 1)),
+    (KEYED.handle("p\u00e4"), Person(2, 0, (99, 0.0), (), -1, (3,), 2, coarse=4)),
 ]
 GROUPS = [(3, GroupRecord(1, 2, ((0, 1), (2, 1)))), (7, GroupRecord(2, 1, ((1, 1), (3, 1))))]
 NODES = [(0, NodeRecord(0, 50, 1, 2)), (1, NodeRecord(1, 72.5, 3, 4))]
@@ -40,7 +42,7 @@ def saved(path: Path, policy: Policy) -> StateFile:
         file.save(
             b"secret",
             Position(5, b"d" * 32, 99),
-            State.load(policy, b"secret", meta, people=PEOPLE, groups=GROUPS, nodes=NODES),
+            State.load(policy, b"secret", meta, KeyedByHandle, people=PEOPLE, groups=GROUPS, nodes=NODES),
         )
     return file
 

@@ -9,7 +9,7 @@ import pytest
 from shoal.core.events.event import Reason, Reject
 from shoal.core.events.guard import EMPTY
 from shoal.core.events.intake import Intake
-from shoal.core.events.window import ABSENT, DEREGISTERED_STATUS, PATCH, PRESENT, PUT, Delta
+from shoal.core.events.window import ABSENT, DEREGISTERED_STATUS, ERASED_STATUS, PATCH, PRESENT, PUT, Delta
 from shoal.core.policy.policy import Policy, build_policy
 
 
@@ -36,11 +36,15 @@ POLICY = _policy()
 QID: dict[str, Any] = {"age": 34, "weight": 61.5, "ward": "x", "zip": "20437"}
 CODES = (34, 61.5, 4, 1)
 INSERT: dict[str, Any] = {"op": "insert", "id": "p", "qid": QID, "sensitive": ["asthma"]}
+UPSERT: dict[str, Any] = {**INSERT, "op": "upsert"}
 UPDATE: dict[str, Any] = {"op": "update", "id": "p", "qid": {"zip": "31000"}}
 DELETE: dict[str, Any] = {"op": "delete", "id": "p"}
 REGISTER_EVENT: dict[str, Any] = {"op": "register", "id": "p", "qid": QID}
 DEREGISTER: dict[str, Any] = {"op": "deregister", "id": "p"}
-STATUSES: tuple[dict[str, int], ...] = ({}, {"p": PRESENT}, {"p": ABSENT}, {"p": DEREGISTERED_STATUS})
+ERASE: dict[str, Any] = {"op": "erase", "id": "p"}
+STATUSES: tuple[dict[str, int], ...] = tuple(
+    {} if status is None else {"p": status} for status in (None, PRESENT, ABSENT, DEREGISTERED_STATUS, ERASED_STATUS)
+)
 
 
 def take(event: object, roster: dict[str, int] | None = None) -> Reject | None:
@@ -363,15 +367,17 @@ def test_what_is_no_event_about_a_person_is_rejected(event: object, expected: Re
 @pytest.mark.parametrize(
     ("event", "reasons"),
     [
-        (INSERT, (None, Reason.ALREADY_PRESENT, None, Reason.DEREGISTERED)),
-        (UPDATE, (Reason.UNKNOWN_ID, None, Reason.NOT_PRESENT, Reason.DEREGISTERED)),
-        (DELETE, (Reason.UNKNOWN_ID, None, Reason.NOT_PRESENT, Reason.DEREGISTERED)),
-        (REGISTER_EVENT, (None, Reason.ALREADY_PRESENT, None, Reason.DEREGISTERED)),
-        (DEREGISTER, (Reason.UNKNOWN_ID, Reason.NOT_ABSENT, None, Reason.DEREGISTERED)),
+        (INSERT, (None, Reason.ALREADY_PRESENT, None, Reason.DEREGISTERED, None)),
+        (UPSERT, (None, None, None, Reason.DEREGISTERED, None)),
+        (UPDATE, (Reason.UNKNOWN_ID, None, Reason.NOT_PRESENT, Reason.DEREGISTERED, Reason.UNKNOWN_ID)),
+        (DELETE, (Reason.UNKNOWN_ID, None, Reason.NOT_PRESENT, Reason.DEREGISTERED, Reason.UNKNOWN_ID)),
+        (REGISTER_EVENT, (None, Reason.ALREADY_PRESENT, None, Reason.DEREGISTERED, None)),
+        (DEREGISTER, (Reason.UNKNOWN_ID, Reason.NOT_ABSENT, None, Reason.DEREGISTERED, Reason.UNKNOWN_ID)),
+        (ERASE, (Reason.UNKNOWN_ID, None, None, None, None)),
     ],
 )
 def test_who_a_person_is_decides(event: dict[str, Any], reasons: tuple[Reason | None, ...]) -> None:
-    """For someone unknown, present, absent and deregistered, in that order."""
+    """For someone unknown, present, absent, deregistered and erased, in that order."""
     for roster, reason in zip(STATUSES, reasons, strict=True):
         expected = None if reason is None else Reject(reason, event["op"], "id")
         assert take(event, roster) == expected

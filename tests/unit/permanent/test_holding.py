@@ -58,6 +58,13 @@ def test_an_update_cannot_take_a_permanent_value_away() -> None:
     assert clinic.window(_update("gout", "hiv")).values == tuple(sorted((GOUT, HIV)))
 
 
+def test_an_upsert_without_it_keeps_it_and_changes_the_rest() -> None:
+    clinic = _Clinic()
+    clinic.window(_insert("hiv", "flu"))
+    after = clinic.window({**_insert("gout"), "op": "upsert"})
+    assert (after.status, after.values, after.held) == (PRESENT, tuple(sorted((GOUT, HIV))), (HIV,))
+
+
 def test_nor_within_the_window_that_brought_it() -> None:
     intake = Intake(POLICY, {})
     assert intake.take(_insert("flu")) is None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.core.cells.tree import NodeRecord, Tree
+from shoal.core.cells.tree import NodeRecord, Rows, Tree
 from shoal.core.plan import plan
 from shoal.core.publication import Earlier, Publication, PublishedRows, Written
 from shoal.core.release import NO_VALUE, ShownGroup, Tail, write_manifest
@@ -51,7 +51,7 @@ def write(
     changed: Sequence[int] = (),
     tree: Tree | None = None,
 ) -> Written:
-    publication = Publication(POLICY, tree or tree_of(50), 2, groups.__getitem__)
+    publication = Publication(POLICY, tree or tree_of(50), 2, lambda asked: [groups[one] for one in asked])
     return publication.write(rows, earlier, changed, withheld=3, unsampled=1)
 
 
@@ -111,9 +111,9 @@ def asked_for(rows: PublishedRows, earlier: Earlier, changed: Sequence[int] = ()
     """The groups whose records are written anew."""
     asked: set[int] = set()
 
-    def describe(group: int) -> ShownGroup:
-        asked.add(group)
-        return GROUPS[group]
+    def describe(groups: Rows) -> list[ShownGroup]:
+        asked.update(groups.tolist())
+        return [GROUPS[group] for group in groups.tolist()]
 
     publication = Publication(POLICY, tree or tree_of(50), 2, describe)
     publication.write(rows, earlier, changed, withheld=0, unsampled=0)
@@ -149,7 +149,10 @@ def test_a_stale_tail_would_be_published_if_nobody_named_it() -> None:
 
 
 def test_with_case_ids_a_cell_of_a_group_lists_them_sorted() -> None:
-    publication = Publication(POLICY, tree_of(50), 2, GROUPS.__getitem__, lambda rows: [f"x{9 - row}" for row in rows])
+    def case_ids(rows: Rows) -> list[str]:
+        return [f"x{9 - row}" for row in rows]
+
+    publication = Publication(POLICY, tree_of(50), 2, lambda groups: [GROUPS[one] for one in groups], case_ids)
     written = publication.write(rows_of((0, 7, 1), (1, 7, 2), (2, 7, 2)), NOTHING, (), withheld=0, unsampled=0)
     assert read(written.groups)[0]["cells"] == {"c1": ["x9"], "c2": ["x7", "x8"]}
 

@@ -1,61 +1,82 @@
-"""Encryption at rest: what it hides, and what it refuses to decrypt."""
+"""Encryption at rest: what it hides, what it refuses to decrypt, and a ring of several keys."""
 
+import msgpack
 import pytest
 
 from shoal.streams.errors import InputError
-from shoal.streams.store.encryption import KeyedCipher, PlainText, fingerprint, make_cipher
+from shoal.streams.store.encryption import KeyRing, PlainText, fingerprint, make_cipher
 
-CIPHER = KeyedCipher(b"a state key")
+CIPHER = KeyRing([b"a state key"])
 
 
-def test_without_a_key_ids_and_values_stand_as_they_are() -> None:
+def test_without_a_key_values_stand_as_they_are() -> None:
     cipher = make_cipher(None)
     assert isinstance(cipher, PlainText)
-    field = cipher.field("pätient")
-    assert cipher.decrypt(b"person", field, cipher.encrypt(b"person", field, "pätient", b"value")) == (
-        "pätient",
-        b"value",
-    )
+    assert cipher.decrypt(b"person", b"field", cipher.encrypt(b"person", b"field", b"value")) == b"value"
 
 
-def test_with_a_key_neither_the_id_nor_the_value_can_be_read() -> None:
-    field = CIPHER.field("canary-id")
-    value = CIPHER.encrypt(b"person", field, "canary-id", b"canary-value")
-    assert b"canary" not in field + value
-    assert CIPHER.decrypt(b"person", field, value) == ("canary-id", b"canary-value")
+def test_with_a_key_the_value_cannot_be_read() -> None:
+    value = CIPHER.encrypt(b"person", b"field", b"canary-value")
+    assert b"canary" not in value
+    assert CIPHER.decrypt(b"person", b"field", value) == b"canary-value"
 
 
-def test_the_same_value_is_never_written_alike_twice_but_under_the_same_field() -> None:
-    field = CIPHER.field("x")
-    assert CIPHER.field("x") == field
-    written = {CIPHER.encrypt(b"person", field, "x", b"v") for _ in range(100)}
-    assert len(written) == 100
+def test_the_same_value_is_never_written_alike_twice() -> None:
+    assert len({CIPHER.encrypt(b"person", b"field", b"v") for _ in range(100)}) == 100
 
 
-@pytest.mark.parametrize("what", ["kind", "field", "value", "key"])
+@pytest.mark.parametrize("what", ["kind", "field", "value", "mark", "key", "plain"])
 def test_a_value_that_was_moved_or_altered_is_refused(what: str) -> None:
-    field = CIPHER.field("x")
-    value = CIPHER.encrypt(b"person", field, "x", b"v")
-    cipher, kind = CIPHER, b"person"
+    value, cipher, kind, field = CIPHER.encrypt(b"person", b"x", b"v"), CIPHER, b"person", b"x"
     if what == "kind":
         kind = b"window"
     elif what == "field":
-        field = CIPHER.field("y")
+        field = b"y"
     elif what == "value":
         value = value[:-1] + bytes([value[-1] ^ 1])
+    elif what == "mark":
+        value = value[:1] + bytes([value[1] ^ 1]) + value[2:]
+    elif what == "key":
+        cipher = KeyRing([b"another key"])
     else:
-        cipher = KeyedCipher(b"another key")
+        value = b"v"
     with pytest.raises(InputError, match="SHOAL_STATE_KEY"):
         cipher.decrypt(kind, field, value)
 
 
-def test_a_value_cut_short_is_refused_too() -> None:
+@pytest.mark.parametrize("size", range(20))
+def test_a_value_cut_short_is_refused_too(size: int) -> None:
     with pytest.raises(InputError):
-        CIPHER.decrypt(b"person", CIPHER.field("x"), b"short")
+        CIPHER.decrypt(b"person", b"x", CIPHER.encrypt(b"person", b"x", b"v")[:size])
+
+
+def test_of_a_ring_the_first_key_writes_and_all_read() -> None:
+    old, new = KeyRing([b"old"]), KeyRing([b"new"])
+    ring = make_cipher(b"new, old")
+    written = {key: cipher.encrypt(b"person", b"x", b"v") for key, cipher in (("old", old), ("new", new))}
+    assert [ring.decrypt(b"person", b"x", value) for value in written.values()] == [b"v", b"v"]
+    assert new.decrypt(b"person", b"x", ring.encrypt(b"person", b"x", b"v")) == b"v"
+    assert ring.fingerprint == new.fingerprint
+    with pytest.raises(InputError):
+        new.decrypt(b"person", b"x", written["old"])
+
+
+@pytest.mark.parametrize("text", [b"new,old", b"new, old", b"new\nold", b"new\r\nold\r\n", b",new,,old,"])
+def test_keys_stand_with_commas_between_them_or_a_line_each(text: bytes) -> None:
+    cipher = make_cipher(text)
+    assert isinstance(cipher, KeyRing)
+    assert cipher.fingerprints == (KeyRing([b"new"]).fingerprint, KeyRing([b"old"]).fingerprint)
+
+
+def test_nothing_that_msgpack_writes_begins_as_an_encrypted_value_does() -> None:
+    things = [*range(-200, 70_000, 7), 2**40, -(2**40), 1.5, None, True, False, "", "x" * 40, b"", b"x" * 300]
+    things += [tuple(range(size)) for size in (0, 6, 8, 12, 20, 70_000)]
+    things += [{str(key): key for key in range(size)} for size in (0, 3, 20, 70_000)]
+    assert CIPHER.encrypt(b"person", b"x", b"v")[0] not in {msgpack.packb(thing)[0] for thing in things}
 
 
 def test_fingerprints_tell_secrets_and_tables_apart_and_hold_neither() -> None:
     prints = {fingerprint(key, table) for key in (b"one", b"two") for table in ("a", "b")}
     assert len(prints) == 4
     assert fingerprint(b"one", "a") == fingerprint(b"one", "a")
-    assert KeyedCipher(b"one").fingerprint != KeyedCipher(b"two").fingerprint
+    assert KeyRing([b"one"]).fingerprint != KeyRing([b"two"]).fingerprint

@@ -42,7 +42,7 @@ def test_names_that_others_read_are_not_refused() -> None:
 
 
 def test_secrets_appear_neither_in_the_settings_nor_in_an_error() -> None:
-    settings = load_settings({"SHOAL_KEY": "canary-one, and long", "SHOAL_STATE_KEY": "canary-two, and long"}, NOWHERE)
+    settings = load_settings({"SHOAL_KEY": "canary-one, and long", "SHOAL_STATE_KEY": "canary-two and long"}, NOWHERE)
     assert "canary" not in repr(settings) + str(settings) + settings.model_dump_json()
     assert settings.key_bytes == b"canary-one, and long"
     with pytest.raises(SettingsError) as caught:
@@ -58,6 +58,16 @@ def test_a_key_that_can_be_guessed_is_refused_and_not_shown(name: str, secret: s
     with pytest.raises(SettingsError, match=f"{name}: must have at least 16 characters, 8 of them different") as caught:
         load_settings({name: secret}, NOWHERE)
     assert secret not in str(caught.value)
+
+
+def test_a_state_key_may_be_a_ring_and_each_key_of_it_is_looked_at() -> None:
+    old, new = "jIwq8+3Zr0kN5uQ1VdYh2w==", "correct horse battery staple"
+    for ring in (f"{new},{old}", f"{new}\n{old}", f"{new}, {old}"):
+        assert load_settings({"SHOAL_STATE_KEY": ring}, NOWHERE).state_key_bytes == ring.encode()
+    with pytest.raises(SettingsError, match="SHOAL_STATE_KEY: key 2 of 2 must have at least 16 characters"):
+        load_settings({"SHOAL_STATE_KEY": f"{new},short"}, NOWHERE)
+    with pytest.raises(SettingsError, match="SHOAL_STATE_KEY: has the same key twice"):
+        load_settings({"SHOAL_STATE_KEY": f"{new},{new}"}, NOWHERE)
 
 
 def test_a_key_from_any_generator_is_taken() -> None:

@@ -28,7 +28,7 @@ def draw_newcomers(seed: int, people: int, several: float) -> tuple[Newcomers, l
         for at, mine in enumerate(owners)
         if owners.count(mine) > 1
     }
-    shunned = {at: frozenset(values[other] for other in others) for at, others in siblings.items()}
+    shunned = {at: {values[other] for other in others} for at, others in siblings.items()}
     draws = np.array([random.getrandbits(60) for _ in owners], dtype=np.uint64)
     place = np.array([random.randrange(50) for _ in owners], dtype=np.int64)
     return Newcomers(np.array(values, dtype=np.int64), place, draws, shunned, siblings), owners

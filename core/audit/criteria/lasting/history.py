@@ -2,8 +2,8 @@
 
 All criteria about people ask it. A *sighting* is a row of this release that stands for a value. While criteria look at
 a release, `now` has its sightings and `of` what was known before it; the next release, or `settle`, adds them. A spell
-is a value of a person from one release on; absence ends it, being withheld or "*" does not, and nothing ends that of a
-permanent value (docs/design.md, "Values that last").
+is a value of a person from one release on; absence ends it, being withheld or "*" does not, and nothing but an erasure
+ends that of a permanent value (docs/design.md, "Values that last").
 """
 
 from collections.abc import Mapping
@@ -87,6 +87,12 @@ class History:
 
     def _follow_spells(self, number: int, secrets: Secrets) -> None:
         spells: dict[str, dict[int, int]] = {}
+        if secrets.erased:  # which ends even the spell of a permanent value, unless it is there again
+            self._lasting = {
+                (person, leaf): since
+                for (person, leaf), since in self._lasting.items()
+                if person not in secrets.erased or (person in secrets.table and leaf in secrets.table[person].values)
+            }
         for person, record in secrets.table.items():
             before: Mapping[int, int] = self._spells.get(person, {})
             mine = spells[person] = {leaf: before.get(leaf, number) for leaf in record.values}

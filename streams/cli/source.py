@@ -1,0 +1,50 @@
+"""`shoal source` and `shoal source check`."""
+
+from pathlib import Path
+
+import click
+
+from shoal.streams.cli.terminal import quiet_clients
+
+
+class _RunByDefault(click.Group):
+    """`shoal source POLICY MAPPING` is `shoal source run POLICY MAPPING`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_RunByDefault)
+def command() -> None:
+    """Turn the changes of a database into events: `shoal source POLICY MAPPING`."""
+
+
+@command.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.argument("mapping", type=click.Path(path_type=Path))
+@click.option("--once", is_flag=True, help="Stop when everything that is there has been read.")
+@click.option("--anew", is_flag=True, help="Forget what was kept, and read the topics from their beginning.")
+@click.pass_context
+def run(ctx: click.Context, policy: Path, mapping: Path, once: bool, anew: bool) -> int:
+    """Run the source: Debezium's topics in, events out, until Ctrl-C or SIGTERM."""
+    from shoal.streams.cli import is_debugging
+    from shoal.streams.settings import load_settings
+    from shoal.streams.source.app import run_source
+
+    quiet_clients()
+    return run_source(load_settings(), policy, mapping, once=once, anew=anew, debug=is_debugging(ctx))
+
+
+@command.command()
+@click.argument("policy", type=click.Path(path_type=Path))
+@click.argument("mapping", type=click.Path(path_type=Path))
+def check(policy: Path, mapping: Path) -> None:
+    """Check a mapping against its policy: list every mistake in it, or say what is read from where."""
+    from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.source.mapping import load_mapping
+    from shoal.streams.source.summary import describe
+
+    for line in describe(load_mapping(mapping, load_policy(policy))):
+        click.echo(line)

@@ -1,0 +1,275 @@
+"""`shoal source`: one process that reads the captured tables' topics and writes Shoal's events, exactly once.
+
+A batch goes through five steps (docs/protocol.md, "The source"):
+
+1. poll   committed records of the captured tables
+2. judge  read them, join them with what Redis holds, decide on events and dead letters; in memory only
+3. stage  write to Redis what the batch will change, under its number
+4. commit one Kafka transaction: events, dead letters, offsets, the number of the batch
+5. apply  change the book in Redis, and forget the staged batch
+
+There is one source of a table at a time. A new one first refuses the former one, in Redis by a token and in Kafka by
+the transactional id, and then asks Kafka for the number of the last committed batch. If it is that of the staged batch,
+that batch is applied; if it is the one before, the staged batch never happened. After any error everything in memory is
+thrown away and the source begins like that again.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from shoal.core.events.event import Reject
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import FencedError, GuaranteeError, InputError, LostError
+from shoal.streams.faults import crash_point
+from shoal.streams.kafka.partition_reader import open_reader
+from shoal.streams.kafka.transaction import Message
+from shoal.streams.log import get_log
+from shoal.streams.settings import Settings
+from shoal.streams.source.desk import Desk, Role
+from shoal.streams.source.envelope import Change, cut_down, read_change
+from shoal.streams.source.inlet import Inlet
+from shoal.streams.source.mapping import CapturedTable, TableMapping
+from shoal.streams.source.outlet import Outlet
+from shoal.streams.source.person import read_person
+from shoal.streams.source.place import Place, read_place
+from shoal.streams.store.connection import RedisError, is_passing
+from shoal.streams.store.source_book import PEOPLE, ROWS, SourceBook, Staged, Write
+
+_PAUSE_S = 1.0
+# Kafka forgets the offsets of a group that commits nothing, after a week unless it is told otherwise.
+_COMMIT_AT_LEAST_S = 3600.0
+_Taken = tuple[TopicPartition, Any]
+
+
+class Source:
+    """The source of one table. `run` goes on until `stop`, or, with `once`, until everything there is has been read."""
+
+    def __init__(self, settings: Settings, policy: Policy, mapping: TableMapping, book: SourceBook) -> None:
+        self._settings, self._policy, self._mapping, self._book = settings, policy, mapping, book
+        self._roles: dict[str, tuple[Role, CapturedTable]] = {mapping.people.topic: (Role.PEOPLE, mapping.people)}
+        if mapping.values_table is not None:
+            self._roles[mapping.values_table.topic] = (Role.VALUES, mapping.values_table)
+        self._desk = Desk(policy, mapping)
+        self._place = Place()
+        self._number = 0
+        self._committed_at = 0.0
+        self._looked_on = 0  # the last day whose people were looked at
+        self._is_stopping = False
+        self._log = get_log(table=policy.table)
+
+    def stop(self) -> None:
+        """End after the batch that is under way."""
+        self._is_stopping = True
+
+    async def run(self, *, once: bool = False, anew: bool = False) -> None:
+        """Raises InputError if another source has taken over, GuaranteeError if the book was lost."""
+        while not self._is_stopping:
+            try:
+                async with self._tenure(anew=anew) as (inlet, outlet):
+                    anew = False
+                    await self._go_on(inlet, outlet, once=once)
+                    return
+            except (FencedError, LostError, KafkaError, RedisError, OSError) as error:
+                await self._check(error)
+                self._log.warning("source.again", error=type(error).__name__)
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _check(self, error: Exception) -> None:
+        """Raises if it is no use to begin again."""
+        if isinstance(error, RedisError) and not is_passing(error):
+            raise error
+        if isinstance(error, FencedError) and not await self._book.is_ours():
+            raise InputError(
+                f"another `shoal source` of table {self._policy.table} has taken over: run one of them at a time"
+            )
+
+    # -- beginning ----------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _tenure(self, *, anew: bool) -> AsyncIterator[tuple[Inlet, Outlet]]:
+        """Refuse the former source, find out where it stopped, and open both ends."""
+        servers = self._settings.kafka_servers
+        outlet = Outlet(servers, self._policy.table)
+        try:
+            if anew:
+                await self._book.clear()
+            begun = await self._book.own(self._mapping.fingerprint)
+            if begun != self._mapping.fingerprint:
+                raise InputError(
+                    "the mapping names other topics or columns than the one that this source was begun with, and the "
+                    "rows that are kept do not have them: set it back, or start with --anew"
+                )
+            await outlet.start()
+            await self._recover(outlet, anew=anew)
+            async with open_reader(servers, self._settings.connect_s) as consumer:
+                inlet = Inlet(consumer, servers, self._roles)
+                await inlet.open(self._place.offsets)
+                self._log.info("source.ready", partitions=len(self._place.offsets))
+                yield inlet, outlet
+        finally:
+            await outlet.stop()
+
+    async def _recover(self, outlet: Outlet, *, anew: bool) -> None:
+        """Bring the book to where Kafka is. Raises GuaranteeError if it cannot be brought there."""
+        committed = await outlet.committed()
+        standing = await self._book.standing()
+        number, place, staged = standing.number, standing.place, standing.staged
+        if staged is not None and committed.number == staged.number == number + 1:
+            await self._book.apply(staged)
+            number, place = staged.number, staged.place
+        elif anew:
+            number, place = committed.number, Place().pack()
+            await self._book.apply(Staged(number, place, []))
+        # Offsets that Kafka has forgotten are as the book has them, unless a batch was under way.
+        elif committed.number != number and (committed.offsets or staged is not None):
+            raise GuaranteeError(
+                f"Redis does not have what the source of table {self._policy.table} had written there: start it with "
+                "--anew to read the topics from their beginning, after a new snapshot if their beginning is gone"
+            )
+        self._number, self._place = number, Place() if place is None else read_place(place)
+        self._desk.census = self._place.census
+        self._committed_at, self._looked_on = time.monotonic(), 0
+
+    # -- going on -----------------------------------------------------------------------------------------------------
+
+    async def _go_on(self, inlet: Inlet, outlet: Outlet, *, once: bool) -> None:
+        while not self._is_stopping:
+            today = datetime.now(UTC).date()
+            for role in self._place.due_sweeps():
+                await self._sweep(role, outlet, today)
+            if today.toordinal() != self._looked_on:
+                await self._look_at_due(outlet, today)
+            records = await inlet.take(self._settings.batch)  # step 1
+            if records:
+                await self._take(records, inlet, outlet, today)
+            elif time.monotonic() - self._committed_at > _COMMIT_AT_LEAST_S and self._place.offsets:
+                await self._commit(outlet, [], [], [])
+            elif once and await inlet.is_at_end() and not self._place.due_sweeps():
+                return
+            else:  # behind the last record there may be the end of a transaction
+                self._place.offsets.update(await inlet.positions())
+
+    async def _take(self, records: list[_Taken], inlet: Inlet, outlet: Outlet, today: date) -> None:
+        """One batch. It ends with the last row of a snapshot, so that what is missing goes before what comes next."""
+        self._desk.forget()
+        changes = [(taken, self._read(taken)) for taken in records]
+        await self._load([change for _, change in changes if isinstance(change, Change)])
+        letters: list[Message] = []
+        done = 0
+        for (partition, record), change in changes:
+            done += 1
+            role, table = self._roles[partition.topic]
+            outcome = self._desk.apply(role, change, today) if isinstance(change, Change) else change
+            if isinstance(outcome, Reject):
+                letters.append(_letter(partition, record, outcome, table))
+            self._place.offsets[partition] = record.offset + 1
+            if isinstance(change, Change) and await self._note_sweeps(role, change, inlet):
+                break
+        inlet.take_back(records[done:])
+        events = self._desk.settle(today)
+        await self._commit(outlet, events, letters, self._writes())
+        self._log.info("source.batch", records=done, events=len(events), rejects=len(letters))
+
+    def _read(self, taken: _Taken) -> Change | Reject | None:
+        partition, record = taken
+        _, table = self._roles[partition.topic]
+        return read_change(record.key, record.value, record.headers, table)
+
+    async def _load(self, changes: list[Change]) -> None:
+        """Have everybody at hand whom these changes are about."""
+        desk, ids = self._desk, {self._desk.person_id(change) for change in changes}
+        wanted = {person_id for person_id in ids if isinstance(person_id, str)}
+        if self._mapping.values_table is not None:
+            desk.rows = dict(await self._book.read(ROWS, {change.key for change in changes}))
+            wanted.update(desk.rows.values())
+        found = await self._book.read(PEOPLE, wanted)
+        desk.people = {person_id: read_person(stored) for person_id, stored in found.items()}
+
+    async def _note_sweeps(self, role: Role, change: Change, inlet: Inlet) -> bool:
+        """Whether a look at a table is complete with this change. What it did not find is swept before anything else is
+        read or, with several partitions, when all of them are read as far as they are now.
+        """
+        complete = self._desk.complete_looks(role, change)
+        for one in complete:
+            ends = await inlet.ends(next(topic for topic, (known, _) in self._roles.items() if known is one))
+            self._place.sweeps[one] = {} if len(ends) == 1 else ends
+        return bool(complete)
+
+    async def _sweep(self, role: Role, outlet: Outlet, today: date) -> None:
+        """Take away the rows that a complete look at a table did not find, a page of people at a time."""
+        removed = 0
+        async for page in self._book.pages(PEOPLE):
+            self._desk.forget()
+            self._desk.people = {person_id: read_person(stored) for person_id, stored in page.items()}
+            if role is Role.VALUES:
+                keys = {key for person in self._desk.people.values() for key in person.values}
+                self._desk.rows = dict(await self._book.read(ROWS, keys))
+            for person_id in page:
+                self._desk.sweep(role, person_id)
+            if self._desk.touched:
+                events = self._desk.settle(today)
+                removed += len(events)
+                await self._commit(outlet, events, [], self._writes())
+        del self._place.sweeps[role]
+        await self._commit(outlet, [], [], [])
+        self._log.info("source.swept", topic=role.value, events=removed)
+
+    async def _look_at_due(self, outlet: Outlet, today: date) -> None:
+        """Look again at people who change by themselves: birthdays, values that begin or end."""
+        async for day, found in self._book.due(today.toordinal()):
+            self._desk.forget()
+            self._desk.people = {person_id: read_person(stored) for person_id, stored in found.items()}
+            keys = {key for person in self._desk.people.values() for key in person.values}
+            self._desk.rows = dict(await self._book.read(ROWS, keys))
+            self._desk.touched = set(self._desk.people)
+            events = self._desk.settle(today)
+            await self._commit(outlet, events, [], [*self._writes(), *self._book.pass_day(day)])
+        self._looked_on = today.toordinal()
+
+    # -- committing ---------------------------------------------------------------------------------------------------
+
+    def _writes(self) -> list[Write]:
+        writes: list[Write] = []
+        for person_id in self._desk.touched:
+            person = self._desk.people[person_id]
+            if person.is_empty:
+                writes.append(self._book.remove(PEOPLE, person_id))
+                continue
+            writes.append(self._book.put(PEOPLE, person_id, person.pack()))
+            if person.due:
+                writes += self._book.remember(person_id, person.due)
+        for key in self._desk.touched_rows:
+            owner = self._desk.rows.get(key)
+            writes.append(self._book.remove(ROWS, key) if owner is None else self._book.put(ROWS, key, owner))
+        return writes
+
+    async def _commit(
+        self, outlet: Outlet, events: list[dict[str, Any]], letters: list[Message], writes: list[Write]
+    ) -> None:
+        """Steps 3 to 5. Raises FencedError, LostError, KafkaError, RedisError; then nobody knows how far it came."""
+        crash_point("source.2")
+        batch = Staged(self._number + 1, self._place.pack(), writes)
+        await self._book.stage(batch)
+        crash_point("source.3")
+        await outlet.send(batch.number, events, letters, self._place.offsets)
+        crash_point("source.4")
+        await self._book.apply(batch)
+        crash_point("source.5")
+        self._number, self._committed_at = batch.number, time.monotonic()
+
+
+def _letter(partition: TopicPartition, record: Any, reject: Reject, table: CapturedTable) -> Message:
+    """The dead letter of a row: the columns that the mapping names, and why it was not taken."""
+    headers = [("reason", str(reject.reason))]
+    if reject.field is not None:
+        headers.append(("field", reject.field))
+    place = (("topic", partition.topic), ("partition", partition.partition), ("offset", record.offset))
+    headers += [(name, str(value)) for name, value in place]
+    return Message(None, cut_down(record.value, table), [(name, value.encode()) for name, value in headers])
