@@ -181,7 +181,7 @@ class Ingest(Service, ConsumerRebalanceListener):
             except OffsetOutOfRangeError:
                 raise GuaranteeError(
                     f"topic {self._topics.events} does not have the offsets at which Redis says to go on: it was "
-                    "created anew or lost records, and its records must be kept for ever"
+                    "created anew, or lost records before a release had taken them"
                 ) from None
             except KafkaError as error:
                 if is_refusal(error):

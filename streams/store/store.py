@@ -115,6 +115,11 @@ class Store:
         found: Mapping[bytes, bytes] = await self.redis.hgetall(self.key(META))
         return read_meta(found, self.table) if found else None
 
+    async def raw_meta(self) -> Mapping[str, str]:
+        """The fields of `meta` that are text, whichever version wrote them; empty if nothing is stored."""
+        found: Mapping[bytes, bytes] = await self.redis.hgetall(self.key(META))
+        return {name.decode(): value.decode(errors="replace") for name, value in found.items() if name != b"state"}
+
     async def begin_once(self) -> bool:
         """Whether this worker is the one that creates the table; for a minute no other worker is told so."""
         return bool(await self.redis.set(self.key(BEGINNING), "1", nx=True, ex=_BEGINNING_S))
@@ -128,11 +133,18 @@ class Store:
         """Take ownership of a source (see keys.py) or, as `triggers`, of planning; returns the token that proves it.
 
         Tokens are random, not counted: after Redis was set back to an earlier state, two workers must not end up with
-        the same one. Raises LostError if Redis knows nothing of the table, PolicyChangedError if it has another policy.
+        the same one. Raises LostError if Redis knows nothing of the table, PolicyChangedError if it has another policy,
+        InputError if values are to be under another key than this worker's.
         """
         token = secrets.token_hex(12)
-        if await self.order("own", label, token, self.meaning) == "policy":
+        word = await self.order("own", label, token, self.cipher.fingerprints[0], self.meaning)
+        if word == "policy":
             raise PolicyChangedError(self.table)
+        if word != "ok":
+            raise InputError(
+                f"table {self.table} is being brought under another key, or is: start this worker with that key first "
+                "in SHOAL_STATE_KEY"
+            )
         return token
 
     async def changing(self) -> int | None:
@@ -145,6 +157,15 @@ class Store:
         policy, release, applied = await self.redis.hmget(self.key(META), ["policy", "release", "applied"])
         if policy is not None and policy.decode() != self.meaning and release == applied:
             raise PolicyChangedError(self.table)
+
+    async def write_under_first_key(self, meta: TableMeta) -> None:
+        """Note that values may be under this worker's first key from now on. Raises LostError."""
+        sealed, first = meta.identity["seal"], self.cipher.fingerprints[0]
+        while first not in sealed.split(","):
+            if await self.order("reseal", sealed, f"{first},{sealed}", "as-it-was") == "ok":
+                return
+            found = await self.redis.hget(self.key(META), "seal")  # another worker was quicker
+            sealed = found.decode() if found is not None else ""
 
     async def check_server(self) -> list[str] | None:
         """Refuse a Redis that evicts keys when it is full; returns the names of settings under which it may forget,

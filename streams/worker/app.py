@@ -102,7 +102,8 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     if not settings.embedded:
         await _check_durability(store)
     rights = worker_rights(table, has_clock=has_timers(policy))
-    partitions, remarks = await enter(settings, table, rights, checks_topics=True)
+    has_snapshots = policy.snapshot is not None
+    partitions, remarks = await enter(settings, table, rights, checks_topics=True, has_snapshots=has_snapshots)
     for remark in remarks:
         get_log(table=table).warning("topic.risky", topic=remark.topic, setting=remark.setting, reason=remark.reason)
     identity = identity_of(settings, policy, store.cipher, await events_id(settings, table))
@@ -125,6 +126,8 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
                 break
         if meta is None:
             await _begin(store, policy, settings, identity, partitions)
+        else:
+            await store.write_under_first_key(meta)
         await check_companions(settings, table, state_name(await store.created()), settings.session_s + _LATE_S)
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), table) from error

@@ -44,11 +44,13 @@ async def read_change(servers: list[str], topics: Topics, reader: EventReader, o
     raise DisturbedError
 
 
-async def read_policies(servers: list[str], topics: Topics, policy: Policy) -> dict[str, Policy]:
-    """Every policy that any request for a change has named, and `policy`, by what it means and by its digest."""
+async def read_policies(servers: list[str], topics: Topics, policy: Policy, first: int) -> dict[str, Policy]:
+    """Every policy that any request for a change from this offset on has named, and `policy`, by what each means and by
+    its digest.
+    """
     found, reader = [policy], EventReader(policy)
     async with open_reader(servers) as consumer:
-        async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), 0):
+        async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), first):
             for record in records:
                 asked = read_trigger(Trigger(record.offset, record.value, record.headers), reader)
                 if isinstance(asked, ChangeRequest):

@@ -53,6 +53,7 @@ from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher
 from shoal.streams.worker.release_maker import ReleaseMaker
 from shoal.streams.worker.skipping import record_of
+from shoal.streams.worker.snapshots import keep_snapshots
 from shoal.streams.worker.standing import Standing
 from shoal.streams.worker.timers import keep_time
 from shoal.streams.worker.trigger import Trigger, judge_request, read_trigger
@@ -208,6 +209,7 @@ class Planner(Service):
             tasks = [
                 asyncio.create_task(self._serve(tenure)),
                 asyncio.create_task(keep_time(self._settings, self._policy, self._store, self._maker)),
+                asyncio.create_task(keep_snapshots(self._settings, self._policy, self._store, self._maker)),
             ]
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:

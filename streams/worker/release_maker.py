@@ -35,9 +35,9 @@ from shoal.streams.store.meta import TableMeta, check_identity, identity_of
 from shoal.streams.store.records import Chunk, Counts
 from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
 from shoal.streams.store.skipped import read_skipped
-from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import SealedRelease, chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
+from shoal.streams.store.whole_table import load_state
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.changing import read_change
 from shoal.streams.worker.external import ExternalRead, external_letters, read_external

@@ -80,13 +80,11 @@ def test_a_policy_takes_over_with_a_release_and_everything_goes_on(make: Make, m
     assert_a_replay_makes_the_same(table, {2: after})
 
     stored = stored_under(table, new)
-    table.wipe()
-    wrong = table.run("rebuild")
-    assert wrong.returncode == 2
-    assert "another policy by now" in wrong.stderr
-    rebuilt = table.run("rebuild", POLICY=str(new))
-    assert rebuilt.returncode == 0, rebuilt.stderr
-    assert stored_under(table, new) == stored
+    for file in (table.policy_path, new):  # the topic has the other one
+        table.wipe()
+        rebuilt = table.run("rebuild", POLICY=str(file))
+        assert rebuilt.returncode == 0, rebuilt.stderr
+        assert stored_under(table, new) == stored
 
 
 def stored_under(table: Table, policy: Path) -> dict[str, Any]:
