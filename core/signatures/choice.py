@@ -11,43 +11,21 @@ chooses first.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
-from heapq import heapify, heappop, heappush
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.randomness import Tags
 from shoal.core.runs import each_between
 from shoal.core.signatures.nearest import ranks
+from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
+from shoal.core.signatures.places import Gaps, first_of_each, take_places
 from shoal.core.signatures.quotas import Surplus, find_surplus, pack_known, peel, wrap_around
+from shoal.core.signatures.seats import seat
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import NEIGHBOURHOOD, NEIGHBOURHOOD_GROWTH
-
-UNDECIDED = -1
-NOTHING: Final[frozenset[int]] = frozenset()
-
-
-class Newcomers(NamedTuple):
-    """Entries that need a signature, as columns. Picky ones are in `shunned`, by position."""
-
-    value: Rows
-    place: Rows  # in the tree's depth-first order
-    draw: Tags
-    shunned: dict[int, set[int]]  # what the signature must not hold
-    siblings: Mapping[int, Sequence[int]]  # the other newcomers of the same person
-
-    def fits(self, position: int, signature: Iterable[int]) -> bool:
-        """Whether a newcomer may be given a signature."""
-        shunned = self.shunned.get(position)
-        return shunned is None or shunned.isdisjoint(signature)
-
-    def settle(self, position: int, signature: Iterable[int]) -> None:
-        """Note that a newcomer has a signature: those of its siblings must have nothing in common with it (S2)."""
-        for sibling in self.siblings.get(position, ()):
-            self.shunned[sibling].update(signature)
 
 
 class Choice(NamedTuple):
@@ -61,25 +39,46 @@ def choose_signatures(
     newcomers: Newcomers,
     known: Signatures,
     usable: Rows,
-    values: Rows,
+    classes: Sequence[Rows],
     *,
     m: int,
     l: float,
     spare: int,
-    gaps: "Gaps",
+    gaps: Gaps,
 ) -> Choice:
-    """Give newcomers their signatures: those in `usable` and new ones over `values`; `known` and `gaps` change.
+    """Give newcomers their signatures: those in `usable` and new ones; `known` and `gaps` change.
 
-    `spare` is how many counterfeits the release can bear.
+    `classes` are values that may share a signature (see `turnover.py`), and `spare` is how many counterfeits the
+    release can bear.
     """
     found = np.full(len(newcomers.value), UNDECIDED, dtype=np.int64)
     family = np.zeros(len(newcomers.value), dtype=np.int64)
-    _take_places(newcomers, known, gaps, found)
-    left = np.flatnonzero(found == UNDECIDED)
+    take_places(newcomers, known, gaps, 1 if spare else 0, found)
+    waiting = np.flatnonzero(found == UNDECIDED)
+    for values in classes:
+        mine = waiting[np.isin(newcomers.value[waiting], values)]
+        alike = usable[np.isin(known.members[usable], [-1, *values.tolist()]).all(axis=1)]
+        share = spare * len(mine) // max(1, len(waiting))
+        _make_rounds(newcomers, mine, known, alike, values, m, l, share, found, family)
+    return Choice(found, np.where(_is_even(newcomers, known, found, family), family, 0))
+
+
+def _make_rounds(
+    newcomers: Newcomers,
+    mine: Rows,
+    known: Signatures,
+    usable: Rows,
+    values: Rows,
+    m: int,
+    l: float,
+    spare: int,
+    found: Rows,
+    family: Rows,
+) -> None:
+    """Steps 2 and 3, for the newcomers of one class."""
     leaves = int(values.max(initial=-1)) + 1
-    counts = np.bincount(newcomers.value[left], minlength=leaves)
-    surplus = find_surplus(counts, m, l, spare)
-    left = _leave_out(newcomers, left, surplus, m)
+    counts = np.bincount(newcomers.value[mine], minlength=leaves)
+    left = _leave_out(newcomers, mine, find_surplus(counts, m, l, spare), m)
     counts = np.bincount(newcomers.value[left], minlength=leaves)
     rounds = pack_known(counts, known, usable, m)
     rounds = _sum(rounds, pack_known(counts, known, peel(counts, m, known), m))
@@ -89,11 +88,11 @@ def choose_signatures(
         rounds = _sum(rounds, np.bincount([known.number(signature)], weights=[times]).astype(np.int64))
     _fill_rounds(newcomers, left, known, rounds, found, family)
     _undo_incomplete(newcomers, left, known, found)
-    _match_one_by_one(newcomers, left, known, m, found)
+    seat(newcomers, left, known, usable, m, found)
     _spend_counterfeits(newcomers, left, known, usable, spare // (m - 1), found)
-    if np.count_nonzero(found == UNDECIDED) >= m:  # fewer are only what does not divide
-        _take_back_rounds(newcomers, left, known, l, found)
-    return Choice(found, np.where(_is_even(newcomers, known, found, family), family, 0))
+    undecided = mine[found[mine] == UNDECIDED]
+    if len(undecided) >= m:  # fewer are only what does not divide
+        _take_back_rounds(newcomers, undecided, left, known, l, found)
 
 
 def _sum(some: Rows, others: Rows) -> Rows:
@@ -102,60 +101,9 @@ def _sum(some: Rows, others: Rows) -> Rows:
     return np.asarray(np.pad(some, (0, size - len(some))) + np.pad(others, (0, size - len(others))))
 
 
-class Gaps(NamedTuple):
-    """Places that newcomers may take, one line each: the value, the signature, and how much its round lacks."""
-
-    value: Rows
-    signature: Rows
-    missing: Rows
-    is_taken: NDArray[np.bool_]
-
-
-def _take_places(newcomers: Newcomers, known: Signatures, gaps: Gaps, found: Rows) -> None:
-    """Step 1: of each value, newcomers drawn unseen take the places whose rounds lack least."""
-    _take_fitting_places(newcomers, known, gaps, found)
-    is_free = np.ones(len(newcomers.value), dtype=bool)
-    is_free[list(newcomers.shunned)] = False
-    theirs, ours = np.flatnonzero(~gaps.is_taken), np.flatnonzero(is_free)
-    ours = _first_of_each(newcomers.value, ours, newcomers.draw, np.bincount(gaps.value[theirs], minlength=1))
-    theirs = _first_of_each(gaps.value, theirs, gaps.missing, np.bincount(newcomers.value[ours], minlength=1))
-    ours = ours[np.lexsort((newcomers.draw[ours], newcomers.value[ours]))]
-    theirs = theirs[np.lexsort((theirs, gaps.value[theirs]))]
-    found[ours] = gaps.signature[theirs]
-    gaps.is_taken[theirs] = True
-
-
-def _take_fitting_places(newcomers: Newcomers, known: Signatures, gaps: Gaps, found: Rows) -> None:
-    """Picky newcomers take places before the others do, one after the other."""
-    value, signatures = gaps.value.tolist(), gaps.signature.tolist()
-    places: dict[int, list[int]] = {}
-    for gap in np.argsort(gaps.missing, kind="stable").tolist():
-        places.setdefault(value[gap], []).append(gap)
-    for position in sorted(newcomers.shunned, key=lambda at: int(newcomers.draw[at])):
-        mine = places.get(int(newcomers.value[position]), [])
-        unfit: set[int] = set()
-        for at, gap in enumerate(mine):
-            signature = signatures[gap]
-            if signature in unfit:
-                continue
-            if newcomers.fits(position, known.sets[signature]):
-                found[position], gaps.is_taken[gap] = signature, True
-                newcomers.settle(position, known.sets[signature])
-                del mine[at]
-                break
-            unfit.add(signature)
-
-
-def _first_of_each(value: Rows, rows: Rows, draw: Rows | Tags, most: Rows) -> Rows:
-    """Of these rows, of each value at most so many, those with the smallest draws."""
-    limit = np.zeros(max(int(value[rows].max(initial=-1)) + 1, len(most)), dtype=np.int64)
-    limit[: len(most)] = most
-    return np.asarray(rows[ranks(value[rows], draw[rows]) < limit[value[rows]]])
-
-
 def _leave_out(newcomers: Newcomers, left: Rows, surplus: Surplus, m: int) -> Rows:
     """Step 3: those that are not too frequent, less the decoys and those that do not divide, all drawn unseen."""
-    kept = _first_of_each(newcomers.value, left, newcomers.draw, surplus.shown)
+    kept = first_of_each(newcomers.value, left, newcomers.draw, surplus.shown)
     is_top = np.bincount(newcomers.value[left], minlength=len(surplus.shown)) > surplus.shown
     others = kept[~is_top[newcomers.value[kept]]]
     kept = np.setdiff1d(kept, others[np.argsort(newcomers.draw[others], kind="stable")[: surplus.decoys]])
@@ -329,54 +277,15 @@ def _is_even(newcomers: Newcomers, known: Signatures, found: Rows, family: Rows)
     return is_even
 
 
-def _match_one_by_one(newcomers: Newcomers, left: Rows, known: Signatures, m: int, found: Rows) -> None:
-    """Rounds of new signatures for the newcomers that are left: always from the m most frequent values (Anatomy).
-
-    A value none of whose newcomers fits the others' is passed over for the next one.
-    """
-    waiting: dict[int, dict[int, Set[int]]] = {}  # by value: newcomers in the order of their draws, what they shun
-    undecided = left[found[left] == UNDECIDED]
-    for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist():
-        shunned: Set[int] = newcomers.shunned.get(position, NOTHING)
-        waiting.setdefault(int(newcomers.value[position]), {})[position] = shunned
-    most_frequent = [(-len(positions), value) for value, positions in waiting.items()]
-    heapify(most_frequent)
-    while len(most_frequent) >= m:
-        chosen: list[int] = []
-        asked: list[int] = []
-        values: set[int] = set()
-        barred: set[int] = set()
-        while most_frequent and len(chosen) < m:
-            _, value = heappop(most_frequent)
-            asked.append(value)
-            if value in barred:
-                continue
-            for position, shunned in waiting[value].items():
-                if shunned.isdisjoint(values):
-                    chosen.append(position)
-                    values.add(value)
-                    barred |= shunned
-                    break
-        if len(chosen) == m:
-            found[chosen] = known.number(tuple(sorted(values)))
-            for position in chosen:
-                newcomers.settle(position, values)
-        else:
-            chosen = chosen[:1]  # it finds no company
-        for position in chosen:
-            del waiting[int(newcomers.value[position])][position]
-        for value in asked:
-            if waiting[value]:
-                heappush(most_frequent, (-len(waiting[value]), value))
-
-
-def _take_back_rounds(newcomers: Newcomers, left: Rows, known: Signatures, l: float, found: Rows) -> None:
+def _take_back_rounds(
+    newcomers: Newcomers, undecided: Rows, left: Rows, known: Signatures, l: float, found: Rows
+) -> None:
     """Take rounds back until no value is more than 1/l of those who are given nothing.
 
     The signatures with the fewest rounds lose theirs first, those without the value that is too frequent before others.
     """
-    values = Counter(newcomers.value[found == UNDECIDED].tolist())
-    if not values or max(values.values()) * l <= values.total():
+    values = Counter(newcomers.value[undecided].tolist())
+    if max(values.values()) * l <= values.total():
         return
     most = max(values, key=lambda value: (values[value], value))
     given = left[found[left] != UNDECIDED]

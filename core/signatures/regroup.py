@@ -21,15 +21,18 @@ from shoal.core.randomness import Tags
 from shoal.core.runs import each_between, numbered
 from shoal.core.signatures.balance import Balanced, Members, Standing, balance
 from shoal.core.signatures.blocks import Neighbours
-from shoal.core.signatures.choice import UNDECIDED, Gaps, Newcomers, choose_signatures
+from shoal.core.signatures.choice import choose_signatures
 from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
 from shoal.core.signatures.group import PLAIN_GROUP, STAR, Groups
 from shoal.core.signatures.judging import UNJUDGED, Judging
 from shoal.core.signatures.nearest import NONE as NO_SITE
 from shoal.core.signatures.nearest import Sites, join_nearest, means
+from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
+from shoal.core.signatures.places import Gaps
 from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import COUNTERFEITS_ENOUGH, COUNTERFEITS_IN_GROUP, PLAIN_ROWS
+from shoal.core.signatures.turnover import classes_of
 from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Judge
 
 
@@ -52,14 +55,24 @@ class Regrouping:
     def hold(self, people: People, touched: Rows) -> None:
         """Step 1: spells begin and end; the places of those that ended are offered, in batches."""
         entries = self.entries
+        rows = self._rows_by_signature()
         owner, value = self._wanted(people, touched)
         ended = entries.hold(touched, owner, value, self._is_permanent)
         placed = ended[(entries.group[ended] != NO_GROUP) & ~self._is_permanent[entries.value[ended]]]
         signed = placed[self.groups.kind[entries.group[placed]] >= 0]
+        signatures = self.groups.kind[entries.group[signed]]
+        self.signatures.remember(rows, signatures)
         if len(signed):
-            slots = entries.slot[signed].astype(np.int64)
-            self.signatures.offer(entries.signature[signed].astype(np.int64), slots, self._policy.l)
+            self.signatures.offer(signatures, entries.slot[signed].astype(np.int64), self._policy.l)
         entries.group[ended] = NO_GROUP
+
+    def _rows_by_signature(self) -> Rows:
+        """How many rows of each signature the last release shows."""
+        rows = np.bincount(self.entries.group[self.entries.group != NO_GROUP], minlength=self.groups.size)
+        is_signed = self.groups.kind >= 0
+        found = np.zeros(len(self.signatures), dtype=np.int64)
+        np.add.at(found, self.groups.kind[is_signed], rows[is_signed])
+        return found
 
     def _wanted(self, people: People, touched: Rows) -> tuple[Rows, Rows]:
         """(person, value) of every entry that these people should hold; the blank one for somebody without another."""
@@ -143,7 +156,8 @@ class Regrouping:
         m, l = self._policy.signature, self._policy.l
         rows = np.bincount(entries.group[entries.group != NO_GROUP], minlength=self.groups.size)
         spare = max(0, self._most_counterfeits(self._rows) - int(self._fakes(rows).sum()))
-        choice = choose_signatures(newcomers, self.signatures, usable, values, m=m, l=l, spare=spare, gaps=gaps)
+        classes = classes_of(values, self.signatures, m)
+        choice = choose_signatures(newcomers, self.signatures, usable, classes, m=m, l=l, spare=spare, gaps=gaps)
         got = choice.signature != UNDECIDED
         entries.give(new[got], choice.signature[got], self.signatures)
         shown[new[got]] = choice.signature[got]
@@ -183,9 +197,9 @@ class Regrouping:
         width = signatures.members.shape[1]
         keys = entries.signature[mine].astype(np.int64) * width + entries.slot[mine]
         counts = np.bincount(keys, minlength=len(signatures) * width).reshape(len(signatures), width)
-        number, slot, missing = signatures.free_places(counts, is_asked)
+        number, slot, turn, missing = signatures.free_places(counts, is_asked)
         value = signatures.members[number, slot]
-        return Gaps(value, number, missing, np.zeros(len(value), dtype=bool))
+        return Gaps(value, number, turn, missing, np.zeros(len(value), dtype=bool))
 
     # -- 5 ------------------------------------------------------------------------------------------------------
 
@@ -200,9 +214,10 @@ class Regrouping:
         elsewhere = int(fakes[~is_touched].sum())
         if elsewhere > budget:  # groups that nobody touched have too many by now
             is_touched, elsewhere = groups.kind >= 0, 0
-        is_whole = is_touched & (rows > 0) & (fakes == 0)
+        is_whole = is_touched & (fakes == 0)  # nobody left it and nothing is counterfeit: nobody in it is loose
         mine = np.flatnonzero(is_joining | np.append(is_touched & ~is_whole, False)[group])  # False for NO_GROUP
-        whole = self._standing(np.flatnonzero(is_whole & (groups.is_frozen == 0)), group)
+        numbers, _, place = self._standing(is_whole & (groups.is_frozen == 0), group)
+        whole = Standing(numbers, groups.kind[numbers], groups.rounds[numbers], place)
         enough = int(self._rows * COUNTERFEITS_ENOUGH) - elsewhere
         self._regroup(mine, whole, group, shown, budget - elsewhere, enough)
 
@@ -215,13 +230,12 @@ class Regrouping:
         is_touched[NO_SIGNATURE] = False
         return np.asarray(is_touched[kind])
 
-    def _standing(self, groups: Rows, group: Rows) -> Standing:
-        """These groups, and where their people are on average."""
-        is_asked = np.zeros(self.groups.size + 1, dtype=bool)  # the last one stands for NO_GROUP
-        is_asked[groups] = True
-        mine = np.flatnonzero(is_asked[group])
-        place = means(group[mine], self._scene.place[self.entries.owner[mine]], self.groups.size)
-        return Standing(groups, self.groups.kind[groups], self.groups.rounds[groups], place[groups])
+    def _standing(self, is_asked: NDArray[np.bool_], group: Rows) -> tuple[Rows, Rows, NDArray[np.float64]]:
+        """Of these groups, those that somebody is in: their numbers, how many rows they have, and where on average."""
+        members = np.flatnonzero(np.append(is_asked, False)[group])  # False for NO_GROUP
+        groups, line = numbered(group[members])
+        rows = np.bincount(line, minlength=len(groups))
+        return groups, rows, means(line, self._scene.place[self.entries.owner[members]], len(groups))
 
     def _places_now(self, shown: Rows) -> Rows:
         """The group of each entry, but NO_GROUP for one that must not stay where it is."""
@@ -325,10 +339,8 @@ class Regrouping:
         asked = asked[np.argsort(self._draws(asked, "join"), kind="stable")]  # not in the order of arrival
         value = entries.value[asked] if kind == PLAIN_GROUP else np.zeros(len(asked), dtype=np.int64)
         place = scene.place[entries.owner[asked]]
-        members = np.flatnonzero(np.append(self.groups.kind == kind, False)[entries.group])  # False for NO_GROUP
-        groups, line = numbered(entries.group[members])
-        where = means(line, scene.place[entries.owner[members]], len(groups))
-        sites = Sites(self.groups.value[groups], where, PLAIN_ROWS - np.bincount(line, minlength=len(groups)))
+        groups, rows, where = self._standing(self.groups.kind == kind, entries.group)
+        sites = Sites(self.groups.value[groups], where, PLAIN_ROWS - rows)
         joined = join_nearest(value, place.astype(np.float64), sites)
         entries.group[asked[joined != NO_SITE]] = groups[joined[joined != NO_SITE]]
         left = np.flatnonzero(joined == NO_SITE)

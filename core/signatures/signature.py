@@ -37,6 +37,8 @@ class SignatureRecord(NamedTuple):
     values: tuple[int, ...]
     pending: tuple[int, ...]
     offered: tuple[int, ...]
+    rows: int = 0
+    ended: int = 0
 
 
 def fair_caps(counts: Rows, share: float) -> Rows:
@@ -62,11 +64,13 @@ class Signatures:
         self.members = np.full((0, 0), -1, dtype=np.int64)
         self.pending = np.zeros((0, 0), dtype=np.int64)
         self.offered = np.zeros((0, 0), dtype=np.int64)
+        self._past = np.zeros((2, 0), dtype=np.int64)
 
     def copy(self) -> "Signatures":
         twin = object.__new__(Signatures)
         twin.sets, twin._numbers = list(self.sets), dict(self._numbers)
         twin.members, twin.pending, twin.offered = self.members.copy(), self.pending.copy(), self.offered.copy()
+        twin._past = self._past.copy()
         return twin
 
     def __len__(self) -> int:
@@ -76,6 +80,16 @@ class Signatures:
     def sizes(self) -> Rows:
         """m of each signature."""
         return np.asarray(np.count_nonzero(self.members >= 0, axis=1), dtype=np.int64)
+
+    @property
+    def rows(self) -> Rows:
+        """By signature, the rows that were shown under it, summed over all releases but the last."""
+        return self._past[0, : len(self)]
+
+    @property
+    def ended(self) -> Rows:
+        """By signature, how many of those rows were not there any more in the release after, because a spell ended."""
+        return self._past[1, : len(self)]
 
     def number(self, values: tuple[int, ...]) -> int:
         """The number of a signature, given as sorted leaf codes; a new one if it was not in use."""
@@ -114,8 +128,13 @@ class Signatures:
         self.offered[touched] += np.minimum(pending, cap[:, None])
         self.pending[touched[cap > 0]] = 0
 
-    def free_places(self, counts: Rows, is_asked: NDArray[np.bool_]) -> tuple[Rows, Rows, Rows]:
-        """(signature, slot, how many its round lacks) of each place offered in the signatures that are asked.
+    def remember(self, rows: Rows, ended: Rows) -> None:
+        """Note the rows of the last release, and which of them ended since, by signature."""
+        self._past[0, : len(rows)] += rows
+        self._past[1] += np.bincount(ended, minlength=self._past.shape[1])
+
+    def free_places(self, counts: Rows, is_asked: NDArray[np.bool_]) -> tuple[Rows, Rows, Rows, Rows]:
+        """(signature, slot, round, how many the round lacks) of each place offered in the signatures that are asked.
 
         `counts` are the entries there now, by signature and slot. What a signature does not lack any more is not
         offered later either, when somebody else may have left.
@@ -128,7 +147,8 @@ class Signatures:
         times = free[number, slot]
         turn = each_between(counts[number, slot], times)  # the round that each place is in
         number, slot = np.repeat(number, times), np.repeat(slot, times)
-        return number, slot, np.count_nonzero((counts[number] <= turn[:, None]) & is_slot[number], axis=1)
+        missing = np.count_nonzero((counts[number] <= turn[:, None]) & is_slot[number], axis=1)
+        return number, slot, turn, missing
 
     def records(self) -> Iterator[tuple[int, SignatureRecord]]:
         for number in range(len(self.sets)):
@@ -138,7 +158,8 @@ class Signatures:
         values = self.sets[number]
         width = len(values)
         pending, offered = self.pending[number, :width].tolist(), self.offered[number, :width].tolist()
-        return SignatureRecord(values, tuple(pending), tuple(offered))
+        past: list[int] = self._past[:, number].tolist()
+        return SignatureRecord(values, tuple(pending), tuple(offered), *past)
 
     def changed_since(self, before: "Signatures") -> dict[int, SignatureRecord]:
         """The signatures that have to be written to turn `before` into this."""
@@ -147,6 +168,7 @@ class Signatures:
         width = before.members.shape[1]
         same_pending = (self.pending[:known, :width] == before.pending[:known]).all(axis=1)
         is_changed[:known] = ~(same_pending & (self.offered[:known, :width] == before.offered[:known]).all(axis=1))
+        is_changed[:known] |= (self._past[:, :known] != before._past[:, :known]).any(axis=0)
         return {number: self.record(number) for number in np.flatnonzero(is_changed).tolist()}
 
     def put(self, records: Iterable[tuple[int, SignatureRecord]]) -> None:
@@ -156,6 +178,7 @@ class Signatures:
             assert found == number
             width = len(record.values)
             self.pending[number, :width], self.offered[number, :width] = record.pending, record.offered
+            self._past[:, number] = record.rows, record.ended
 
     def _reserve(self, count: int, width: int) -> None:
         rows, columns = self.members.shape
@@ -166,3 +189,4 @@ class Signatures:
             grown = np.full(shape, empty, dtype=np.int64)
             grown[:rows, :columns] = getattr(self, name)
             setattr(self, name, grown)
+        self._past = np.pad(self._past, ((0, 0), (0, shape[0] - rows)))

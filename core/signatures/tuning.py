@@ -26,3 +26,13 @@ LEAST_PEELED: Final = 3
 
 # Other publishers' regions that are compared with all others at once: what fits into a processor's cache.
 REGIONS_AT_ONCE: Final = 256
+
+# A value passes if its rows end more than half as often as all rows do. Most rows are of values that stay.
+PASSING: Final = 0.5
+
+# The rate of a value is drawn to that of all values as by so many ends, and the estimate takes so many steps.
+PRIOR_ENDS: Final = 0.3
+RATE_STEPS: Final = 50
+
+# Signatures in use that are weighed newcomer by newcomer: those for which there are most newcomers, of whom most fit.
+SIGNATURES_WEIGHED: Final = 8

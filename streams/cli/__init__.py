@@ -47,6 +47,7 @@ COMMANDS = {
     "restore": "Bring a snapshot into an empty Redis.",
     "rebuild": "Rebuild Redis from the topics, or from a snapshot and what came after.",
     "inspect": "Say what there is of a table, and what a rebuild would do.",
+    "rekey": "Encrypt what Redis holds with another key.",
     "skip": "Leave one record out that keeps releases from being made.",
     "completion": "Print what your shell needs to complete commands.",
 }

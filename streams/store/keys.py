@@ -6,7 +6,8 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 
 | key             | type | holds |
 |-----------------|------|-------|
-| meta            | hash | format, policy, engine, key, seal (fingerprint of SHOAL_STATE_KEY), partitions, created; |
+| meta            | hash | format, policy, engine, key, seal (fingerprints of SHOAL_STATE_KEY), partitions, created; |
+|                 |      | while `shoal rekey` runs: rekey, the fingerprint of the key that writes; |
 |                 |      | written by the seal script: release, manifest, state, counts; sent, applied: the last |
 |                 |      | release on the topic, and the last that is in the keys below |
 | beginning       | text | for a minute: one worker is creating this table |

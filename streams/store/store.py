@@ -132,11 +132,25 @@ class Store:
         """Take ownership of a source (see keys.py) or, as `triggers`, of planning; returns the token that proves it.
 
         Tokens are random, not counted: after Redis was set back to an earlier state, two workers must not end up with
-        the same one. Raises LostError if Redis knows nothing of the table.
+        the same one. Raises LostError if Redis knows nothing of the table, InputError if values are to be under another
+        key than this worker's.
         """
         token = secrets.token_hex(12)
-        await self.order("own", label, token)
+        if await self.order("own", label, token, self.cipher.fingerprints[0]) != "ok":
+            raise InputError(
+                f"table {self.table} is being brought under another key, or is: start this worker with that key first "
+                "in SHOAL_STATE_KEY"
+            )
         return token
+
+    async def write_under_first_key(self, meta: TableMeta) -> None:
+        """Note that values may be under this worker's first key from now on. Raises LostError."""
+        sealed, first = meta.identity["seal"], self.cipher.fingerprints[0]
+        while first not in sealed.split(","):
+            if await self.order("reseal", sealed, f"{first},{sealed}", "as-it-was") == "ok":
+                return
+            found = await self.redis.hget(self.key(META), "seal")  # another worker was quicker
+            sealed = found.decode() if found is not None else ""
 
     async def check_server(self) -> list[str] | None:
         """Refuse a Redis that evicts keys when it is full; returns the names of settings under which it may forget,

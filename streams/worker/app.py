@@ -124,6 +124,8 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
                 break
         if meta is None:
             await _begin(store, policy, settings, identity, partitions)
+        else:
+            await store.write_under_first_key(meta)
         await check_companions(settings, table, state_name(await store.created()), settings.session_s + _LATE_S)
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), table) from error

@@ -1,13 +1,17 @@
 """Choosing signatures: newcomers come out even, and those of one person never overlap."""
 
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core.signatures.choice import UNDECIDED, Choice, Gaps, Newcomers, choose_signatures
+from shoal.core.cells.tree import Rows
+from shoal.core.signatures.choice import Choice, choose_signatures
+from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
+from shoal.core.signatures.places import Gaps
 from shoal.core.signatures.signature import Signatures
 
 VALUES, M, L = 24, 4, 2
@@ -34,11 +38,19 @@ def draw_newcomers(seed: int, people: int, several: float) -> tuple[Newcomers, l
     return Newcomers(np.array(values, dtype=np.int64), place, draws, shunned, siblings), owners
 
 
-def choose(newcomers: Newcomers, known: Signatures, offered: list[tuple[int, int]] | None = None) -> Choice:
-    lines = np.array(offered or [], dtype=np.int64).reshape(-1, 2)
-    gaps = Gaps(lines[:, 1], lines[:, 0], np.ones(len(lines), dtype=np.int64), np.zeros(len(lines), dtype=bool))
+def choose(
+    newcomers: Newcomers,
+    known: Signatures,
+    offered: Sequence[tuple[int, int]] = (),
+    missing: int = 1,
+    classes: Sequence[Rows] = (np.arange(VALUES),),
+) -> Choice:
+    """Choose signatures; what is `offered`, pairs of signature and value, is of one round that lacks so many."""
+    lines = np.array(offered, dtype=np.int64).reshape(-1, 2)
+    each = np.ones(len(lines), dtype=np.int64)
+    gaps = Gaps(lines[:, 1], lines[:, 0], each, each * missing, each == 0)
     usable = np.arange(len(known))
-    return choose_signatures(newcomers, known, usable, np.arange(VALUES), m=M, l=L, spare=0, gaps=gaps)
+    return choose_signatures(newcomers, known, usable, classes, m=M, l=L, spare=0, gaps=gaps)
 
 
 @given(seeds, st.sampled_from([0.0, 0.3, 0.8]))
@@ -80,6 +92,27 @@ def test_a_place_that_is_offered_is_taken_first() -> None:
     alone = Newcomers(newcomers.value[:1], newcomers.place[:1], newcomers.draw[:1], {}, {})
     assert choose(alone, known, [(number, value)]).signature.tolist() == [number]
     assert choose(alone, known).signature.tolist() == [UNDECIDED]
+
+
+def test_places_are_taken_only_where_they_make_a_round_complete() -> None:
+    """The others of an incomplete round are "*", and so would be the newcomer who joins them."""
+    newcomers, _ = draw_newcomers(1, 60, 0.0)
+    known = Signatures()
+    number = known.number((0, 1, 2, 3))
+    pair = newcomers._replace(value=np.array([0, 1]), place=newcomers.place[:2], draw=newcomers.draw[:2])
+    places = [(number, 0), (number, 1)]
+    assert choose(pair, known, places, missing=2).signature.tolist() == [number, number]
+    assert choose(pair, known, places, missing=3).signature.tolist() == [UNDECIDED, UNDECIDED]
+
+
+@given(seeds, st.sampled_from([0.0, 0.8]))
+def test_values_of_two_classes_share_no_new_signature(seed: int, several: float) -> None:
+    newcomers, _ = draw_newcomers(seed, 60, several)
+    known = Signatures()
+    choice = choose(newcomers, known, classes=(np.arange(10), np.arange(10, VALUES)))
+    given_signatures = {known.sets[number] for number in choice.signature.tolist() if number != UNDECIDED}
+    assert given_signatures
+    assert all(max(values) < 10 or min(values) >= 10 for values in given_signatures)
 
 
 @given(seeds, st.integers(0, 60))

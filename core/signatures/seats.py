@@ -1,0 +1,103 @@
+"""Rounds newcomer by newcomer, where what a person has already decides who may be in one.
+
+Counts alone do not say whether a round can be filled: a signature must hold nothing that its newcomers shun. Here a
+signature is weighed by the newcomers that fit it. The most frequent value that is left is served first, so that no
+value becomes too frequent, by the signature in use that most rounds fit, or else by a new one of the next most
+frequent values that fit each other; half of the rounds that fit are made at a time.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.core.cells.tree import Rows
+from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
+from shoal.core.signatures.signature import Signatures
+from shoal.core.signatures.tuning import SIGNATURES_WEIGHED
+
+
+class _Table(NamedTuple):
+    """A signature, the newcomers that fit it for each of its values, and how many rounds they make."""
+
+    values: tuple[int, ...]
+    guests: list[list[int]]
+    rounds: int
+
+
+def seat(newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, m: int, found: Rows) -> None:
+    """Make rounds of the newcomers in `left` that are undecided, of signatures in `usable` and of new ones."""
+    waiting = _Waiting(newcomers, left[found[left] == UNDECIDED])
+    holding = {value: numbers.tolist() for value, numbers in known.holding(usable).items()}
+    asked = waiting.counts.copy()
+    while asked.any():
+        value = int(asked.argmax())
+        known_tables = [known.sets[number] for number in holding.get(value, ())]
+        table = waiting.best_of(known_tables) or waiting.best_new(value, m)
+        if table is None:
+            asked[value] = 0
+            continue
+        number = known.number(table.values)
+        for member in table.values:
+            if number not in holding.setdefault(member, []):
+                holding[member].append(number)
+        found[waiting.take(table)] = number
+        asked = np.minimum(asked, waiting.counts)
+
+
+class _Waiting:
+    """Newcomers without a signature, by value in the order of their draws."""
+
+    def __init__(self, newcomers: Newcomers, undecided: Rows) -> None:
+        self._newcomers = newcomers
+        self._by_value: dict[int, list[int]] = {}
+        for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist():
+            self._by_value.setdefault(int(newcomers.value[position]), []).append(position)
+        self.counts = np.bincount(newcomers.value[undecided], minlength=1)
+
+    def _weigh(self, values: tuple[int, ...]) -> _Table:
+        fits = self._newcomers.fits
+        guests = [[one for one in self._by_value.get(value, ()) if fits(one, values)] for value in values]
+        return _Table(values, guests, min(map(len, guests)))
+
+    def best_of(self, signatures: Sequence[tuple[int, ...]]) -> _Table | None:
+        """The signature that most rounds fit, of those for which there are most newcomers; None if none fits."""
+        at_most = [min(self._count(value) for value in values) for values in signatures]
+        best: _Table | None = None
+        for at in sorted(range(len(signatures)), key=lambda one: (-at_most[one], one))[:SIGNATURES_WEIGHED]:
+            if at_most[at] <= (best.rounds if best else 0):
+                break
+            table = self._weigh(signatures[at])
+            if table.rounds > (best.rounds if best else 0):
+                best = table
+        return best
+
+    def _count(self, value: int) -> int:
+        return int(self.counts[value]) if value < len(self.counts) else 0
+
+    def best_new(self, value: int, m: int) -> _Table | None:
+        """A signature of this value and the most frequent others with which a round fits."""
+        others = np.flatnonzero(self.counts)
+        members, table = [value], None
+        for other in others[np.lexsort((others, -self.counts[others]))].tolist():
+            if len(members) == m:
+                break
+            if other != value:
+                wider = self._weigh(tuple(sorted([*members, other])))
+                if wider.rounds:
+                    members, table = [*members, other], wider
+        return table if len(members) == m else None
+
+    def take(self, table: _Table) -> list[int]:
+        """Half of the rounds of a signature; newcomers that shun most come first, as they fit nowhere else."""
+        shunned = self._newcomers.shunned
+        seated: list[int] = []
+        for value, guests in zip(table.values, table.guests, strict=True):
+            first = sorted(guests, key=lambda one: -len(shunned.get(one, ())))[: (table.rounds + 1) // 2]
+            gone = set(first)
+            self._by_value[value] = [one for one in self._by_value[value] if one not in gone]
+            self.counts[value] -= len(first)
+            for one in first:
+                self._newcomers.settle(one, table.values)
+            seated += first
+        return seated

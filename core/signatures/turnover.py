@@ -1,0 +1,64 @@
+"""Which values stay and which pass, estimated from what everybody can see.
+
+A signature of values that stay and values that pass does not last: those that stay lose their partners and become "*".
+So newcomers make rounds among values of one class. How often the entries of a value end is not looked up, because what
+then follows would tell whose ended. It is estimated from the releases: how many rows each signature had and how many of
+them ended. A group shows each of its values equally often, so a row of a signature is each of its m values equally
+often, and expectation maximization finds the rates that explain the ends best. Anybody can compute the same.
+"""
+
+from math import fsum, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.cells.tree import Rows
+from shoal.core.signatures.signature import Signatures
+from shoal.core.signatures.tuning import PASSING, PRIOR_ENDS, RATE_STEPS
+
+
+def classes_of(values: Rows, known: Signatures, m: int) -> list[Rows]:
+    """These values, those that stay apart from those that pass; all together while the releases do not tell them apart.
+
+    A class has at least m values, or it could make no signature.
+    """
+    seen = np.flatnonzero(np.isin(known.members[: len(known)], [-1, *values.tolist()]).all(axis=1) & (known.rows > 0))
+    members, rows, ended = known.members[seen], known.rows[seen], known.ended[seen]
+    if not ended.any():
+        return [values]
+    rates = end_rates(members, rows, ended, int(values.max()) + 1)
+    passes = rates[values] > PASSING * int(ended.sum()) / int(rows.sum())
+    classes = [values[~passes], values[passes]]
+    in_use = len(np.unique(members[members >= 0]))
+    is_told = min(map(len, classes)) >= m and _evidence(members, rows, ended, rates) > in_use
+    return classes if is_told else [values]
+
+
+def end_rates(members: Rows, rows: Rows, ended: Rows, leaves: int) -> NDArray[np.float64]:
+    """By value, the share of its rows that end from one release to the next.
+
+    `rows` and `ended` are by signature, over all releases. Sums are made in the order of the lines, so that they are
+    the same on every machine.
+    """
+    line, slot = np.nonzero(members >= 0)
+    value = members[line, slot]
+    mean = int(ended.sum()) / int(rows.sum())
+    seen = np.bincount(value, weights=(rows / np.bincount(line))[line], minlength=leaves)
+    rates = np.full(leaves, mean)
+    for _ in range(RATE_STEPS):
+        share = rates[value] / np.bincount(line, weights=rates[value])[line]
+        theirs = np.bincount(value, weights=share * ended[line], minlength=leaves)
+        rates = (theirs + PRIOR_ENDS) / (seen + PRIOR_ENDS / mean)
+    return rates
+
+
+def _evidence(members: Rows, rows: Rows, ended: Rows, rates: NDArray[np.float64]) -> float:
+    """How much likelier these rates make what ended than one rate for all values would: the logarithm of the ratio.
+
+    Rates that are fitted to mere chance reach about half a point for each value.
+    """
+    line, slot = np.nonzero(members >= 0)
+    expected = rows * np.bincount(line, weights=rates[members[line, slot]]) / np.bincount(line)
+    alike = rows * (int(ended.sum()) / int(rows.sum()))
+    lines = zip(ended.tolist(), expected.tolist(), alike.tolist(), strict=True)
+    return fsum(count * log(mine / other) - mine + other for count, mine, other in lines)
