@@ -18,7 +18,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # Extra arguments for the command behind a target: make test ARGS="-k ledger"
 ARGS ?=
 
-.PHONY: help demo test test-fast lint format check fuzz bench experiments soak up down worker schemas constraints
+.PHONY: help demo test test-fast lint format check fuzz bench experiments soak up up-cdc down worker schemas constraints
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ has_docker = docker compose version >/dev/null 2>&1 && docker info >/dev/null 2>
 
 up: $(VENV)/.demo ## start Kafka and Redis: with Docker if its engine answers, else natively
 	@if $(has_docker); then docker compose up --detach --wait kafka redis; else $(BIN)/python -m deploy.local up; fi
+
+up-cdc: $(VENV)/.demo ## natively: Kafka, Redis, and a PostgreSQL with a hospital that Debezium follows
+	@$(BIN)/python -m deploy.local up-cdc
 
 down: ## stop what `make up` started; the data is kept
 	@if [ -e .local/pids.json ]; then $(BIN)/python -m deploy.local down; \

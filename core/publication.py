@@ -98,35 +98,37 @@ class Publication:
         cells = np.flatnonzero(in_cell)
         live = np.flatnonzero(np.bincount(rows.group))
         is_fresh = self._fresh(rows, live, earlier, changed)
-        tails = {group: earlier.tails[group] for group in live[~is_fresh[live]].tolist()}
-        tails.update(self._fresh_tails(rows, is_fresh))
-        in_order, head = [tails[group] for group in live.tolist()], self._writer.group_head
+        found, numbers = {**earlier.tails, **dict(self._fresh_tails(rows, is_fresh))}, live.tolist()
+        tails = [found[group] for group in numbers]
+        columns = list(zip(*tails, strict=True)) or [()] * len(Tail._fields)
+        texts, formed, changes, suppressed, generalized, counterfeits = columns
         tally = Tally(
             people=int(people.sum()),
             rows=len(rows.group),
             cells=len(cells),
             groups=len(live),
-            formed=sum([tail.formed == self._number for tail in in_order]),
-            carried=sum([tail.changed < self._number for tail in in_order]),
+            formed=formed.count(self._number),
+            carried=len(live) - changes.count(self._number),
             withheld=withheld,
             unsampled=unsampled,
-            suppressed=sum([tail.suppressed for tail in in_order]),
-            generalized=sum([tail.generalized for tail in in_order]),
-            counterfeits=sum([tail.counterfeits for tail in in_order]),
+            suppressed=sum(suppressed),
+            generalized=sum(generalized),
+            counterfeits=sum(counterfeits),
         )
+        head = self._writer.group_head
         return Written(
             self._writer.cells(self._tree.cells_json(cells), people[cells].tolist()),
-            tuple([head + tail.text for tail in in_order]),
+            tuple([head + text for text in texts]),
             tally,
             measure_loss(self._tree, cells, in_cell[cells], len(live)),
-            tails,
+            dict(zip(numbers, tails, strict=True)),
         )
 
     def _fresh(self, rows: PublishedRows, live: Rows, earlier: Earlier, changed: Sequence[int]) -> NDArray[np.bool_]:
         """By group, whether its tail is to be written."""
-        is_fresh = np.zeros(int(live[-1]) + 1 if len(live) else 0, dtype=bool)
-        is_fresh[[group for group in live.tolist() if group not in earlier.tails]] = True
-        named = np.array(changed, dtype=np.int64)
+        is_fresh = np.ones(int(live[-1]) + 1 if len(live) else 0, dtype=bool)
+        known, named = np.array([*earlier.tails], dtype=np.int64), np.array(changed, dtype=np.int64)
+        is_fresh[known[known < len(is_fresh)]] = False
         is_fresh[named[named < len(is_fresh)]] = True
         is_fresh[rows.group[rows.cell >= earlier.cells]] = True  # its cell was split
         return is_fresh

@@ -3,10 +3,12 @@
 They do what the commands of the same names do, and return plain lists and dicts. Import them from `shoal`.
 """
 
+import asyncio
 import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +29,7 @@ from shoal.streams.files.frames import Frames, make_frames
 from shoal.streams.files.release_folder import ReleaseFiles, read_regions, region_text, row_count
 from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.kafka.chain import Chain
+from shoal.streams.settings import load_settings
 
 Location = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
@@ -176,6 +179,21 @@ def read_releases(out: Location) -> list[Release]:
     if not Path(out).is_dir():
         raise InputError(f"{out} is not a folder of releases.")
     return list(_follow(map(_release, release_folder.read_releases(Path(out)))))
+
+
+def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
+    """The releases on a table's topic, in order. `kafka` and how to get in come from the settings unless given.
+
+    Raises `GuaranteeError` if their chain is broken, `ServiceError` without Kafka, `InputError` without the topic.
+    """
+    from shoal.streams.sink import folder as folder_sink  # Kafka's client takes a while to import
+
+    settings = load_settings(kafka=kafka)
+    with TemporaryDirectory(prefix="shoal-") as folder, ThreadPoolExecutor(1) as beside:
+        # a notebook has an event loop of its own, which must not be entered twice
+        reading = folder_sink.read_topic(settings, policy, Path(folder), Unwatched().advance)
+        beside.submit(asyncio.run, reading).result()
+        return list(map(_release, release_folder.read_releases(Path(folder))))
 
 
 def read_release(out: Location, number: int) -> Release:

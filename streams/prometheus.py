@@ -26,6 +26,7 @@ STEPS: Final = ("wait", "read", "plan", "stage", "seal", "publish", "sent", "app
 """Steps 2 to 9 of a release (docs/protocol.md)."""
 SERVICES: Final = ("kafka", "redis")
 PARTS: Final = ("ingest", "planner", "deadletter")
+SNAPSHOT_OUTCOMES: Final = ("written", "failed")
 REQUESTS: Final = ("transaction", "group-commit")
 OTHER: Final = "other"
 
@@ -76,6 +77,12 @@ STEP_SECONDS: Final = Histogram(
     buckets=_LONG_S,
     registry=REGISTRY,
 )
+
+SNAPSHOTS: Final = Counter(
+    "shoal_snapshots", "Snapshots that the policy wanted, by what became of them.", ["outcome"], registry=REGISTRY
+)
+for _outcome in SNAPSHOT_OUTCOMES:
+    SNAPSHOTS.labels(_outcome)
 
 # -- services ---------------------------------------------------------------------------------------------------------
 

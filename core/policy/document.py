@@ -143,6 +143,14 @@ class ReleaseSection(Section):
     case_ids: bool = False
 
 
+class SnapshotSection(Section):
+    """When the worker writes snapshots, and where they go."""
+
+    every_releases: Annotated[Count, Field(description="a snapshot after so many releases")]
+    keep: Annotated[Count, Field(description="how many snapshots stay")] = 3
+    to: Annotated[Text, Field(description="a folder; a relative one is beside the policy file")]
+
+
 class PolicyDocument(Section):
     """The whole policy file."""
 
@@ -154,3 +162,4 @@ class PolicyDocument(Section):
     privacy: PrivacySection
     scale: ScaleSection = ScaleSection()
     release: ReleaseSection = ReleaseSection()
+    snapshot: SnapshotSection | None = None

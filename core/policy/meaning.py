@@ -13,7 +13,7 @@ from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Policy, Sensitive
 from shoal.core.policy.strategy import Strategy
 
-FREE: Final = frozenset({"triggers", "digest"})
+FREE: Final = frozenset({"triggers", "snapshot", "digest"})
 """The fields of a policy that change neither a promise nor a plan. Any other field is bound, a new one too."""
 
 

@@ -56,6 +56,14 @@ class Triggers(NamedTuple):
         return None if self.at is None else parse_cron(self.at).next_after(when, ZoneInfo(self.timezone))
 
 
+class Snapshots(NamedTuple):
+    """When the worker writes snapshots, how many stay, and the folder, as the policy writes it."""
+
+    every_releases: int
+    keep: int
+    to: str
+
+
 @dataclass(frozen=True)
 class Policy:
     """Everything a policy file says, checked, with defaults filled in."""
@@ -75,6 +83,7 @@ class Policy:
     overlap: int
     search: int
     triggers: Triggers
+    snapshot: Snapshots | None
     case_ids: bool  # whether cells list the pseudonyms of their rows
     digest: str  # sha256 of the policy file followed by its hierarchy files, in hexadecimal; see also meaning.py
 
@@ -135,6 +144,7 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
         overlap=privacy["overlap"],
         search=privacy["search"],
         triggers=triggers,
+        snapshot=Snapshots(**snapshot) if (snapshot := read["snapshot"]) else None,
         case_ids=case_ids,
         digest=digest.hexdigest(),
     )

@@ -7,7 +7,7 @@ A section is a pydantic model that checks one value at a time (types, ranges); w
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -50,12 +50,12 @@ def read_section(
         if key not in fields:
             mistakes.append(unknown_key(path, key, fields))
             continue
-        kind = fields[key].annotation
+        kind = _section_in(fields[key].annotation)
         if value is None:
             mistakes.append(Mistake((*path, key), EMPTY))
         elif key in model.read_later:
             found[key] = value
-        elif isinstance(kind, type) and issubclass(kind, Section):
+        elif kind is not None:
             found[key] = read_section(kind, value, (*path, key), mistakes)
         else:
             doubled = list(_doubled(value, (*path, key)))
@@ -106,6 +106,12 @@ def read_one_of(
             mistakes.append(Mistake((*path, key), wrong, at_key=True))
             raw = {other: value for other, value in raw.items() if other != key}
     return kind, read_section(kinds[kind], raw, path, mistakes, missing=f"is missing; {kind} needs it")
+
+
+def _section_in(annotation: Any) -> type[Section] | None:
+    """The section that a field holds, or may hold; None for a field of another kind."""
+    kinds = [kind for kind in (get_args(annotation) or (annotation,)) if isinstance(kind, type)]
+    return next((kind for kind in kinds if issubclass(kind, Section)), None)
 
 
 @cache

@@ -3,7 +3,8 @@
 A group keeps its *even part*: as many of each value as it has of its rarest one. The members above that, entries that
 come back, and newcomers are *loose*. Loose entries of one signature are dealt into rounds, of each value the first in
 the tree's order, then the second, and so on. A round that lacks a value is filled up with a counterfeit. It joins the
-group that most of it came from, or the nearest one with room, or a new one.
+group that most of it came from, or the nearest one with room, or a new one. A group that nobody left and that has no
+counterfeits is its own even part: its members are not looked at, only where it is and what room it has.
 
 Counterfeits are limited, in a group and in a release. Where there are too many, the rounds that need most of them are
 given up: their entries are "*" in this release. One "*" is better than three counterfeits: once a release has more

@@ -214,9 +214,10 @@ class Regrouping:
         elsewhere = int(fakes[~is_touched].sum())
         if elsewhere > budget:  # groups that nobody touched have too many by now
             is_touched, elsewhere = groups.kind >= 0, 0
-        is_whole = is_touched & (rows > 0) & (fakes == 0)
+        is_whole = is_touched & (fakes == 0)  # nobody left it and nothing is counterfeit: nobody in it is loose
         mine = np.flatnonzero(is_joining | np.append(is_touched & ~is_whole, False)[group])  # False for NO_GROUP
-        whole = self._standing(np.flatnonzero(is_whole & (groups.is_frozen == 0)), group)
+        numbers, _, place = self._standing(is_whole & (groups.is_frozen == 0), group)
+        whole = Standing(numbers, groups.kind[numbers], groups.rounds[numbers], place)
         enough = int(self._rows * COUNTERFEITS_ENOUGH) - elsewhere
         self._regroup(mine, whole, group, shown, budget - elsewhere, enough)
 
@@ -229,13 +230,12 @@ class Regrouping:
         is_touched[NO_SIGNATURE] = False
         return np.asarray(is_touched[kind])
 
-    def _standing(self, groups: Rows, group: Rows) -> Standing:
-        """These groups, and where their people are on average."""
-        is_asked = np.zeros(self.groups.size + 1, dtype=bool)  # the last one stands for NO_GROUP
-        is_asked[groups] = True
-        mine = np.flatnonzero(is_asked[group])
-        place = means(group[mine], self._scene.place[self.entries.owner[mine]], self.groups.size)
-        return Standing(groups, self.groups.kind[groups], self.groups.rounds[groups], place[groups])
+    def _standing(self, is_asked: NDArray[np.bool_], group: Rows) -> tuple[Rows, Rows, NDArray[np.float64]]:
+        """Of these groups, those that somebody is in: their numbers, how many rows they have, and where on average."""
+        members = np.flatnonzero(np.append(is_asked, False)[group])  # False for NO_GROUP
+        groups, line = numbered(group[members])
+        rows = np.bincount(line, minlength=len(groups))
+        return groups, rows, means(line, self._scene.place[self.entries.owner[members]], len(groups))
 
     def _places_now(self, shown: Rows) -> Rows:
         """The group of each entry, but NO_GROUP for one that must not stay where it is."""
@@ -339,10 +339,8 @@ class Regrouping:
         asked = asked[np.argsort(self._draws(asked, "join"), kind="stable")]  # not in the order of arrival
         value = entries.value[asked] if kind == PLAIN_GROUP else np.zeros(len(asked), dtype=np.int64)
         place = scene.place[entries.owner[asked]]
-        members = np.flatnonzero(np.append(self.groups.kind == kind, False)[entries.group])  # False for NO_GROUP
-        groups, line = numbered(entries.group[members])
-        where = means(line, scene.place[entries.owner[members]], len(groups))
-        sites = Sites(self.groups.value[groups], where, PLAIN_ROWS - np.bincount(line, minlength=len(groups)))
+        groups, rows, where = self._standing(self.groups.kind == kind, entries.group)
+        sites = Sites(self.groups.value[groups], where, PLAIN_ROWS - rows)
         joined = join_nearest(value, place.astype(np.float64), sites)
         entries.group[asked[joined != NO_SITE]] = groups[joined[joined != NO_SITE]]
         left = np.flatnonzero(joined == NO_SITE)

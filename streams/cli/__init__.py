@@ -43,7 +43,11 @@ COMMANDS = {
     "sink": "Keep the newest release in PostgreSQL or as Parquet files.",
     "policy": "Check a policy, or print the JSON Schemas.",
     "doctor": "See what a worker would find: services, rights, versions, state.",
-    "rebuild": "Rebuild Redis from the topics.",
+    "snapshot": "Write the state at the last release to an encrypted file.",
+    "restore": "Bring a snapshot into an empty Redis.",
+    "rebuild": "Rebuild Redis from the topics, or from a snapshot and what came after.",
+    "inspect": "Say what there is of a table, and what a rebuild would do.",
+    "rekey": "Encrypt what Redis holds with another key.",
     "skip": "Leave one record out that keeps releases from being made.",
     "completion": "Print what your shell needs to complete commands.",
 }

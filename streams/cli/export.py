@@ -72,5 +72,6 @@ def _releases(out: Path | None, policy: Path | None, kafka: str | None) -> Itera
     quiet_clients()
     settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
     with TemporaryDirectory(prefix="shoal-") as folder:
-        asyncio.run(read_topic(settings, load_policy(settings.policy_path), Path(folder)))
+        with bar("reading") as shown:
+            asyncio.run(read_topic(settings, load_policy(settings.policy_path), Path(folder), shown.advance))
         yield Path(folder)

@@ -7,16 +7,18 @@ import click
 from shoal.streams.cli.terminal import quiet_clients
 
 
-class _RunByDefault(click.Group):
+class DefaultGroup(click.Group):
     """`shoal source POLICY MAPPING` is `shoal source run POLICY MAPPING`."""
+
+    default = "run"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = ["run", *args]
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_RunByDefault)
+@click.group(cls=DefaultGroup)
 def command() -> None:
     """Turn the changes of a database into events: `shoal source POLICY MAPPING`."""
 
@@ -24,17 +26,24 @@ def command() -> None:
 @command.command()
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.argument("mapping", type=click.Path(path_type=Path))
-@click.option("--once", is_flag=True, help="Stop when everything that is there has been read.")
+@click.option(
+    "--stop-after",
+    "stop_after_s",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    help="Stop when everything is read and nothing has come for so long.",
+)
 @click.option("--anew", is_flag=True, help="Forget what was kept, and read the topics from their beginning.")
 @click.pass_context
-def run(ctx: click.Context, policy: Path, mapping: Path, once: bool, anew: bool) -> int:
+def run(ctx: click.Context, policy: Path, mapping: Path, stop_after_s: float | None, anew: bool) -> int:
     """Run the source: Debezium's topics in, events out, until Ctrl-C or SIGTERM."""
     from shoal.streams.cli import is_debugging
     from shoal.streams.settings import load_settings
     from shoal.streams.source.app import run_source
 
     quiet_clients()
-    return run_source(load_settings(), policy, mapping, once=once, anew=anew, debug=is_debugging(ctx))
+    settings = load_settings()
+    return run_source(settings, policy, mapping, stop_after_s=stop_after_s, anew=anew, debug=is_debugging(ctx))
 
 
 @command.command()

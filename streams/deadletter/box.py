@@ -10,7 +10,8 @@ Step 4 sends the letters of the rejects in one transaction, step 5 clears those 
 
 A letter is the whole record, unless that is too large: to be read (SHOAL_MAX_RECORD), or for the dead-letter topic,
 which may have been made with another limit than ours. Then it has no key and no value, and its headers tell their size
-and digest. So no record keeps its source from going on.
+and digest. So no record keeps its source from going on. Nor does one that was deleted before its letter was sent: the
+letter then has nothing but our headers.
 
 Redis may be set back to an earlier state, and then events are judged again whose letters have been sent. A letter that
 is found on the topic from the floor on is from before such a setback, or of an owner that died before step 5. As long
@@ -26,10 +27,10 @@ from typing import Any
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from shoal.streams.errors import FencedError, GuaranteeError
+from shoal.streams.errors import FencedError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.cloud_event import dead_letter_event
-from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
+from shoal.streams.kafka.partition_reader import open_reader, read_at, read_oldest, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import describe, measure
 from shoal.streams.kafka.topics import LONGEST_DEAD_LETTER, Topics
@@ -183,13 +184,10 @@ class DeadLetterBox:
                 read = await read_at(consumer, self._source, forgotten)
         letters = []
         for offset, reject in sorted(rejects.items()):
-            record = memory.get(offset) or read.get(offset)
+            record, ours = memory.get(offset) or read.get(offset), _headers(self._topics.table, reject, self._source)
             if record is None:
-                raise GuaranteeError(
-                    f"topic {self._source.topic}, partition {self._source.partition}, does not have offset {offset} "
-                    "any more, and the record there was rejected and is not a dead letter yet"
-                )
-            letters.append(self._letter(record, _headers(self._topics.table, reject, self._source)))
+                self._log.warning("deadletter.gone", offset=offset)
+            letters.append(Message(None, None, ours) if record is None else self._letter(record, ours))
         return letters
 
     def _letter(self, record: Record, ours: list[tuple[str, bytes]]) -> Message:
@@ -213,10 +211,11 @@ def target_of(topics: Topics) -> TopicPartition:
 
 
 async def sent_offsets(servers: list[str], target: TopicPartition, source: TopicPartition, floor: int) -> set[int]:
-    """The offsets of `source` that stand on the dead-letter topic from `floor` on."""
+    """The offsets of `source` that stand on the dead-letter topic from `floor` on, as far as letters are kept."""
     found: set[int] = set()
     async with open_reader(servers) as consumer:
-        async for records in read_to_end(consumer, target, floor):
+        oldest = await read_oldest(consumer, target)
+        async for records in read_to_end(consumer, target, max(floor, oldest)):
             found.update(
                 offset for offset in (letter_offset(record.headers, source) for record in records) if offset >= 0
             )

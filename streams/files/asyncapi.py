@@ -5,9 +5,9 @@ releases and dead letters. What holds under every policy is said; labels and nam
 """
 
 from collections.abc import Iterable, Mapping
+from importlib import metadata
 from typing import Any, Final
 
-from shoal import __version__
 from shoal.core.events.event import Reason
 from shoal.core.schema import event_schema, release_schema
 from shoal.streams.intake.formats import FORMATS
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 _TEXT: Final[Json] = {"type": "string"}
 _NUMBER: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
 # The channel of an event by its op; all others are about people.
-_CHANNEL_OF: Final = {"external": "external", "release": "triggers", "skip": "triggers"}
+_CHANNEL_OF: Final = {"external": "external", "release": "triggers", "skip": "triggers", "change": "triggers"}
 _SENT: Final = ("releases", "deadLetter")
 
 
@@ -33,7 +33,7 @@ def describe_topics() -> Json:
         "asyncapi": ASYNCAPI,
         "info": {
             "title": "Shoal",
-            "version": __version__,
+            "version": metadata.version("shoal"),
             "description": "Change events about people come in, releases that keep their promises go out.",
             "license": {"name": "Apache-2.0"},
         },

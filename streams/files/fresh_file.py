@@ -8,6 +8,8 @@ its mode again.
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -18,14 +20,23 @@ PUBLIC, PRIVATE = 0o644, 0o600
 
 def write_fresh(path: Path, content: bytes, mode: int = PUBLIC) -> None:
     """Replaces a file, atomically, and waits until the disk has its content. Raises OSError."""
+    with fresh_file(path, mode) as file:
+        view = memoryview(content)
+        while view:
+            view = view[file.write(view) :]
+
+
+@contextmanager
+def fresh_file(path: Path, mode: int = PUBLIC) -> Iterator[IO[bytes]]:
+    """A file to be written piece by piece, unbuffered. At the end of the block the disk has its content and it takes
+    its place; after an error nothing has changed. Raises OSError.
+    """
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - only a descriptor can be given a mode
-            view = memoryview(content)
-            while view:
-                view = view[file.write(view) :]
+            yield file
             os.fsync(descriptor)
         partial.replace(path)
     except BaseException:

@@ -29,6 +29,12 @@ def describe(policy: Policy) -> Iterator[str]:
     yield f"values      over all releases together nobody is linked to a value with more than {1 / policy.l:.4g}"
     yield from _describe_model(policy)
     yield f"releases    {', '.join(trigger for trigger in triggers if trigger)}"
+    if policy.snapshot is not None:
+        wanted_snapshots = policy.snapshot
+        yield (
+            f"snapshots   after every {wanted_snapshots.every_releases:,} releases to {wanted_snapshots.to}, "
+            f"{wanted_snapshots.keep:,} stay"
+        )
     yield f"digest      {policy.digest}"
 
 

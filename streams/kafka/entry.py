@@ -10,9 +10,15 @@ from shoal.streams.settings import Settings
 
 
 async def enter(
-    settings: Settings, table: str, rights: Sequence[Right], *, checks_topics: bool = False
+    settings: Settings,
+    table: str,
+    rights: Sequence[Right],
+    *,
+    checks_topics: bool = False,
+    has_snapshots: bool = False,
 ) -> tuple[int, list[Remark]]:
-    """Returns the number of partitions of the events topic and, with `checks_topics`, what to warn about.
+    """Returns the number of partitions of the events topic and, with `checks_topics`, what to warn about. With
+    `has_snapshots` events may be deleted after a while.
 
     Raises ServiceError if Kafka cannot be reached, InputError if it does not let this client in, if one of `rights` is
     missing, or if a topic cannot be worked with. The embedded broker knows neither rights nor settings.
@@ -28,7 +34,9 @@ async def enter(
     async with admin_client(servers, within_s) as admin:
         cluster = await describe(admin, list(Topics(table).all))
         await check_rights(admin, servers, cluster, rights)
-        return partitions, await check_topics(admin, table, cluster, settings.replication) if checks_topics else []
+        if not checks_topics:
+            return partitions, []
+        return partitions, await check_topics(admin, table, cluster, settings.replication, has_snapshots=has_snapshots)
 
 
 async def events_id(settings: Settings, table: str) -> str:

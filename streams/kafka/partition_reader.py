@@ -59,13 +59,18 @@ async def read_to_end(
             fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
         except OffsetOutOfRangeError:
             raise GuaranteeError(
-                f"topic {partition.topic}, partition {partition.partition}, does not have offset {start} any more: "
-                "its records must be kept for ever"
+                f"topic {partition.topic}, partition {partition.partition}, does not have offset {start} any more, "
+                "which is still needed"
             ) from None
         if end is None:
             end = consumer.highwater(partition)  # of the first answer: later records are not waited for
         if records := fetched.get(partition):
             yield records
+
+
+async def read_oldest(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int:
+    """The offset of the first record that a partition still has, or would have. Raises KafkaError."""
+    return int((await consumer.beginning_offsets([partition]))[partition])
 
 
 async def read_at(consumer: AIOKafkaConsumer, partition: TopicPartition, offsets: Collection[int]) -> dict[int, Any]:

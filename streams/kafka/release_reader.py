@@ -16,7 +16,7 @@ from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.chain import Chain
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_of, not_ours, trigger_of
-from shoal.streams.kafka.partition_reader import open_reader, read_to_end
+from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.rights import check_rights, consumer_rights
 from shoal.streams.kafka.topics import Topics, admin_client, connect_within
@@ -166,6 +166,17 @@ async def wait_for_release(reader: ReleaseReader, trigger_offset: int, within_s:
         raise ServiceError(
             f"no release came within {within_s:g} seconds; the request stays in the queue: is a worker running?"
         ) from None
+
+
+async def manifest_at(servers: list[str], table: str, offset: int) -> ManifestRecord | None:
+    """The manifest at an offset of the releases topic, None if none is there (any more). Raises KafkaError."""
+    partition = TopicPartition(Topics(table).releases, 0)
+    async with open_reader(servers) as consumer:
+        begins, ends = await consumer.beginning_offsets([partition]), await consumer.end_offsets([partition])
+        if not begins[partition] <= offset < ends[partition]:
+            return None
+        found = await read_at(consumer, partition, [offset])
+    return manifest_of(found[offset]) if offset in found else None
 
 
 async def last_committed(servers: list[str], table: str, *, patient: bool = False) -> ManifestRecord | None:

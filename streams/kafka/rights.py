@@ -69,8 +69,15 @@ def source_rights(table: str, captured: Iterable[str]) -> list[Right]:
 
 
 def consumer_rights(table: str) -> list[Right]:
-    """What `shoal releases` needs."""
+    """What `shoal releases` and `shoal snapshot` need."""
     return [Right("Read", TOPIC, Topics(table).releases)]
+
+
+def inspector_rights(table: str) -> list[Right]:
+    """What `shoal inspect` needs: it reads the last release, and where the other topics begin and end."""
+    topics = Topics(table)
+    others = (topics.events, topics.external, topics.triggers, topics.dead_letter)
+    return [*consumer_rights(table), *(Right("Describe", TOPIC, name) for name in others)]
 
 
 async def check_rights(

@@ -1,10 +1,11 @@
 """What a table's topics must be like, if somebody else created or changed them: refused, or remarked upon, in words.
 
 Refused is what would lose a record that a rebuild needs, or that could never be written. Remarked upon is what may go
-wrong later.
+wrong later. Events and what others published may be deleted once a snapshot has what became of them; without snapshots
+they must be kept for ever, as releases always must: whoever begins to read them needs the whole chain.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -30,29 +31,38 @@ class Remark(NamedTuple):
     reason: str
 
 
-async def check_topics(admin: AIOKafkaAdminClient, table: str, cluster: Cluster, copies: int | None) -> list[Remark]:
+async def check_topics(
+    admin: AIOKafkaAdminClient, table: str, cluster: Cluster, copies: int | None, *, has_snapshots: bool = False
+) -> list[Remark]:
     """Raises InputError for a topic that cannot be worked with, and returns what to warn about.
 
-    `copies` is SHOAL_REPLICATION. Raises KafkaError. Topics whose settings may not be read are left out: their right is
-    checked elsewhere.
+    `copies` is SHOAL_REPLICATION, `has_snapshots` says whether the policy wants snapshots. Topics whose settings may
+    not be read are left out: their right is checked elsewhere. Raises KafkaError.
     """
     topics = Topics(table)
     settings = await _read_settings(admin, [name for name in topics.all if cluster.topics[name].error == NO_ERROR])
+    passing = {topics.triggers, topics.dead_letter, *((topics.events, topics.external) if has_snapshots else ())}
     remarks: list[Remark] = []
     for name, found in settings.items():
-        if wrong := next(_losing(topics, name, found, cluster.topics[name]), None):
+        if wrong := next(_losing(topics, name, found, cluster.topics[name], passing), None):
             raise InputError(f"topic {name} {wrong}")
         remarks += _risks(topics, name, settings, cluster, copies)
     return remarks
 
 
-def _losing(topics: Topics, name: str, found: Mapping[str, str], facts: TopicFacts) -> Iterator[str]:
+def _losing(
+    topics: Topics, name: str, found: Mapping[str, str], facts: TopicFacts, passing: Collection[str]
+) -> Iterator[str]:
+    """`passing` are the topics whose records may be deleted after a while."""
     if "compact" in found[CLEANUP]:
         yield f"is compacted, which loses records: set its {CLEANUP} to delete, and its {RETENTION_MS} to -1"
-    if name in (topics.events, topics.external, topics.releases):
-        for setting in (RETENTION_MS, RETENTION_BYTES):
-            if found[setting] != "-1":
-                yield f"deletes records after a while ({setting} is {found[setting]}), and must keep all: set it to -1"
+    for setting in (RETENTION_MS, RETENTION_BYTES) if name not in passing else ():
+        if found[setting] != "-1":
+            or_snapshots = "" if name == topics.releases else ", or let the policy want snapshots"
+            yield (
+                f"deletes records after a while ({setting} is {found[setting]}), and must keep all: set it to -1"
+                f"{or_snapshots}"
+            )
     if int(found[IN_SYNC]) > facts.replicas:
         yield (
             f"can never be written: its {IN_SYNC} is {found[IN_SYNC]}, and it has {facts.replicas} "
@@ -64,10 +74,9 @@ def _risks(
     topics: Topics, name: str, settings: Mapping[str, Mapping[str, str]], cluster: Cluster, copies: int | None
 ) -> Iterator[Remark]:
     found, facts = settings[name], cluster.topics[name]
-    if name in (topics.triggers, topics.dead_letter):
-        for setting in (RETENTION_MS, RETENTION_BYTES):
-            if found[setting] != "-1":
-                yield Remark(name, setting, "records are deleted after a while; set it to -1 to keep them")
+    for setting in (RETENTION_MS, RETENTION_BYTES):
+        if found[setting] != "-1":
+            yield Remark(name, setting, "records are deleted after a while; those behind the oldest snapshot must stay")
     if name == topics.releases and int(found[LARGEST]) < _LEAST_RELEASE:
         yield Remark(name, LARGEST, f"a release may have larger records; set it to {_LEAST_RELEASE} or more")
     if name == topics.dead_letter and topics.events in settings:

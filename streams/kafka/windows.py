@@ -1,7 +1,7 @@
 """The events topic read forward in windows, as a rebuild needs it: each partition up to where a window ended."""
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,20 +16,24 @@ _POLL_MS = 200
 class WindowedEvents:
     """The events topic, read forward in windows."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, topic: str, partitions: int) -> None:
-        self._consumer = consumer
-        self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
-        self._fetched: list[deque[Any]] = [deque() for _ in range(partitions)]  # not asked for yet
+    def __init__(self, consumer: AIOKafkaConsumer, topic: str, begins: Sequence[int]) -> None:
+        self._consumer, self._begins = consumer, begins
+        self._partitions = [TopicPartition(topic, number) for number in range(len(begins))]
+        self._fetched: list[deque[Any]] = [deque() for _ in begins]  # not asked for yet
 
     async def start(self) -> None:
-        """Raises GuaranteeError if the beginning of the topic is gone."""
-        begins = await self._consumer.beginning_offsets(self._partitions)
-        if any(begins.values()):
-            topic = self._partitions[0].topic
-            raise GuaranteeError(f"the start of topic {topic} is gone, so the state cannot be made again from it")
+        """Raises GuaranteeError if an event is gone that is to be read."""
+        oldest = await self._consumer.beginning_offsets(self._partitions)
+        for partition, begin in zip(self._partitions, self._begins, strict=True):
+            if oldest[partition] > begin:
+                raise GuaranteeError(
+                    f"topic {partition.topic}, partition {partition.partition}, begins at offset {oldest[partition]}, "
+                    f"and the state cannot be made again without its events from offset {begin} on: name a newer "
+                    "snapshot with --snapshot"
+                )
         self._consumer.assign(self._partitions)
-        for partition in self._partitions:
-            self._consumer.seek(partition, 0)
+        for partition, begin in zip(self._partitions, self._begins, strict=True):
+            self._consumer.seek(partition, begin)
             self._consumer.pause(partition)
 
     async def read(self, number: int, end: int) -> AsyncIterator[list[Any]]:
@@ -59,9 +63,11 @@ class WindowedEvents:
 
 
 @asynccontextmanager
-async def open_events(servers: list[str], topic: str, partitions: int) -> AsyncIterator[WindowedEvents]:
-    """Raises ServiceError if Kafka cannot be reached, GuaranteeError if the beginning of the topic is gone."""
+async def open_events(servers: list[str], topic: str, begins: Sequence[int]) -> AsyncIterator[WindowedEvents]:
+    """Each partition from an offset of `begins` on. Raises ServiceError if Kafka cannot be reached, GuaranteeError if
+    an event is gone that is to be read.
+    """
     async with open_reader(servers) as consumer:
-        events = WindowedEvents(consumer, topic, partitions)
+        events = WindowedEvents(consumer, topic, begins)
         await events.start()
         yield events

@@ -1,5 +1,6 @@
 """A sink that writes the same folder of releases as `shoal replay` (docs/contract.md, "Releases")."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from shoal.core.policy.policy import Policy
@@ -25,10 +26,23 @@ class FolderSink:
         """Every release is on the disk already."""
 
 
-async def read_topic(settings: Settings, policy: Policy, path: Path) -> int:
+class Counted:
+    """Tells somebody who waits that a release is there."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self._advance = advance
+
+    async def put(self, _release: CommittedRelease) -> None:
+        self._advance(1)
+
+    async def close(self, *, is_whole: bool) -> None:
+        """There is nothing to end."""
+
+
+async def read_topic(settings: Settings, policy: Policy, path: Path, advance: Callable[[int], None]) -> int:
     """Writes every release that is committed now to a folder, and returns how many there are.
 
     Raises GuaranteeError where the chain is broken, ServiceError without Kafka, InputError without the topic.
     """
     async with open_releases(settings.kafka_servers, policy.table, settings.connect_s) as reader:
-        return await deliver(reader, [FolderSink(path, policy)])
+        return await deliver(reader, [FolderSink(path, policy), Counted(advance)])

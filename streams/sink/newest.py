@@ -6,7 +6,6 @@ a reader of the target sees one whole release. A release that has a successor on
 listed among the releases, but its tables are not written.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +18,7 @@ from shoal.streams.files.tidy import RELEASES, Columns
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.release_reader import CommittedRelease, Place, last_committed, open_releases
 from shoal.streams.settings import Settings
+from shoal.streams.thread import in_thread
 
 
 class Kept(NamedTuple):
@@ -72,7 +72,7 @@ async def follow_newest(
     Raises GuaranteeError where the chain of releases is broken or the target holds another one, ServiceError when Kafka
     or the target cannot be reached, InputError for a target of another table.
     """
-    kept = await asyncio.to_thread(sink.kept)
+    kept = await in_thread(sink.kept)
     if kept is not None and kept.table != table:
         raise GuaranteeError(f"this target keeps the table {kept.table}; give {table} a target of its own.")
     after = None if kept is None else kept.place
@@ -83,7 +83,7 @@ async def follow_newest(
             passed.append(release.meaning)
             if release.next_offset <= end:
                 continue
-            await asyncio.to_thread(sink.keep, Delivery(release, passed))
+            await in_thread(sink.keep, Delivery(release, passed))
             passed = []
             yield release
             end = await _last_offset(settings.kafka_servers, table)

@@ -20,16 +20,24 @@ from shoal.streams.store.store import Store
 
 
 def run_source(
-    settings: Settings, policy: Path, mapping: Path, *, once: bool = False, anew: bool = False, debug: bool = False
+    settings: Settings,
+    policy: Path,
+    mapping: Path,
+    *,
+    stop_after_s: float | None = None,
+    anew: bool = False,
+    debug: bool = False,
 ) -> int:
-    """Run until a signal ends it, or with `once` until everything there is has been read. Raises StreamsError."""
+    """Run until a signal ends it, or until nothing has come for `stop_after_s`. Raises StreamsError."""
     configure_log(settings.log_format, settings.log_level, debug=debug)
     set_limit(settings.max_record)
-    asyncio.run(_run(settings, policy, mapping, once=once, anew=anew))
+    asyncio.run(_run(settings, policy, mapping, stop_after_s=stop_after_s, anew=anew))
     return 0
 
 
-async def _run(settings: Settings, policy_path: Path, mapping_path: Path, *, once: bool, anew: bool) -> None:
+async def _run(
+    settings: Settings, policy_path: Path, mapping_path: Path, *, stop_after_s: float | None, anew: bool
+) -> None:
     policy = load_policy(policy_path)
     mapping = load_mapping(mapping_path, policy)
     cipher = make_cipher(settings.state_key_bytes)
@@ -41,7 +49,7 @@ async def _run(settings: Settings, policy_path: Path, mapping_path: Path, *, onc
     try:
         await store.connect(settings.connect_s)
         await enter(settings, policy.table, source_rights(policy.table, [table.topic for table in mapping.tables]))
-        await source.run(once=once, anew=anew)
+        await source.run(stop_after_s=stop_after_s, anew=anew)
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), policy.table) from error
     finally:

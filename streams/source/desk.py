@@ -225,14 +225,16 @@ class Desk:
         there = [held.row for held in person.values.values() if held.row is not None]
         return there if spell is None else [one for one in there if spell.holds(one, today)]
 
-    def settle(self, today: date) -> list[dict[str, Any]]:
-        """The events that tell Shoal what has changed about the people touched."""
+    def settle(self, today: date, *, is_silent: bool = False) -> list[dict[str, Any]]:
+        """The events that tell Shoal what has changed about the people touched; none while the source is silent."""
         events: list[dict[str, Any]] = []
         for person_id in sorted(self.touched):
             person = self.people[person_id]
             self._wear(person, today)
-            record = self.record_of(person, today)
             person.due = self._due(person, today)
+            if is_silent:
+                continue
+            record = self.record_of(person, today)
             digest = None if record is None else hashlib.blake2b(_pack(record), digest_size=12).digest()
             if digest == person.told:
                 continue

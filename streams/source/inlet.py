@@ -34,7 +34,7 @@ class Inlet:
 
     async def take(self, limit: int) -> list[tuple[TopicPartition, Any]]:
         """Up to so many records; none if there are none now. Raises KafkaError, GuaranteeError."""
-        await self._look()
+        await self.look()
         if not self._queue and self._consumer.assignment():
             try:
                 answer = await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=limit)
@@ -58,6 +58,12 @@ class Inlet:
         partitions = [one for one in self._consumer.assignment() if one.topic == topic]
         return dict(await self._consumer.end_offsets(partitions)) if partitions else {}
 
+    async def begins_at_zero(self, topic: str) -> bool:
+        """Whether a topic has its first records, as far as offsets say."""
+        partitions = [one for one in self._consumer.assignment() if one.topic == topic]
+        begins = await self._consumer.beginning_offsets(partitions) if partitions else {}
+        return not any(begins.values())
+
     async def positions(self) -> dict[TopicPartition, int]:
         """Where reading goes on, if everything that was read has been taken."""
         if self._queue:
@@ -71,8 +77,8 @@ class Inlet:
         ends = await self._consumer.end_offsets(list(self._consumer.assignment()))
         return all([await self._consumer.position(partition) >= end for partition, end in ends.items()])
 
-    async def _look(self) -> None:
-        """See to topics and partitions that are new."""
+    async def look(self) -> None:
+        """See to topics and partitions that are new, now and then."""
         now = asyncio.get_running_loop().time()
         if now >= self._next_look:
             await self._assign({one: await self._consumer.position(one) for one in self._consumer.assignment()})

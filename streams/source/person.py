@@ -17,6 +17,7 @@ from typing import Any, Final
 from shoal.streams.source.conversion import is_unavailable
 
 MARK_DAYS: Final = 7
+UNKNOWN: Final = b""  # Shoal was told something, and nobody knows what
 
 
 @dataclass(frozen=True, slots=True)

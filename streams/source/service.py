@@ -16,18 +16,20 @@ thrown away and the source begins like that again.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
 from typing import Any
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
+from shoal.streams.source.present import read_present
 
 from shoal.core.events.event import Reject
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import FencedError, GuaranteeError, InputError, LostError
 from shoal.streams.faults import crash_point
+from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.transaction import Message
 from shoal.streams.log import get_log
@@ -37,8 +39,8 @@ from shoal.streams.source.envelope import Change, cut_down, read_change
 from shoal.streams.source.inlet import Inlet
 from shoal.streams.source.mapping import CapturedTable, TableMapping
 from shoal.streams.source.outlet import Outlet
-from shoal.streams.source.person import read_person
-from shoal.streams.source.place import Place, read_place
+from shoal.streams.source.person import UNKNOWN, Person, read_person
+from shoal.streams.source.place import Place, Stage, read_place
 from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.source_book import PEOPLE, ROWS, SourceBook, Staged, Write
 
@@ -49,7 +51,7 @@ _Taken = tuple[TopicPartition, Any]
 
 
 class Source:
-    """The source of one table. `run` goes on until `stop`, or, with `once`, until everything there is has been read."""
+    """The source of one table. `run` goes on until `stop`, or until nothing has come for `stop_after_s`."""
 
     def __init__(self, settings: Settings, policy: Policy, mapping: TableMapping, book: SourceBook) -> None:
         self._settings, self._policy, self._mapping, self._book = settings, policy, mapping, book
@@ -62,19 +64,20 @@ class Source:
         self._committed_at = 0.0
         self._looked_on = 0  # the last day whose people were looked at
         self._is_stopping = False
+        self._said_silent = ""
         self._log = get_log(table=policy.table)
 
     def stop(self) -> None:
         """End after the batch that is under way."""
         self._is_stopping = True
 
-    async def run(self, *, once: bool = False, anew: bool = False) -> None:
+    async def run(self, *, stop_after_s: float | None = None, anew: bool = False) -> None:
         """Raises InputError if another source has taken over, GuaranteeError if the book was lost."""
         while not self._is_stopping:
             try:
                 async with self._tenure(anew=anew) as (inlet, outlet):
                     anew = False
-                    await self._go_on(inlet, outlet, once=once)
+                    await self._go_on(inlet, outlet, stop_after_s)
                     return
             except (FencedError, LostError, KafkaError, RedisError, OSError) as error:
                 await self._check(error)
@@ -125,7 +128,7 @@ class Source:
             await self._book.apply(staged)
             number, place = staged.number, staged.place
         elif anew:
-            number, place = committed.number, Place().pack()
+            number, place = committed.number, Place(stage=Stage.LEARNING).pack()
             await self._book.apply(Staged(number, place, []))
         # Offsets that Kafka has forgotten are as the book has them, unless a batch was under way.
         elif committed.number != number and (committed.offsets or staged is not None):
@@ -139,9 +142,15 @@ class Source:
 
     # -- going on -----------------------------------------------------------------------------------------------------
 
-    async def _go_on(self, inlet: Inlet, outlet: Outlet, *, once: bool) -> None:
+    async def _go_on(self, inlet: Inlet, outlet: Outlet, stop_after_s: float | None) -> None:
+        came_at = time.monotonic()
         while not self._is_stopping:
             today = datetime.now(UTC).date()
+            if self._place.stage is Stage.LEARNING:
+                await self._learn(inlet, outlet)
+                continue
+            if self._place.has_caught_up() and await self._knows_everybody(inlet):
+                await self._speak(outlet, today)
             for role in self._place.due_sweeps():
                 await self._sweep(role, outlet, today)
             if today.toordinal() != self._looked_on:
@@ -149,9 +158,10 @@ class Source:
             records = await inlet.take(self._settings.batch)  # step 1
             if records:
                 await self._take(records, inlet, outlet, today)
+                came_at = time.monotonic()
             elif time.monotonic() - self._committed_at > _COMMIT_AT_LEAST_S and self._place.offsets:
                 await self._commit(outlet, [], [], [])
-            elif once and await inlet.is_at_end() and not self._place.due_sweeps():
+            elif stop_after_s is not None and time.monotonic() - came_at >= stop_after_s and await inlet.is_at_end():
                 return
             else:  # behind the last record there may be the end of a transaction
                 self._place.offsets.update(await inlet.positions())
@@ -168,12 +178,12 @@ class Source:
             role, table = self._roles[partition.topic]
             outcome = self._desk.apply(role, change, today) if isinstance(change, Change) else change
             if isinstance(outcome, Reject):
-                letters.append(_letter(partition, record, outcome, table))
+                letters.append(_letter(self._policy.table, partition, record, outcome, table))
             self._place.offsets[partition] = record.offset + 1
             if isinstance(change, Change) and await self._note_sweeps(role, change, inlet):
                 break
         inlet.take_back(records[done:])
-        events = self._desk.settle(today)
+        events = self._settle(today)
         await self._commit(outlet, events, letters, self._writes())
         self._log.info("source.batch", records=done, events=len(events), rejects=len(letters))
 
@@ -206,30 +216,75 @@ class Source:
         """Take away the rows that a complete look at a table did not find, a page of people at a time."""
         removed = 0
         async for page in self._book.pages(PEOPLE):
-            self._desk.forget()
-            self._desk.people = {person_id: read_person(stored) for person_id, stored in page.items()}
-            if role is Role.VALUES:
-                keys = {key for person in self._desk.people.values() for key in person.values}
-                self._desk.rows = dict(await self._book.read(ROWS, keys))
+            await self._open_page(page)
             for person_id in page:
                 self._desk.sweep(role, person_id)
             if self._desk.touched:
-                events = self._desk.settle(today)
+                events = self._settle(today)
                 removed += len(events)
                 await self._commit(outlet, events, [], self._writes())
         del self._place.sweeps[role]
         await self._commit(outlet, [], [], [])
         self._log.info("source.swept", topic=role.value, events=removed)
 
+    async def _learn(self, inlet: Inlet, outlet: Outlet) -> None:
+        """Begin anew: note everybody whom Shoal knows, and read without a word up to where the topics end now."""
+        await inlet.look()
+        self._place.offsets.update(await inlet.positions())
+        if not self._place.offsets:  # without a topic there is no place that Kafka could keep
+            await asyncio.sleep(_PAUSE_S)
+            return
+        known = await read_present(self._settings.kafka_servers, self._policy)
+        for start in range(0, len(known), self._settings.batch):
+            chunk = known[start : start + self._settings.batch]
+            person = Person(told=UNKNOWN).pack()
+            await self._commit(outlet, [], [], [self._book.put(PEOPLE, person_id, person) for person_id in chunk])
+        self._place.stage = Stage.SILENT
+        for topic in self._roles:
+            self._place.silent_until |= await inlet.ends(topic)
+        await self._commit(outlet, [], [], [])
+
+    async def _knows_everybody(self, inlet: Inlet) -> bool:
+        """Whether what was read is all there is: from the topics' first records on, or since a complete snapshot. Else
+        whoever is not in the topics any more would be taken for gone.
+        """
+        for topic, (role, _) in self._roles.items():
+            look = self._place.census[role]
+            if not (look.epoch and look.is_swept) and not await inlet.begins_at_zero(topic):
+                if self._said_silent != topic:
+                    self._log.warning(
+                        "source.silent", topic=topic, reason="take a snapshot: its first records are gone"
+                    )
+                self._said_silent = topic
+                return False
+        return True
+
+    async def _speak(self, outlet: Outlet, today: date) -> None:
+        """Tell what differs from what Shoal knows, of everybody, and go on as usual."""
+        self._place.stage, self._place.silent_until = Stage.TELLING, {}
+        async for page in self._book.pages(PEOPLE):
+            await self._open_page(page)
+            self._desk.touched = set(page)
+            events = self._settle(today)
+            await self._commit(outlet, events, [], self._writes())
+        await self._commit(outlet, [], [], [])
+
+    async def _open_page(self, stored: Mapping[str, Any]) -> None:
+        """Have these people at hand, and the rows that are theirs."""
+        self._desk.forget()
+        self._desk.people = {person_id: read_person(one) for person_id, one in stored.items()}
+        keys = {key for person in self._desk.people.values() for key in person.values}
+        self._desk.rows = dict(await self._book.read(ROWS, keys)) if keys else {}
+
+    def _settle(self, today: date) -> list[dict[str, Any]]:
+        return self._desk.settle(today, is_silent=self._place.stage is not Stage.TELLING)
+
     async def _look_at_due(self, outlet: Outlet, today: date) -> None:
         """Look again at people who change by themselves: birthdays, values that begin or end."""
         async for day, found in self._book.due(today.toordinal()):
-            self._desk.forget()
-            self._desk.people = {person_id: read_person(stored) for person_id, stored in found.items()}
-            keys = {key for person in self._desk.people.values() for key in person.values}
-            self._desk.rows = dict(await self._book.read(ROWS, keys))
-            self._desk.touched = set(self._desk.people)
-            events = self._desk.settle(today)
+            await self._open_page(found)
+            self._desk.touched = set(found)
+            events = self._settle(today)
             await self._commit(outlet, events, [], [*self._writes(), *self._book.pass_day(day)])
         self._looked_on = today.toordinal()
 
@@ -265,11 +320,10 @@ class Source:
         self._number, self._committed_at = batch.number, time.monotonic()
 
 
-def _letter(partition: TopicPartition, record: Any, reject: Reject, table: CapturedTable) -> Message:
+def _letter(shoal_table: str, partition: TopicPartition, record: Any, reject: Reject, table: CapturedTable) -> Message:
     """The dead letter of a row: the columns that the mapping names, and why it was not taken."""
-    headers = [("reason", str(reject.reason))]
-    if reject.field is not None:
-        headers.append(("field", reject.field))
-    place = (("topic", partition.topic), ("partition", partition.partition), ("offset", record.offset))
-    headers += [(name, str(value)) for name, value in place]
-    return Message(None, cut_down(record.value, table), [(name, value.encode()) for name, value in headers])
+    said = {"reason": str(reject.reason)} | ({} if reject.field is None else {"field": reject.field})
+    said |= {"topic": partition.topic, "partition": str(partition.partition), "offset": str(record.offset)}
+    headers = [("content-type", b"application/json"), *((name, value.encode()) for name, value in said.items())]
+    about = dead_letter_event(shoal_table, partition.topic, partition.partition, record.offset)
+    return Message(None, cut_down(record.value, table), [*headers, *about])

@@ -38,13 +38,14 @@ class Cipher(Protocol):
     def encrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes: ...
     def decrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes: ...
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprints(self) -> tuple[str, ...]:
+        """Of the keys that read, the one that writes first."""
 
 
 class PlainText:
     """No encryption."""
 
-    fingerprint = ""
+    fingerprints: Final = ("",)
 
     def encrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes:  # noqa: ARG002
         return value
@@ -63,15 +64,14 @@ class KeyRing:
         self._by_mark = dict(zip(marks, ciphers, strict=True))
         self.fingerprints = tuple(_derive(key, b"fingerprint").hex()[:16] for key in keys)
 
-    @property
-    def fingerprint(self) -> str:
-        """Of the key that writes."""
-        return self.fingerprints[0]
-
     def encrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes:
         # From the system each time: the planner's thread and the event loop share this object.
         nonce = os.urandom(_NONCE)
         return self._head + nonce + self._first.encrypt(nonce, value, kind + field)
+
+    def is_current(self, value: bytes) -> bool:
+        """Whether a value says that the first key wrote it."""
+        return value.startswith(self._head)
 
     def decrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes:
         """Raises InputError for anything that was not written under one of these keys, this kind and field."""
@@ -82,6 +82,11 @@ class KeyRing:
             return cipher.decrypt(value[1 + _MARK : _HEAD], value[_HEAD:], kind + field)
         except (InvalidTag, ValueError):
             raise InputError(_UNREADABLE) from None
+
+
+def is_encrypted(value: bytes) -> bool:
+    """Whether a value says that any key wrote it."""
+    return value.startswith(_FIRST)
 
 
 def make_cipher(state_key: bytes | None) -> Cipher:

@@ -6,7 +6,8 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 
 | key             | type | holds |
 |-----------------|------|-------|
-| meta            | hash | format, policy, engine, key, seal (fingerprint of SHOAL_STATE_KEY), partitions, created; |
+| meta            | hash | format, policy, engine, key, seal (fingerprints of SHOAL_STATE_KEY), partitions, created; |
+|                 |      | while `shoal rekey` runs: rekey, the fingerprint of the key that writes; |
 |                 |      | written by the seal script: release, manifest, state, counts; sent, applied: the last |
 |                 |      | release on the topic, and the last that is in the keys below |
 | beginning       | text | for a minute: one worker is creating this table |
@@ -26,7 +27,7 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 | skipped         | set  | label:offset of records that an operator has left out |
 | rejects:label   | list | rejected records that are not dead letters yet |
 | barrier         | hash | a release that is frozen and not sealed: release, trigger, at, given:p, given:external:p, |
-|                 |      | and mark:p, the barrier of partition p |
+|                 |      | mark:p, the barrier of partition p, and policy, if another one takes over with it |
 | stage:n:KEY     | hash | what release n will change in KEY; stage:n:outbox has its records for the topic |
 | stage:n:keys    | set  | the staged keys that are not applied yet |
 | stage:n:chunks  | set  | the numbers of the staged chunks, counted by the seal |
@@ -96,6 +97,11 @@ def foreign_key(release: int, partition: int) -> str:
 def external_label(partition: int) -> str:
     """The label of a partition of the external topic."""
     return f"{_EXTERNAL_LABEL}{partition}"
+
+
+def label_of(topic: str, partition: int) -> str:
+    """The label of a partition of a topic, by the topic's last name: events, external or triggers."""
+    return {"events": str(partition), "external": external_label(partition)}.get(topic, TRIGGERS)
 
 
 def external_partition(label: str) -> int | None:

@@ -201,11 +201,17 @@ def encode(kind: RecordKind, records: Iterable[tuple[Any, Stored]], cipher: Ciph
 
 def decode(kind: RecordKind, hashes: Iterable[Mapping[bytes, bytes]], cipher: Cipher) -> Iterator[tuple[Any, Any]]:
     """(identity, record) of what these hashes hold. Raises InputError if a value cannot be decrypted."""
-    for found in hashes:
-        for field, value in found.items():
-            if kind.encrypted is not None:
-                value = cipher.decrypt(kind.encrypted, field, value)
-            yield field.decode() if kind.is_person else int(field), kind.read(unpack(value))
+    return (
+        (identity, kind.read(unpack(value))) for found in hashes for identity, value in open_hash(kind, found, cipher)
+    )
+
+
+def open_hash(kind: RecordKind, found: Mapping[bytes, bytes], cipher: Cipher) -> Iterator[tuple[Any, bytes]]:
+    """(identity, packed record) of what a hash holds, decrypted. Raises InputError if a value cannot be."""
+    for field, value in found.items():
+        if kind.encrypted is not None:
+            value = cipher.decrypt(kind.encrypted, field, value)
+        yield field.decode() if kind.is_person else int(field), value
 
 
 def person_of(raw: bytes) -> Person:

@@ -7,7 +7,7 @@ after Redis was set back (streams/deadletter/box.py).
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from shoal.streams.store.keys import SKIPPED
@@ -33,13 +33,18 @@ async def leave_out(store: Store, token: str, record: SkippedRecord, begin: int,
 
 async def read_skipped(store: Store) -> Mapping[str, frozenset[int]]:
     """By label, the offsets of all records that were left out."""
+    return group_members(await store.redis.smembers(store.key(SKIPPED)))
+
+
+def group_members(members: Iterable[bytes]) -> Mapping[str, frozenset[int]]:
+    """The set's members, by label."""
     found: dict[str, set[int]] = {}
-    for member in await store.redis.smembers(store.key(SKIPPED)):
+    for member in members:
         label, _, offset = member.decode().rpartition(":")
         found.setdefault(label, set()).add(int(offset))
     return {label: frozenset(offsets) for label, offsets in found.items()}
 
 
 def members_of(skipped: Mapping[str, frozenset[int]]) -> list[str]:
-    """The same as the set's members."""
+    """The inverse."""
     return [f"{label}:{offset}" for label, offsets in skipped.items() for offset in sorted(offsets)]

@@ -6,11 +6,14 @@ deleting all of its keys.
 | key       | type | holds |
 |-----------|------|-------|
 | meta      | hash | token (of the one source that may write), mapping (its fingerprint), number (of the last batch), |
-|           |      | place (after it), staged (a batch that Kafka may have committed) |
-| people:s  | hash | id → rows of a person, in 32 shards, encrypted as people are |
-| rows:s    | hash | key of a row of the second table → id of its person, in 32 shards, encrypted |
+|           |      | place (after it), staged (a batch that Kafka may have committed), names (see below) |
+| people:s  | hash | name of a person → id and rows, in 32 shards, encrypted as people are |
+| rows:s    | hash | name of a row of the second table → its key and the id of its person, in 32 shards, encrypted |
 | due:d     | set  | fields of people who change on day d although no row does |
 | days      | set  | the days that have such a set |
+
+A field is called by a hash of the id or key, under a key that was drawn for this book. `names` is that key, encrypted
+as people are, so with SHOAL_STATE_KEY no field names anybody. The source needs the ids themselves, for its events.
 
 A batch is staged before Kafka is asked to commit it and applied afterwards. So after any crash Kafka's number of the
 last committed batch says whether the staged one counts (docs/protocol.md, "The source").
@@ -18,6 +21,7 @@ last committed batch says whether the staged one counts (docs/protocol.md, "The 
 
 import secrets
 from collections.abc import AsyncIterator, Collection, Iterable
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -31,6 +35,7 @@ from shoal.streams.store.store import Store
 PEOPLE: Final = "people"
 ROWS: Final = "rows"
 _KINDS: Final = {PEOPLE: b"source person", ROWS: b"source row"}
+_NAMES: Final = b"source names"
 _DAYS: Final = "days"
 _unpack = msgspec.msgpack.Decoder().decode  # lists stay lists: a column may be an array
 
@@ -65,13 +70,18 @@ class SourceBook:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._token = ""
+        self._token, self._names = "", b""
 
     async def own(self, fingerprint: str) -> str:
         """Refuse the former owner from now on. Returns the fingerprint of the mapping that the book was begun with."""
-        self._token = secrets.token_hex(12)
-        found: list[bytes] = await self._store.run("source_own", self._token, fingerprint)
+        self._token, cipher = secrets.token_hex(12), self._store.cipher
+        fresh = cipher.encrypt(_NAMES, b"", secrets.token_bytes(32))
+        found: list[bytes] = await self._store.run("source_own", self._token, fingerprint, fresh)
+        self._names = cipher.decrypt(_NAMES, b"", found[1])
         return found[0].decode()
+
+    def _field(self, identity: str) -> bytes:
+        return blake2b(identity.encode(), key=self._names, digest_size=16).digest()
 
     async def is_ours(self) -> bool:
         """Whether nobody has taken the book over since."""
@@ -104,7 +114,7 @@ class SourceBook:
 
     async def read(self, kind: str, identities: Collection[str]) -> dict[str, Any]:
         """What is kept under these identities, unpacked; nothing under an identity that is not known."""
-        return await self._fetch(kind, map(self._store.cipher.field, identities))
+        return await self._fetch(kind, map(self._field, identities))
 
     async def _fetch(self, kind: str, wanted: Iterable[bytes]) -> dict[str, Any]:
         places: dict[str, list[bytes]] = {}
@@ -131,25 +141,25 @@ class SourceBook:
             yield day, await self._fetch(PEOPLE, await self._store.redis.smembers(self._store.key(f"due:{day}")))
 
     def _open(self, kind: str, page: Iterable[tuple[bytes, bytes | None]]) -> dict[str, Any]:
-        there = {field: value for field, value in page if value is not None}
-        return {identity: _unpack(value) for identity, value in self._store.cipher.decrypt_all(_KINDS[kind], there)}
+        decrypt = self._store.cipher.decrypt
+        return dict(_unpack(decrypt(_KINDS[kind], field, value)) for field, value in page if value is not None)
 
     # -- writes -------------------------------------------------------------------------------------------------------
 
     def put(self, kind: str, identity: str, value: object) -> Write:
         """Keep something under an identity."""
-        field = self._store.cipher.field(identity)
-        sealed = self._store.cipher.encrypt(_KINDS[kind], field, identity, pack(value))
+        field = self._field(identity)
+        sealed = self._store.cipher.encrypt(_KINDS[kind], field, pack((identity, value)))
         return Write("put", _shard(kind, field), field, sealed)
 
     def remove(self, kind: str, identity: str) -> Write:
-        field = self._store.cipher.field(identity)
+        field = self._field(identity)
         return Write("remove", _shard(kind, field), field)
 
     def remember(self, identity: str, day: int) -> list[Write]:
         """Look at a person again on a day."""
         return [
-            Write("add", f"due:{day}", self._store.cipher.field(identity)),
+            Write("add", f"due:{day}", self._field(identity)),
             Write("add", _DAYS, str(day).encode()),
         ]
 

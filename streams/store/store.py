@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import NoScriptError, ResponseError
 
 from shoal.core.state import Meta
-from shoal.streams.errors import FencedError, InputError, LostError
+from shoal.streams.errors import FencedError, InputError, LostError, PolicyChangedError
 from shoal.streams.prometheus import REDIS_SECONDS
 from shoal.streams.store.address import Access
 from shoal.streams.store.connection import await_answer, await_redis, open_redis, without_secret
@@ -45,8 +45,9 @@ class Waiting(NamedTuple):
 class Store:
     """One table's keys on one Redis."""
 
-    def __init__(self, url: str, table: str, cipher: Cipher, access: Access | None = None) -> None:
+    def __init__(self, url: str, table: str, cipher: Cipher, access: Access | None = None, meaning: str = "") -> None:
         self.url, self.table, self.cipher = url, table, cipher
+        self.meaning = meaning  # of the policy that this worker runs under; "" for whoever does not ingest or plan
         self.prefix = f"{{shoal:{table}}}:".encode()
         # redis-py types its answers as either of two kinds of text.
         self.redis: Any = open_redis(url, access, self.prefix)
@@ -114,6 +115,11 @@ class Store:
         found: Mapping[bytes, bytes] = await self.redis.hgetall(self.key(META))
         return read_meta(found, self.table) if found else None
 
+    async def raw_meta(self) -> Mapping[str, str]:
+        """The fields of `meta` that are text, whichever version wrote them; empty if nothing is stored."""
+        found: Mapping[bytes, bytes] = await self.redis.hgetall(self.key(META))
+        return {name.decode(): value.decode(errors="replace") for name, value in found.items() if name != b"state"}
+
     async def begin_once(self) -> bool:
         """Whether this worker is the one that creates the table; for a minute no other worker is told so."""
         return bool(await self.redis.set(self.key(BEGINNING), "1", nx=True, ex=_BEGINNING_S))
@@ -127,11 +133,39 @@ class Store:
         """Take ownership of a source (see keys.py) or, as `triggers`, of planning; returns the token that proves it.
 
         Tokens are random, not counted: after Redis was set back to an earlier state, two workers must not end up with
-        the same one. Raises LostError if Redis knows nothing of the table.
+        the same one. Raises LostError if Redis knows nothing of the table, PolicyChangedError if it has another policy,
+        InputError if values are to be under another key than this worker's.
         """
         token = secrets.token_hex(12)
-        await self.order("own", label, token)
+        word = await self.order("own", label, token, self.cipher.fingerprints[0], self.meaning)
+        if word == "policy":
+            raise PolicyChangedError(self.table)
+        if word != "ok":
+            raise InputError(
+                f"table {self.table} is being brought under another key, or is: start this worker with that key first "
+                "in SHOAL_STATE_KEY"
+            )
         return token
+
+    async def changing(self) -> int | None:
+        """The frozen release with which another policy takes over, if there is one."""
+        release, policy = await self.redis.hmget(self.key(BARRIER), ["release", "policy"])
+        return None if policy is None else int(release)
+
+    async def check_policy(self) -> None:
+        """Raises PolicyChangedError if another policy has taken over, and the release with which it did is applied."""
+        policy, release, applied = await self.redis.hmget(self.key(META), ["policy", "release", "applied"])
+        if policy is not None and policy.decode() != self.meaning and release == applied:
+            raise PolicyChangedError(self.table)
+
+    async def write_under_first_key(self, meta: TableMeta) -> None:
+        """Note that values may be under this worker's first key from now on. Raises LostError."""
+        sealed, first = meta.identity["seal"], self.cipher.fingerprints[0]
+        while first not in sealed.split(","):
+            if await self.order("reseal", sealed, f"{first},{sealed}", "as-it-was") == "ok":
+                return
+            found = await self.redis.hget(self.key(META), "seal")  # another worker was quicker
+            sealed = found.decode() if found is not None else ""
 
     async def check_server(self) -> list[str] | None:
         """Refuse a Redis that evicts keys when it is full; returns the names of settings under which it may forget,

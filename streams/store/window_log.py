@@ -17,8 +17,9 @@ from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
 
 REPLACE: Final = b""
-_WINDOW: Final = b"window"
+WINDOW: Final = b"window"
 _ELEMENTS_AT_ONCE: Final = 16
+_IS_HELD: Final = 2
 
 
 class MovedError(Exception):
@@ -42,6 +43,8 @@ class Committed(NamedTuple):
     """Whether the batch reached the barrier, so that the next window is open."""
     waiting: int
     """Rejects that are not dead letters yet."""
+    is_held: bool = False
+    """Whether the next window is for workers under the policy that takes over."""
 
 
 class HomesUnknown(NamedTuple):
@@ -72,7 +75,8 @@ async def commit_batch(
     match answer[0]:
         case b"ok":
             _, applied, barrier, passed, waiting = answer
-            return Committed(int(applied), int(barrier) if barrier else None, bool(passed), int(waiting))
+            ends = int(barrier) if barrier else None
+            return Committed(int(applied), ends, passed > 0, int(waiting), passed == _IS_HELD)
         case b"homes-unknown":
             return HomesUnknown(int(answer[1]))
         case b"lost":
@@ -85,17 +89,17 @@ async def commit_batch(
 
 def pack_changes(cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta]) -> bytes:
     """An element of a window's log. Its encryption is bound to the window and the partition."""
-    return cipher.encrypt(_WINDOW, _bound_to(window, partition), pack(deltas))
+    return cipher.encrypt(WINDOW, bound_to(window, partition), pack(deltas))
 
 
 async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
     """The window that a log adds up to, put together in a thread: it may be of a million people."""
     found: dict[str, Delta] = {}
-    key, field, at = store.key(window_key(window, partition)), _bound_to(window, partition), 0
+    key, field, at = store.key(window_key(window, partition)), bound_to(window, partition), 0
 
     def add(elements: Sequence[bytes]) -> None:
         for element in elements:
-            overlay(found, unpack(store.cipher.decrypt(_WINDOW, field, element)))
+            overlay(found, unpack(store.cipher.decrypt(WINDOW, field, element)))
 
     while elements := await store.redis.lrange(key, at, at + _ELEMENTS_AT_ONCE - 1):
         await in_thread(add, elements)
@@ -163,7 +167,8 @@ def foreign_fields(people: Sequence[str]) -> list[bytes]:
     return [part for person in people for part in (person.encode(), b"")]
 
 
-def _bound_to(window: int, partition: int) -> bytes:
+def bound_to(window: int, partition: int) -> bytes:
+    """What stands for a field in the encryption of a window's elements."""
     return f"{window}:{partition}".encode()
 
 

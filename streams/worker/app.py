@@ -18,6 +18,7 @@ from typing import Any
 import faust
 from aiokafka.errors import KafkaError
 
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError, ServiceError, StreamsError
@@ -63,7 +64,8 @@ def run_worker(settings: Settings, *, debug: bool = False) -> int:
 
 async def _run(settings: Settings, policy: Policy) -> int:
     log = get_log(table=policy.table)
-    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
+    cipher = make_cipher(settings.state_key_bytes)
+    store = Store(settings.redis, policy.table, cipher, access_of(settings), meaning_of(policy))
     outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def end(error: BaseException | None) -> None:
@@ -100,7 +102,8 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     if not settings.embedded:
         await _check_durability(store)
     rights = worker_rights(table, has_clock=has_timers(policy))
-    partitions, remarks = await enter(settings, table, rights, checks_topics=True)
+    has_snapshots = policy.snapshot is not None
+    partitions, remarks = await enter(settings, table, rights, checks_topics=True, has_snapshots=has_snapshots)
     for remark in remarks:
         get_log(table=table).warning("topic.risky", topic=remark.topic, setting=remark.setting, reason=remark.reason)
     identity = identity_of(settings, policy, store.cipher, await events_id(settings, table))
@@ -123,6 +126,8 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
                 break
         if meta is None:
             await _begin(store, policy, settings, identity, partitions)
+        else:
+            await store.write_under_first_key(meta)
         await check_companions(settings, table, state_name(await store.created()), settings.session_s + _LATE_S)
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), table) from error

@@ -124,7 +124,8 @@ class _Kafka:
     async def topics(self) -> Examined:
         async with admin_client(self._settings.kafka_servers, self._within_s) as admin:
             cluster = await describe(admin, self._names)
-            remarks = await check_topics(admin, self._policy.table, cluster, self._settings.replication)
+            copies, has_snapshots = self._settings.replication, self._policy.snapshot is not None
+            remarks = await check_topics(admin, self._policy.table, cluster, copies, has_snapshots=has_snapshots)
         missing = [name for name in self._names if cluster.topics[name].error == UNKNOWN_TOPIC]
         there = sum(facts.error == NO_ERROR for facts in cluster.topics.values())
         made = f"; a worker will make {', '.join(missing)}" if missing else ""

@@ -109,6 +109,8 @@ def _of_planner(standing: Standing) -> Iterator[Metric]:
         yield _gauge("shoal_release_timestamp_seconds", "When the last release was published.", standing.published_at)
     if standing.due_at is not None:
         yield _gauge("shoal_release_due_timestamp_seconds", "When the policy wants the next release.", standing.due_at)
+    if standing.snapshot is not None:
+        yield _gauge("shoal_snapshot_release", "The release of the newest snapshot, 0 without one.", standing.snapshot)
     for name in FIGURES:
         if name in standing.figures:
             yield _gauge(f"shoal_release_{name}", f"`{name}` in the last manifest.", standing.figures[name])

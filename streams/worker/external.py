@@ -61,8 +61,7 @@ async def external_ends(servers: list[str], store: Store, topics: Topics) -> dic
     ends = await read_ends(servers, topics.external, count) if count else {}
     if any(ends[number] < end for number, end in enumerate(taken)):
         raise GuaranteeError(
-            f"topic {topics.external} ends before what was read of it: it was created anew or lost records, and its "
-            "records must be kept for ever"
+            f"topic {topics.external} ends before what was read of it: it was created anew, or lost its last records"
         )
     return {external_label(number): end for number, end in ends.items()}
 
@@ -125,8 +124,8 @@ class Gathered:
             fetched = await self._consumer.getmany(timeout_ms=0)
         except OffsetOutOfRangeError:
             raise GuaranteeError(
-                f"topic {self._topic} does not have every record since the last release: its records must be kept for "
-                "ever"
+                f"topic {self._topic} does not have every record since the last release: they must be kept until a "
+                "release has taken them"
             ) from None
         for records in fetched.values():
             self._count += sum(not isinstance(_judge(record, self._policy, self._reader), Reject) for record in records)

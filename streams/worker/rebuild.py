@@ -1,9 +1,10 @@
 """`shoal rebuild`: make the state in Redis again from the topics, and prove that it is the one that was published from.
 
-Every manifest on the releases topic says, in its headers, where the window of its release ended in each partition of
-the events topic. So the same events are read in the same windows, decoded and judged as ingest does it, and planned by
-the same engine. The manifest that comes out must be the published one, byte for byte, or nothing is written. A manifest
-has the sha256 of the release's content and of the manifest before, so equal manifests mean that everything is equal.
+It begins at the newest snapshot that can be used, whose release stands on the releases topic, or at the first event.
+Every manifest since says, in its headers, where the window of its release ended in each partition of the events topic.
+So the same events are read in the same windows, decoded and judged as ingest does it, and planned by the same engine.
+The manifest that comes out must be the published one, byte for byte, or nothing is written. A manifest has the sha256
+of the release's content and of the manifest before, so equal manifests mean that everything is equal.
 
 A record that was rejected up to the last release and is not on the dead-letter topic is written as a reject, for the
 worker to send. Events after the last release are left to the worker, which finds its own dead letters on the topic and
@@ -14,14 +15,16 @@ import asyncio
 import json
 import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from operator import itemgetter
+from pathlib import Path
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from shoal.core.events.event import Reason, Reject, ReleaseRequest, SkipRequest, moment_of
+from shoal.core.change import plan_change
+from shoal.core.events.event import ChangeRequest, Reason, Reject, ReleaseRequest, SkipRequest, moment_of
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
@@ -52,25 +55,30 @@ from shoal.streams.store.encryption import fingerprint, make_cipher
 from shoal.streams.store.keys import TRIGGERS, external_label
 from shoal.streams.store.meta import FormatError, Identity, identity_of
 from shoal.streams.store.records import RejectNote, note_of
-from shoal.streams.store.snapshot import Snapshot, write_table
 from shoal.streams.store.staging import foreign_ids
 from shoal.streams.store.store import Store
+from shoal.streams.store.whole_table import TablePlace, write_table
 from shoal.streams.thread import in_thread
+from shoal.streams.worker.beginning import Beginning, find_beginning
+from shoal.streams.worker.changing import read_policies
 from shoal.streams.worker.external import read_external, source_of
 from shoal.streams.worker.publish import Publisher
 from shoal.streams.worker.skipping import record_of
 from shoal.streams.worker.trigger import Trigger, judge_request, read_trigger
 
+_START = TablePlace(offsets=(), external=(), next_trigger=0, fired=0.0, rejects={})
 
-def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
-    """Rebuild and return 0. Raises StreamsError, with its exit code, if the state cannot be proved or a service is
-    missing.
+
+def run_rebuild(settings: Settings, snapshot: Path | None = None, *, debug: bool = False) -> int:
+    """Rebuild and return 0. `snapshot` is the one to begin with, or a folder of them.
+
+    Raises StreamsError, with its exit code, if the state cannot be proved or a service is missing.
     """
     configure_log(settings.log_format, settings.log_level, debug=debug)
     set_limit(settings.max_record)
     policy = load_policy(settings.policy_path)
     try:
-        return asyncio.run(_rebuild(settings, policy))
+        return asyncio.run(_rebuild(settings, policy, snapshot))
     except KafkaError as error:
         if is_refusal(error):  # it was granted when the rebuild began
             raise refused(settings.kafka_servers, [f"what was taken away from it ({type(error).__name__})"]) from error
@@ -81,7 +89,7 @@ def run_rebuild(settings: Settings, *, debug: bool = False) -> int:
         raise ServiceError("Redis went away during the rebuild; it has no state now, so run it again") from error
 
 
-async def _rebuild(settings: Settings, policy: Policy) -> int:
+async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) -> int:
     store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
     log = get_log(table=policy.table)
     servers, topics = settings.kafka_servers, Topics(policy.table)
@@ -102,10 +110,14 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
         if await _is_current(store, policy, identity, last.number, last.value):
             print(f"Redis already has release {last.number} of table {policy.table}, the last one published.")
             return 0
-        replayed = _Replayed(policy, settings, partitions)
+        begin = await find_beginning(settings, policy, store.cipher, snapshot, partitions)
+        policies = await read_policies(servers, topics, policy, 0 if begin is None else begin.place.next_trigger)
+        replayed = _Replayed(policy, settings, partitions, begin, policies)
+        first = replayed.state.meta.release + 1
+        after = None if begin is None else begin.after
         async with (
-            open_events(servers, topics.events, partitions) as events,
-            open_releases(servers, policy.table, settings.connect_s) as reader,
+            open_events(servers, topics.events, replayed.offsets) as events,
+            open_releases(servers, policy.table, settings.connect_s, after) as reader,
         ):
             async for release in reader.releases():
                 began = time.monotonic()
@@ -114,11 +126,14 @@ async def _rebuild(settings: Settings, policy: Policy) -> int:
                 log.info("rebuild.release", release=release.number, seconds=seconds, people=people)
         await replayed.read_triggers(servers, topics)
         unsent = await _unsent(replayed, servers, topics, has_letters=topics.dead_letter in counts)
-        await write_table(store, identity, replayed.snapshot(unsent))
+        identity = {**identity, "policy": meaning_of(replayed.policy)}  # another one may have taken over since
+        await write_table(store, identity, replayed.state, replayed.place(unsent))
     finally:
         await publisher.stop()
         await store.close()
-    print(f"Table {policy.table} is rebuilt: {replayed.state.meta.release} releases, each as it was published.")
+    last_number = replayed.state.meta.release
+    since = "" if begin is None else f" since the snapshot of release {first - 1}"
+    print(f"Table {policy.table} is rebuilt: {last_number - first + 1} releases{since}, each as it was published.")
     return 0
 
 
@@ -146,20 +161,41 @@ async def _is_current(store: Store, policy: Policy, identity: Identity, number: 
 class _Replayed:
     """The state as it follows from the events, release by release, and the rejects on the way, by label."""
 
-    def __init__(self, policy: Policy, settings: Settings, partitions: int) -> None:
-        self._policy, self._servers = policy, settings.kafka_servers
+    def __init__(
+        self,
+        policy: Policy,
+        settings: Settings,
+        partitions: int,
+        begin: Beginning | None,
+        policies: Mapping[str, Policy],
+    ) -> None:
+        self._servers, self._secret = settings.kafka_servers, settings.key_bytes
+        self._policies = policies
+        self.policy = policy  # of the last release that was made
+        self._changes: set[int] = set()  # offsets of the triggers with which another one took over
         self._key = fingerprint(settings.key_bytes, policy.table)
-        self.state = State.empty(policy, settings.key_bytes, KeyedByHandle)
-        self.external: Sequence[int] = ()
-        self.offsets = [0] * partitions
-        self.trigger = -1
-        self.fired = time.time()
-        self.at: str | None = None
-        self.skipped: dict[str, set[int]] = {}  # by label, what is to be left out of releases to come
-        self._left_out: dict[str, set[int]] = {}  # by label, what was left out of those made
-        self._times: list[tuple[int, str | None]] = []  # by release, its trigger and the last time named until then
+        self.state = State.empty(policy, settings.key_bytes, KeyedByHandle) if begin is None else begin.state
+        place = _START if begin is None else begin.place
+        self.external = place.external
+        self.offsets = list(place.offsets) or [0] * partitions
+        self.trigger = place.next_trigger - 1
+        self.fired = place.fired or time.time()
+        self.at = place.at
+        # By label, what is to be left out of releases to come, and what was left out of those made.
+        self.skipped = {label: set(offsets) for label, offsets in place.skipped.items()}
+        self._left_out = {label: set(offsets) for label, offsets in place.skipped.items()}
+        self._first = self.state.meta.release + 1
+        # By release, its trigger and the last time named until then; before them, those of the snapshot.
+        self._times: list[tuple[int, str | None]] = [(self.trigger, self.at)]
         self.rejects: dict[str, list[RejectNote]] = {str(number): [] for number in range(partitions)}
-        self._intakes = [Intake(policy, {}, handle_of=self.state.keyed.handle) for _ in range(partitions)]
+        self.rejects |= {label: list(notes) for label, notes in place.rejects.items()}
+        self._intakes = _intakes(policy, self.state, partitions)
+        self._takers = [make_taker(intake) for intake in self._intakes]
+        self._next_trigger = place.next_trigger
+
+    def _go_on_under(self, policy: Policy) -> None:
+        """Judge events by this policy from now on."""
+        self.policy, self._intakes = policy, _intakes(policy, self.state, len(self._intakes))
         self._takers = [make_taker(intake) for intake in self._intakes]
 
     async def follow(self, release: CommittedRelease, events: WindowedEvents) -> None:
@@ -167,20 +203,21 @@ class _Replayed:
         be.
         """
         origin = read_origin(release.number, release.headers, len(self.offsets))
-        self._check(release, origin)
+        changed = self._check(release, origin)
         for number, end in enumerate(origin.offsets):
             async for records in events.read(number, end):
                 self._take(number, records, origin.skipped.get(str(number), ()))
-        topics = Topics(self._policy.table)
-        read = await read_external(self._servers, topics, self._policy, self.external, origin.external, origin.skipped)
+        topics = Topics(self.policy.table)
+        read = await read_external(self._servers, topics, self.policy, self.external, origin.external, origin.skipped)
         for label, notes in read.rejects.items():
             self.rejects.setdefault(label, []).extend(notes)
         windows = {n: dict(intake.window) for n, intake in enumerate(self._intakes)}
         window = Window(origin.at, windows, read.groups)
-        made = await in_thread(plan, self.state, window, self._policy, release.number)
+        make, policy = (plan, self.policy) if changed is None else (plan_change, changed)
+        made = await in_thread(make, self.state, window, policy, release.number)
         if made.release.manifest != release.manifest:
             raise GuaranteeError(
-                f"release {release.number} of table {self._policy.table} does not come out as it was published: the "
+                f"release {release.number} of table {self.policy.table} does not come out as it was published: the "
                 "events, the policy, SHOAL_KEY, SHOAL_MAX_RECORD or the engine are not those it was made from"
             )
         self._end_window(made, window.deltas)
@@ -192,13 +229,16 @@ class _Replayed:
             self.at, self.fired = window.at, moment_of(window.at).timestamp()
         self._times.append((origin.trigger, self.at))
         await in_thread(self.state.apply, made.change)
+        if changed is not None:
+            self._changes.add(origin.trigger)
+            self._go_on_under(changed)
 
     async def read_triggers(self, servers: list[str], topics: Topics) -> None:
         """Find the triggers that were rejected before the last one that made a release, and what is to be left out."""
-        reader = EventReader(self._policy)
-        self.rejects[TRIGGERS] = []
+        reader = EventReader(self.policy)
+        self.rejects.setdefault(TRIGGERS, [])
         async with open_reader(servers) as consumer:
-            async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), 0):
+            async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), self._next_trigger):
                 for record in records:
                     self._note(
                         record.offset, read_trigger(Trigger(record.offset, record.value, record.headers), reader)
@@ -208,12 +248,12 @@ class _Replayed:
             for note in self.rejects[TRIGGERS]
         ]
 
-    def _note(self, offset: int, asked: ReleaseRequest | SkipRequest | Reject) -> None:
+    def _note(self, offset: int, asked: ReleaseRequest | SkipRequest | ChangeRequest | Reject) -> None:
         """Judge a trigger as the planner did, by the releases that were made for earlier ones."""
         if isinstance(asked, ReleaseRequest):
             earlier = bisect_left(self._times, offset, key=itemgetter(0))
-            judged: ReleaseRequest | Reject = judge_request(asked, self._times[earlier - 1][1] if earlier else None)
-            is_stale = asked.number is not None and asked.number != earlier + 1
+            judged: object = judge_request(asked, self._times[earlier - 1][1])
+            is_stale = asked.number is not None and asked.number != self._first + earlier - 1
         elif isinstance(asked, SkipRequest):
             record, is_stale = record_of(asked), False
             is_late = record.offset < self._ends().get(record.label, 0)
@@ -222,6 +262,8 @@ class _Replayed:
                 self.skipped.setdefault(record.label, set()).add(record.offset)
             elif record.offset in self._left_out.get(record.label, ()):
                 is_stale = True  # it was in time then
+        elif isinstance(asked, ChangeRequest):
+            judged, is_stale = Reject(Reason.REFUSED, "change"), offset in self._changes
         else:
             judged, is_stale = asked, False
         if offset < self.trigger and isinstance(judged, Reject) and not is_stale:
@@ -232,10 +274,9 @@ class _Replayed:
         ends = {str(number): end for number, end in enumerate(self.offsets)}
         return ends | {external_label(number): end for number, end in enumerate(self.external)}
 
-    def snapshot(self, unsent: Mapping[str, list[RejectNote]]) -> Snapshot:
-        """The table as it is to be written."""
-        return Snapshot(
-            state=self.state,
+    def place(self, unsent: Mapping[str, list[RejectNote]]) -> TablePlace:
+        """Where the table is, as it is to be written."""
+        return TablePlace(
             offsets=self.offsets,
             external=self.external,
             next_trigger=self.trigger + 1,
@@ -245,24 +286,30 @@ class _Replayed:
             rejects=unsent,
         )
 
-    def _check(self, release: CommittedRelease, origin: Origin) -> None:
-        """Refuse what another engine made, or another policy; manifests name the files that the table began with."""
+    def _check(self, release: CommittedRelease, origin: Origin) -> Policy | None:
+        """Refuse what another engine made, or a policy that nobody has; the policy that takes over, if one does."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         if engine != ENGINE:
             raise InputError(
-                f"release {release.number} of table {self._policy.table} was made by engine {engine}, and this is "
+                f"release {release.number} of table {self.policy.table} was made by engine {engine}, and this is "
                 f"engine {ENGINE}: run the version of Shoal that made it"
             )
-        is_ours = policy == self._policy.digest if origin.policy is None else origin.policy == meaning_of(self._policy)
-        if not is_ours:
+        found = self._policies.get(policy) or self._policies.get(origin.policy or "")
+        changes = "previous_policy" in release.meaning
+        is_same = changes or release.number == 1 or (found and meaning_of(found) == meaning_of(self.policy))
+        if found is None or origin.policy not in (None, meaning_of(found)) or not is_same:
             raise InputError(
-                f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
+                f"release {release.number} of table {self.policy.table} was made under another policy: its file or a "
                 "hierarchy file means something else now"
             )
         if origin.key not in (None, self._key):
-            raise InputError(f"release {release.number} of table {self._policy.table} was made under another SHOAL_KEY")
+            raise InputError(f"release {release.number} of table {self.policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
+            # Manifests name the files that the table began with, whatever they look like now.
+            self.state = State.empty(found, self._secret, KeyedByHandle)
             self.state.meta = self.state.meta._replace(policy=policy)
+            self._go_on_under(found)
+        return found if changes else None
 
     def _take(self, number: int, records: Iterable[Record], skipped: Collection[int]) -> None:
         take, rejects = self._takers[number].take, self.rejects[str(number)]
@@ -281,6 +328,21 @@ class _Replayed:
             intake.cut()
             for person in foreign.get(number, ()):
                 intake.forget(person)
+
+
+def _intakes(policy: Policy, state: State, partitions: int) -> list[Intake]:
+    """What ingest knows of the people at home in each partition when the window after a release opens."""
+    people = state.people
+    rosters: list[dict[str, int]] = [{} for _ in range(partitions)]
+    held: list[dict[str, tuple[int, ...]]] = [{} for _ in range(partitions)]
+    roster, holdings = people.roster(), people.holdings()
+    for (person, status), home in zip(roster.items(), people.home.tolist(), strict=True):
+        rosters[home][person] = status
+        if person in holdings:
+            held[home][person] = holdings[person]
+    return [
+        Intake(policy, rosters[number], held=held[number], handle_of=state.keyed.handle) for number in range(partitions)
+    ]
 
 
 async def _unsent(

@@ -8,14 +8,13 @@ left out: a rebuild does the same, whatever was asked for later.
 from collections.abc import Collection, Mapping, Sequence
 
 from shoal.core.events.event import SkipRequest
-from shoal.streams.store.keys import TRIGGERS, external_label
+from shoal.streams.store.keys import external_label, label_of
 from shoal.streams.store.skipped import SkippedRecord
 
 
 def record_of(asked: SkipRequest) -> SkippedRecord:
     """The record that a request names."""
-    label = {"events": str(asked.partition), "external": external_label(asked.partition)}.get(asked.topic, TRIGGERS)
-    return SkippedRecord(label, asked.offset)
+    return SkippedRecord(label_of(asked.topic, asked.partition), asked.offset)
 
 
 def in_window(

@@ -42,6 +42,7 @@ class Standing:
         self.figures: dict[str, float] = {}
         self.published_at: float | None = None
         self.due_at: float | None = None
+        self.snapshot: int | None = None  # the release of the newest one
 
     @property
     def seconds(self) -> float:

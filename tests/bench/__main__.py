@@ -1,4 +1,4 @@
-"""Runs the benchmarks: `python -m tests.bench [PART]… [--quick]`; parts are service, engine, peers, permanent.
+"""Runs the benchmarks: `python -m tests.bench [PART]… [--quick]`; parts are those of `SHOW`, service first.
 
 All of them are run if none is named.
 

@@ -35,7 +35,7 @@ def measure(*, quick: bool = False) -> Figures:
 def ingest(local: Local, events: int, few: int) -> Figures:
     """Events per second, three rounds of each kind; a Faust agent is given fewer events, it would take minutes."""
     table = "bench-ingest"
-    _make_topics(local, table)
+    make_topics(local, table)
     say(f"service: sending {events:,} events")
     send_events(local.kafka.address, table, People().inserts(events))
     taken: dict[str, list[Figures]] = {"raw": [], "faust": [], "shoal": []}
@@ -58,7 +58,7 @@ def ingest(local: Local, events: int, few: int) -> Figures:
 def releases(local: Local, people: int, values: str, rounds: int = 3) -> Figures:
     """A first release of this many people, and some after 1 % changed: seconds from trigger to committed, memory."""
     table = f"bench-{values}-{people}"
-    _make_topics(local, table)
+    make_topics(local, table)
     crowd = People(seed=people)
     say(f"service: sending {people:,} people to a {values} table")
     sent = send_events(local.kafka.address, table, crowd.inserts(people))
@@ -95,7 +95,8 @@ def _core_us(turn: Figures) -> float:
     return float(1e6 * turn["core_s"] / turn["events"])
 
 
-def _make_topics(local: Local, table: str) -> None:
+def make_topics(local: Local, table: str) -> None:
+    """The topics of a table that nobody serves yet."""
     asyncio.run(ensure_topics([local.kafka.address], table, PARTITIONS))
 
 

@@ -179,4 +179,25 @@ def show_permanent(found: Figures) -> str:
     return table((head, "first release, core s", "times", "1 % changed, core s", "times (goal: 2)"), lines)
 
 
-SHOW = {"service": show_service, "engine": show_engine, "peers": show_peers, "permanent": show_permanent}
+def show_snapshots(found: Figures) -> str:
+    if "skipped" in found:
+        return f"Skipped: {found['skipped']}."
+    lines = [
+        (
+            f"{one['people']:,}, {one['values']}",
+            f"{one['taken']['wall_s']:.1f} ({one['taken']['core_s']:.1f})",
+            f"{one['restored']['wall_s']:.1f} ({one['restored']['core_s']:.1f})",
+            f"{one['bytes_per_person']:.0f}",
+        )
+        for one in found["tables"]
+    ]
+    return table(("people", "`shoal snapshot` s (core)", "`shoal restore` s (core)", "bytes/person in the file"), lines)
+
+
+SHOW = {
+    "service": show_service,
+    "snapshots": show_snapshots,
+    "engine": show_engine,
+    "peers": show_peers,
+    "permanent": show_permanent,
+}

@@ -40,6 +40,7 @@ class Worker:
     process: subprocess.Popen[bytes]
     store: Any
     log: Path
+    environment: dict[str, str]
 
     @property
     def pid(self) -> int:
@@ -128,15 +129,16 @@ def running_worker(local: Local, table: str, values: str = "lasting") -> Iterato
         policy = write_policy(Path(folder), table, values)
         settings = {"POLICY": str(policy), "KEY": "a secret of the bench", "WEB_PORT": "0", "LOG_FORMAT": "json"}
         log = Path(folder) / "worker.log"
+        surroundings = environment(local.kafka.address, local.redis.address, **settings)
         with log.open("wb") as sink:
             process = subprocess.Popen(
                 [sys.executable, "-m", "shoal.streams.cli", "worker"],
-                env=environment(local.kafka.address, local.redis.address, **settings),
+                env=surroundings,
                 stdout=sink,
                 stderr=sink,
             )
         try:
-            yield Worker(local, table, process, store, log)
+            yield Worker(local, table, process, store, log, surroundings)
         finally:
             process.terminate()
             try:

@@ -32,35 +32,25 @@ def test_a_redis_out_of_memory_is_waited_for_and_named(starved: Scene, frail: Fr
 
 
 @pytest.mark.timeout(400)
-def test_a_redis_out_of_disk_is_waited_for_and_named(starved: Scene, frail: Frail) -> None:
-    """One that syncs every second answers MISCONF; the disk's owner makes room, and nobody restarts anything."""
-    port = free_port()
-    with starved.connect() as admin:
-        admin.config_set("appendfsync", "everysec")
-        try:
-            with starved.at_work(WEB_PORT=str(port)) as worker:
-                worker.await_log("release.applied", PATIENCE_S)
-                frail.redis_disk.fill()
-                _await_reason(port, "disk")
-                frail.redis_disk.make_room()
-                await_that(lambda: ready(port)[0] == 200, PATIENCE_S)
-        finally:
-            admin.config_set("appendfsync", "always")
-
-
-@pytest.mark.timeout(400)
-def test_a_redis_that_ends_because_its_disk_is_full_has_lost_nothing_when_it_is_back(
+def test_a_redis_out_of_disk_is_waited_for_and_named_and_one_that_ends_has_lost_nothing(
     starved: Scene, frail: Frail
 ) -> None:
-    """One that syncs always ends itself: it could not take back what it has done in memory."""
-    with starved.at_work() as worker:
+    port = free_port()
+    with starved.connect() as admin, starved.at_work(WEB_PORT=str(port)) as worker:
         worker.await_log("release.applied", PATIENCE_S)
+        admin.config_set("appendfsync", "everysec")  # so it answers MISCONF
+        frail.redis_disk.fill()
+        _await_reason(port, "disk")
+        frail.redis_disk.make_room()
+        await_that(lambda: ready(port)[0] == 200, PATIENCE_S)
+        admin.config_set("appendfsync", "always")  # so it ends: it cannot take back what it has done in memory
         frail.redis_disk.fill()
         await_that(lambda: not frail.redis.is_running, PATIENCE_S)
         frail.redis_disk.make_room()
         frail.redis.restart()
 
 
+@pytest.mark.soak  # a broker takes its time to end and to come back
 @pytest.mark.timeout(400)
 def test_a_kafka_that_ends_because_its_disk_is_full_has_lost_nothing_when_it_is_back(
     starved: Scene, frail: Frail

@@ -1,6 +1,8 @@
 """`shoal source` killed after every step: each change becomes an event once, and each bad row a dead letter once."""
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +13,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.histories.debezium import record
-from tests.support.services.table import Table
+from tests.support.root import ROOT
+from tests.support.services.table import Table, Worker
 
 STEPS = ("source.2", "source.3", "source.4.open", "source.4", "source.5")
 
@@ -19,28 +22,38 @@ STEPS = ("source.2", "source.3", "source.4.open", "source.4", "source.5")
 class Clinic:
     """A table whose people come from a captured table."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, partitions: int = 1) -> None:
         self.table, self.topic = table, f"{table.name}.public.patient"
-        self.lsn = 0
+        self.lsn = 1000
         admin = AdminClient({"bootstrap.servers": table.kafka})
-        admin.create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result()
+        admin.create_topics([NewTopic(self.topic, partitions, 1)])[self.topic].result()
         self.mapping = table.folder / "mapping.yaml"
         self.mapping.write_text(json.dumps(MAPPING(self.topic)))
 
-    def change(self, op: str, number: int, **columns: Any) -> None:
-        self.lsn += 8
+    def change(self, op: str, number: int, snapshot: str = "false", partition: int = 0, **columns: Any) -> None:
+        self.lsn += 0 if op == "r" else 8
         row = None if op == "d" else {"id": number, "years": 30, "sex": "f", "zip": "z1", "code": "gout", **columns}
-        key, value = record(op, {"id": number}, row, self.lsn)
-        self.table._send(self.topic, value, key, 0)
+        key, value = record(op, {"id": number}, row, self.lsn, snapshot=snapshot)
+        self.table._send(self.topic, value, key, partition)
         if op == "d":
-            self.table._send(self.topic, None, key, 0)
+            self.table._send(self.topic, None, key, partition)
         self.table.flush()
 
-    def run(self, *options: str, **settings: str) -> int:
-        policy = str(self.table.policy_path)
-        done = self.table.run("source", policy, str(self.mapping), "--once", *options, BATCH="2", **settings)
-        assert done.returncode in (0, -9), done.stderr
-        return done.returncode
+    def present(self) -> set[str]:
+        """Whom Shoal knows."""
+        present: set[str] = set()
+        for event in self.events():
+            (present.discard if event["op"] == "delete" else present.add)(event["id"])
+        return present
+
+    def run(self, *options: str, **settings: str) -> "subprocess.CompletedProcess[str]":
+        """Run the source until everything there is has been read, in batches of two records unless told otherwise."""
+        given = {"BATCH": "2", **settings}
+        return self.table.run(*self.command, "--stop-after", "0", *options, **given)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return ("source", str(self.table.policy_path), str(self.mapping))
 
     def events(self) -> list[dict[str, Any]]:
         """What stands on the events topic, a partition after the other."""
@@ -64,9 +77,9 @@ def MAPPING(topic: str) -> Mapping[str, Any]:
 
 
 @pytest.fixture
-def clinic(kafka: str, redis_db: str, table: str, tmp_path: Path) -> Clinic:
+def clinic(request: pytest.FixtureRequest, kafka: str, redis_db: str, table: str, tmp_path: Path) -> Clinic:
     (tmp_path / "sex.csv").write_text("f,female\nm,male\n")
-    return Clinic(Table(kafka, redis_db, tmp_path, table))
+    return Clinic(Table(kafka, redis_db, tmp_path, table), getattr(request, "param", 1))
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -76,11 +89,81 @@ def test_whatever_step_it_dies_after_every_change_is_told_once(clinic: Clinic, s
     clinic.change("u", 1, years=31)
     clinic.change("u", 2, years=999)  # out of the policy's domain
     clinic.change("d", 3)
-    assert clinic.run(CRASH_AT=f"{step}:2") == -9
-    assert clinic.run() == 0
+    assert clinic.run(CRASH_AT=f"{step}:2").returncode == -9
+    assert clinic.run().returncode == 0
     told: Counter[Any] = Counter(
         (event["op"], event["id"], event.get("qid", {}).get("age")) for event in clinic.events()
     )
     first: dict[Any, int] = {("upsert", str(number), 30): 1 for number in range(5)}
     assert told == Counter({**first, ("upsert", "1", 31): 1, ("delete", "3", None): 1})
     assert clinic.table.dead_letters() == Counter({(clinic.topic, 0, 6): 1})
+
+
+@pytest.mark.parametrize("clinic", [3], indirect=True)
+def test_a_sweep_goes_on_where_it_was_killed_also_with_several_partitions(clinic: Clinic) -> None:
+    for number in range(9):
+        clinic.change("c", number, partition=number % 3)
+    assert clinic.run(BATCH="100").returncode == 0
+    assert clinic.present() == {str(number) for number in range(9)}
+    for number, marker in ((0, "first"), (1, "true"), (5, "last")):
+        clinic.change("r", number, marker, partition=number % 3)
+    # The batch with the last row of the snapshot is the next one; it dies in the middle of the sweep after it.
+    assert clinic.run(BATCH="100", CRASH_AT="source.4:3").returncode == -9
+    assert clinic.run(BATCH="100").returncode == 0
+    assert clinic.present() == {"0", "1", "5"}
+    deleted = Counter(event["id"] for event in clinic.events() if event["op"] == "delete")
+    assert set(deleted.values()) == {1}
+
+
+def test_a_second_source_takes_over_and_the_first_says_so_and_ends(clinic: Clinic, tmp_path: Path) -> None:
+    clinic.change("c", 1)
+    log = tmp_path / "first.log"
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "shoal.streams.cli", *clinic.command]
+        process = subprocess.Popen(command, env=clinic.table.environment(), cwd=ROOT, stdout=output, stderr=output)
+    first = Worker(process, log)
+    try:
+        first.await_log("source.batch")
+        assert clinic.run().returncode == 0
+        clinic.change("c", 2)
+        assert first.wait(60) == 2
+        assert "has taken over: run one of them at a time" in first.log
+    finally:
+        first.kill()
+    assert clinic.run().returncode == 0
+    assert Counter(event["id"] for event in clinic.events()) == {"1": 1, "2": 1}
+
+
+def test_a_source_whose_book_is_lost_stops_and_anew_tells_only_what_is_so_now(clinic: Clinic) -> None:
+    for number in range(4):
+        clinic.change("c", number)
+    clinic.change("u", 1, years=31)
+    assert clinic.run(BATCH="100").returncode == 0
+    told = len(clinic.events())
+    with clinic.table.connect() as client:
+        client.flushdb()
+    clinic.change("u", 1, years=32)
+    clinic.change("d", 2)
+    lost = clinic.run()
+    assert lost.returncode == 1
+    assert "Redis does not have what the source of table" in lost.stderr
+    assert "--anew" in lost.stderr
+    assert clinic.run().returncode == 1  # nor does it go on by itself the next time
+    assert clinic.run("--anew").returncode == 0
+    again = clinic.events()
+    assert len(again) == told + 4  # three who are there, once each, and one who is not
+    assert sorted(event["qid"]["age"] for event in again if event["id"] == "1") == [31, 32]
+    assert clinic.present() == {"0", "1", "3"}
+    assert clinic.run().returncode == 0
+    assert len(clinic.events()) == told + 4
+
+
+def test_another_mapping_is_refused_before_anything_is_read(clinic: Clinic) -> None:
+    clinic.change("c", 1)
+    assert clinic.run().returncode == 0
+    other = json.loads(clinic.mapping.read_text())
+    other["sensitive"]["column"] = "diagnosis"
+    clinic.mapping.write_text(json.dumps(other))
+    refused = clinic.run()
+    assert refused.returncode == 2
+    assert "names other topics or columns" in refused.stderr

@@ -31,7 +31,7 @@ def test_workers_with_another_redis_are_refused_before_and_after_the_first_relea
     scene: Scene, other_redis: str
 ) -> None:
     ours = scene.start_ready()
-    code, sentence = _end(scene.start(REDIS=other_redis))
+    code, sentence = _end(scene.start(REDIS=other_redis, SESSION_S="1"))
     assert (code, OTHER_REDIS in sentence) == (2, True), sentence
     scene.settle()
     code, sentence = _end(scene.start(REDIS=other_redis))  # where the first one has begun the table
@@ -41,6 +41,7 @@ def test_workers_with_another_redis_are_refused_before_and_after_the_first_relea
     assert ours.stop() == 0, ours.log
 
 
+@pytest.mark.soak  # it takes ten seconds before they look at each other
 @pytest.mark.timeout(400)
 def test_two_sets_of_workers_that_start_at_once_publish_one_version_and_one_of_them_says_why_it_ends(
     scene: Scene, other_redis: str

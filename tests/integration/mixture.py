@@ -88,7 +88,7 @@ class Mixture:
         self._rare_share = 0.02 if len(self._rare) == 1 else 0.08
         self._held: dict[str, frozenset[str]] = {}  # the permanent values people have
         self._next = 0
-        self.present, self.absent, self.gone = _Crowd(), _Crowd(), _Crowd()
+        self.present, self.absent, self.gone, self.erased = _Crowd(), _Crowd(), _Crowd(), _Crowd()
         self.counts: Counter[str] = Counter()
         self.guards: Counter[str] = Counter()  # how often each form of a guard was sent in a good event
 
@@ -145,8 +145,10 @@ class Mixture:
             return self._insert()
         if dice < 0.70 or (len(self.present) < self._most // 3 and is_full):
             return self._update()
-        if dice < 0.93:
+        if dice < 0.91:
             return self._delete()
+        if dice < 0.93:
+            return self._erase()
         if is_full and self.absent and len(self.gone) < self._most // 4:
             return self._deregister()
         return self._register()
@@ -155,6 +157,8 @@ class Mixture:
         back = self.absent.pick(self._random) if self._next >= self._most or self._random.random() < 0.2 else None
         if back is not None:
             self.absent.remove(back)
+        elif (back := self.erased.pick(self._random)) is not None:
+            self.erased.remove(back)
         person = back or self._newcomer()
         self.present.add(person)
         event = self._record(person)
@@ -177,6 +181,19 @@ class Mixture:
         self.present.remove(person)
         self.absent.add(person)
         return self._sent(person, {"op": "delete", "id": person})
+
+    def _erase(self) -> Sent:
+        """Somebody present or absent; nobody with a permanent value, of which the two models keep different things."""
+        person = self._one_present()
+        if person in self._held:
+            return self._delete()
+        crowd, other = self.present, self.absent.pick(self._random)
+        if other is not None and other not in self._held and self._random.random() < 0.3:
+            crowd, person = self.absent, other
+        crowd.remove(person)
+        self.erased.add(person)
+        self.counts["erased"] += 1
+        return self._sent(person, {"op": "erase", "id": person})
 
     def _register(self) -> Sent:
         back = self.absent.pick(self._random) if self._next >= self._most else None

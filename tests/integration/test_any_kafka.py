@@ -47,6 +47,10 @@ def _enter(table: str, rights: list[Right], **settings: str) -> list[Remark]:
     return asyncio.run(enter(_settings(**settings), table, rights, checks_topics=True))[1]
 
 
+def _enter_with_snapshots(table: str, **settings: str) -> list[Remark]:
+    return asyncio.run(enter(_settings(**settings), table, [], checks_topics=True, has_snapshots=True))[1]
+
+
 def _refusal(table: str, rights: list[Right], **settings: str) -> StreamsError:
     with pytest.raises(StreamsError) as caught:
         _enter(table, rights, **settings)
@@ -291,6 +295,24 @@ def test_a_topic_that_loses_records_is_refused(
     refusal = _refusal(table, [], KAFKA=secure_kafka.address)
     assert f"topic shoal.{table}.{topic} " in str(refusal)
     assert words in str(refusal)
+
+
+def test_where_there_are_snapshots_events_may_be_deleted_after_a_while_and_releases_may_not(
+    secure_kafka: SecureKafka, table: str
+) -> None:
+    topics = Topics(table)
+    for name in (topics.events, topics.external):
+        _create(secure_kafka, name, {"retention.ms": "604800000"})
+    remarks = _enter_with_snapshots(table, KAFKA=secure_kafka.address, REPLICATION="1")
+    assert {(remark.topic, remark.setting) for remark in remarks} == {
+        (topics.events, "retention.ms"),
+        (topics.external, "retention.ms"),
+    }
+    assert "or let the policy want snapshots" in str(_refusal(table, [], KAFKA=secure_kafka.address))
+    other = f"{table}-2"
+    _create(secure_kafka, Topics(other).releases, {"retention.ms": "604800000"})
+    with pytest.raises(InputError, match=r"releases deletes records after a while .* set it to -1$"):
+        _enter_with_snapshots(other, KAFKA=secure_kafka.address)
 
 
 def test_what_may_go_wrong_with_a_topic_is_remarked_upon(secure_kafka: SecureKafka, table: str) -> None:

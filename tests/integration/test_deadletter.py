@@ -29,9 +29,9 @@ from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.records import RejectNote, pack
 from shoal.streams.store.release_log import ReleaseLog
-from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
+from shoal.streams.store.whole_table import load_state
 from tests.support.services.table import KEY, POLICY, insert
 
 PARTITIONS = 2

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ import pytest
 
 import shoal
 from shoal.streams.cli import main
+from shoal.streams.errors import GuaranteeError
 from shoal.streams.files.release_folder import ReleaseFiles, read_releases
+from shoal.streams.kafka.release_reader import CommittedRelease
+from shoal.streams.sink.newest import Delivery
 from shoal.streams.sink.parquet_newest import ParquetNewest
+from shoal.streams.sink.postgres_newest import PostgresNewest
+from tests.support.root import ROOT
 from tests.support.services.kept import TABLES, Target, check
 from tests.support.services.releases_topic import make_releases, publish
 
@@ -140,6 +146,28 @@ def test_tables_that_no_sink_made_are_left_alone(
     assert "has tables that no sink has made" in capsys.readouterr().err
 
 
+def test_two_sinks_on_one_schema_do_no_harm_and_another_content_is_refused(
+    table: str, postgres: str, tmp_path: Path
+) -> None:
+    _, releases = make_releases(tmp_path, table)
+    sinks = [PostgresNewest(postgres, table) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        for files in releases:
+            delivery = delivered(files)
+            list(pool.map(lambda sink, one=delivery: sink.keep(one), sinks))
+    check(Target("postgres", postgres, tmp_path, table), tmp_path / "out", 3, tmp_path / "expected")
+    sinks[0].keep(delivered(releases[1]))  # an older one, which is late
+    assert sinks[1].kept() == delivered(releases[2]).kept
+    forged = releases[2]._replace(manifest=releases[2].manifest.replace(b'"withheld":0', b'"withheld":1'))
+    with pytest.raises(GuaranteeError, match="holds another release 3"):
+        sinks[0].keep(delivered(forged))
+
+
+def delivered(files: ReleaseFiles) -> Delivery:
+    meaning = json.loads(files.manifest)
+    return Delivery(CommittedRelease(files.cells, files.groups, files.manifest, meaning, {}, files.number), [meaning])
+
+
 def test_a_folder_has_one_sink(kafka: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy, _ = make_releases(tmp_path, table)
     first = ParquetNewest(tmp_path / "kept")
@@ -147,6 +175,19 @@ def test_a_folder_has_one_sink(kafka: str, table: str, tmp_path: Path, capsys: p
     assert main(["sink", str(tmp_path / "kept"), "--once", "--policy", str(policy), "--kafka", kafka]) == 2
     assert "another sink is writing" in capsys.readouterr().err
     first.close()
+
+
+async def test_releases_on_a_topic_are_read_in_python_also_where_a_loop_runs(
+    kafka: str, table: str, tmp_path: Path
+) -> None:
+    path, releases = make_releases(tmp_path, table)
+    await publish(kafka, table, releases)
+    policy = shoal.load_policy(path)
+    found = shoal.read_topic(policy, kafka=kafka)
+    assert found == shoal.read_releases(tmp_path / "out")
+    assert found[-1].count(policy).low == found[-1].manifest["people"]
+    with pytest.raises(shoal.InputError, match="there is no topic"):
+        shoal.read_topic(shoal.load_policy(ROOT / "examples" / "ward" / "policy.yaml"), kafka=kafka)
 
 
 def test_export_reads_the_topic_without_a_folder(

@@ -79,7 +79,7 @@ def test_a_user_who_may_not_make_schemas_can_use_one_of_their_own(
     out: Path, postgres: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     user = f"analyst_{postgres.rpartition('_')[2]}"
-    theirs = postgres.replace("shoal@", f"{user}@")
+    theirs = f"postgresql://{user}@{postgres.partition('@')[2]}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {user} LOGIN")
         assert main(["export", str(out), "--to", "postgres", "--out", theirs]) == 2

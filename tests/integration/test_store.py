@@ -21,9 +21,9 @@ from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.meta import check_identity
 from shoal.streams.store.records import FORMAT, Chunk, Counts, RejectNote, pack, read_note, unpack
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
-from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
+from shoal.streams.store.whole_table import load_state
 from shoal.streams.store.window_log import MovedError
 from tests.support.services.table import KEY, REDRAWN, Taken, handles, insert, write_policy
 
@@ -37,11 +37,15 @@ def policy(request: pytest.FixtureRequest, tmp_path: Path, table: str) -> Policy
     return load_policy(write_policy(tmp_path, table, **(REDRAWN if request.param == "redrawn" else {})))
 
 
+def identity(store: Store) -> dict[str, str]:
+    return {**IDENTITY, "seal": ",".join(store.cipher.fingerprints)}
+
+
 @pytest.fixture(params=[None, b"a state key"], ids=["plain", "encrypted"])
 async def store(request: pytest.FixtureRequest, redis_url: str, policy: Policy) -> AsyncIterator[Store]:
     found = Store(redis_url, policy.table, make_cipher(request.param))
     await found.connect(5)
-    await found.create(IDENTITY, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
+    await found.create(identity(found), PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
     yield found
     await found.wipe()
     await found.close()
@@ -351,12 +355,12 @@ async def test_state_of_another_format_is_refused_in_one_sentence(store: Store) 
 async def test_a_table_begun_under_another_identity_is_refused(store: Store, name: str) -> None:
     meta = await store.meta()
     assert meta is not None
-    check_identity(meta, IDENTITY, PARTITIONS, "t")
+    check_identity(meta, identity(store), PARTITIONS, "t")
     with pytest.raises(InputError):
-        check_identity(meta, {**IDENTITY, name: "another"}, PARTITIONS, "t")
-    check_identity(meta, {**IDENTITY, "events": ""}, PARTITIONS, "t")  # a broker too old to know ids of topics
+        check_identity(meta, {**identity(store), name: "another"}, PARTITIONS, "t")
+    check_identity(meta, {**identity(store), "events": ""}, PARTITIONS, "t")  # a broker too old to know ids of topics
     with pytest.raises(InputError, match="partitions"):
-        check_identity(meta, IDENTITY, PARTITIONS + 1, "t")
+        check_identity(meta, identity(store), PARTITIONS + 1, "t")
 
 
 async def test_a_table_begins_once(store: Store, policy: Policy) -> None:
@@ -374,7 +378,7 @@ async def test_with_a_state_key_nothing_about_people_can_be_read_in_redis(
 ) -> None:
     store = Store(redis_url, policy.table, make_cipher(b"a state key"))
     await store.connect(5)
-    await store.create(IDENTITY, PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
+    await store.create(identity(store), PARTITIONS, time.time(), State.empty(policy, KEY.encode()).meta)
     try:
         parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
         await take(store, parts[0], *(insert(number, id=f"canary-{number}") for number in range(40)))

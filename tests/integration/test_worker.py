@@ -181,7 +181,7 @@ def test_a_table_begun_otherwise_is_refused_with_code_2(make: Make, kafka: str, 
         assert "Traceback" not in refused.log
 
     is_refused("another SHOAL_KEY", KEY="another secret of the tests")
-    is_refused("another SHOAL_STATE_KEY", STATE_KEY="suddenly encrypted, it is")
+    is_refused("is not encrypted", STATE_KEY="suddenly encrypted it is")
     policy = table.policy_path.read_text()
     table.policy_path.write_text(json.dumps({**json.loads(policy), "privacy": {"k": 99, "l": 2}}))
     is_refused("another policy")

@@ -59,6 +59,7 @@ async def exposed() -> dict[str, set[str]]:
     manifest = json.dumps({"release": 1} | dict.fromkeys(FIGURES, 1)).encode()
     planner.standing.published(manifest, 0.0, 1, policy)
     planner.standing.due_at = 1.0
+    planner.standing.snapshot = 1
     page = Exposition(make_app(settings, policy, planner), policy.table, ingest, planner.standing).write().decode()
     families = read_page(page)
     found: dict[str, set[str]] = {}

@@ -38,6 +38,7 @@ _EVERYTHING: dict[str, Any] = {
     "settings": {**_GIVEN["settings"], "SESSION_S": 20, "EMBEDDED": False},
     "secret": {"name": "ward", "keys": ["KEY", "STATE_KEY"]},
     "certificates": {"secretName": "certificates"},
+    "snapshots": {"claimName": "snapshots"},
     "policy": {"files": {"policy.yaml": "table: ward\n", "disease.csv": 'flu,"a, b",*\n'}},
     "networkPolicy": {"egress": [{"ports": [9093], "to": [{"podSelector": {"matchLabels": {"app": "kafka"}}}]}]},
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
@@ -177,7 +178,7 @@ def unrestricted(pod: dict[str, Any]) -> list[str]:
     if pod.get("automountServiceAccountToken", True):
         found.append("token")
     kinds = {kind for volume in pod.get("volumes", []) for kind in volume if kind != "name"}
-    found += sorted(kinds - {"configMap", "emptyDir", "secret"})
+    found += sorted(kinds - {"configMap", "emptyDir", "persistentVolumeClaim", "secret"})
     for container in pod["containers"] + pod.get("initContainers", []):
         own = container.get("securityContext", {})
         if own.get("allowPrivilegeEscalation", True) or own.get("privileged"):

@@ -12,6 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from shoal.streams.cli import COMMANDS, main, shoal
+from shoal.streams.cli.source import DefaultGroup
 from shoal.streams.settings import FOREIGN, SECRET_FILES, Settings
 from tests.repository.test_pages import PAGES
 from tests.support.root import ROOT, source_files
@@ -45,6 +46,8 @@ def command_at(words: list[str]) -> tuple[click.Command, list[str]]:
             inner = command.get_command(ctx, words[0])
             assert inner is not None
             command, words = inner, words[1:]
+        if isinstance(command, DefaultGroup):
+            command = command.commands[command.default]
     return command, words
 
 

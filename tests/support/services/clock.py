@@ -14,7 +14,7 @@ _LIBRARIES = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfake
 
 
 class FakeClock:
-    """A clock in a file. Workers that are started with `environment` read it there, several times a second."""
+    """A clock in a file. Workers that are started with `environment` read it there, once a second."""
 
     address, origin = "libfaketime", "preloaded"
 
@@ -24,7 +24,7 @@ class FakeClock:
             {
                 "LD_PRELOAD": str(library),
                 "FAKETIME_TIMESTAMP_FILE": str(path),
-                "FAKETIME_NO_CACHE": "1",
+                "FAKETIME_CACHE_DURATION": "1",
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             }
         )

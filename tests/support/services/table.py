@@ -20,8 +20,8 @@ from shoal.core.randomness import Keyed
 from shoal.core.state import RECORDS
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.encryption import make_cipher
-from shoal.streams.store.snapshot import load_state
 from shoal.streams.store.store import Store
+from shoal.streams.store.whole_table import load_state
 from tests.support.judges.topics import KEY, Judged, Published, Record
 from tests.support.root import ROOT
 from tests.support.services.nursery import Nursery, Process

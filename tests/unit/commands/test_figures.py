@@ -16,8 +16,8 @@ from shoal.streams.cli import COMMANDS, main
 from tests.support.root import ROOT
 
 WARD = ROOT / "examples" / "ward"
-# They print no figures: a service, a show, a request, a script for a shell.
-WITHOUT_FIGURES = {"demo", "worker", "rebuild", "skip", "completion"}
+# They print no figures: services, a show, a request, a script for a shell.
+WITHOUT_FIGURES = {"demo", "worker", "source run", "source check", "rebuild", "skip", "completion"}
 
 
 def commands() -> dict[str, click.Command]:

@@ -63,7 +63,8 @@ class Ward:
 
     @property
     def x(self) -> Person:
-        return dict(self.state.records("people"))["x"]
+        people: dict[str, Person] = dict(self.state.records("people"))
+        return people["x"]
 
     def shown(self, made: Plan) -> list[list[str]]:
         """The values that x's rows are shown among."""

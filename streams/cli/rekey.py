@@ -1,0 +1,20 @@
+"""`shoal rekey`: encrypts what Redis holds with another key."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
+def command(policy: Path | None) -> int:
+    """Bring everything that Redis holds about people under the first key of SHOAL_STATE_KEY.
+
+    SHOAL_STATE_KEY lists the new key first and then the keys in use so far. Workers that have the new key first go on
+    meanwhile; others end. A table that is not encrypted yet is encrypted; stop its workers before. It may be
+    interrupted, and run again.
+    """
+    from shoal.streams.settings import load_settings
+    from shoal.streams.worker.rekey import run_rekey
+
+    return run_rekey(load_settings(required=["policy", "state_key"], policy=None if policy is None else str(policy)))

@@ -1,0 +1,73 @@
+"""`shoal restore`: a snapshot into a Redis that knows nothing of its table.
+
+1. read   the whole file, and compare what it was made under with what is set now
+2. look   Redis must not know the table
+3. write  the records, then the place and `meta` in one transaction (streams/store/whole_table.py)
+
+Broken off before the end, Redis counts as knowing nothing, and the next restore or rebuild clears what is there.
+"""
+
+import asyncio
+from pathlib import Path
+
+from shoal.core.policy.policy import Policy
+from shoal.streams.errors import InputError
+from shoal.streams.faults import crash_point
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.log import configure_log
+from shoal.streams.settings import Settings
+from shoal.streams.snapshot.snapshot_file import Head, SnapshotFile, secrets_of
+from shoal.streams.store.address import access_of
+from shoal.streams.store.connection import RedisError, explain, without_secret
+from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.meta import Identity, identity_of
+from shoal.streams.store.store import Store
+from shoal.streams.store.whole_table import write_table
+from shoal.streams.thread import in_thread
+
+_CHANGED = {
+    "policy": "under another policy: set its file and its hierarchy files back to what they were then",
+    "engine": "by another engine: use the version of Shoal that wrote it",
+    "key": "under another SHOAL_KEY: set it to what it was then",
+}
+
+
+def run_restore(settings: Settings, path: Path, *, debug: bool = False) -> Head:
+    """Bring a snapshot into Redis. Raises StreamsError; until the last moment Redis is untouched or knows nothing."""
+    configure_log(settings.log_format, settings.log_level, debug=debug)
+    policy = load_policy(settings.policy_path)
+    try:
+        return asyncio.run(_restore(settings, policy, path))
+    except RedisError as error:
+        raise explain(error, without_secret(settings.redis), policy.table) from error
+
+
+async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
+    cipher = make_cipher(settings.state_key_bytes)
+    store = Store(settings.redis, policy.table, cipher, access_of(settings))
+    file, secrets = SnapshotFile(path, policy.table), secrets_of(settings)
+    made = file.head(secrets)
+    # The events topic is the one that the table was begun with; a worker compares it with the one that is there.
+    identity = identity_of(settings, policy, cipher, made.identity["events"])
+    check_made(path, made, identity)
+    head, state = await in_thread(file.load, secrets, policy, settings.key_bytes)
+    crash_point("restore.1")
+    try:
+        await store.connect(settings.connect_s)
+        if await store.published() is not None:
+            raise InputError(
+                f"Redis has a state of table {policy.table}, and a snapshot goes only into one that has none: if it is "
+                "wrong, `shoal rebuild` replaces it"
+            )
+        crash_point("restore.2")
+        await write_table(store, identity, state, head.place)
+    finally:
+        await store.close()
+    return head
+
+
+def check_made(path: Path, head: Head, identity: Identity) -> None:
+    """Raises InputError if a snapshot was made under another policy, engine or secret than `identity` says."""
+    for name, reason in _CHANGED.items():
+        if head.identity[name] != identity[name]:
+            raise InputError(f"{path} was made {reason}")

@@ -1,0 +1,210 @@
+"""What stands in a snapshot: the table's place at one release, and every record of its state.
+
+| part          | holds                                                                                              |
+|---------------|----------------------------------------------------------------------------------------------------|
+| the cover     | for anybody: format, table, release; which key, by its fingerprint                                 |
+| the first     | `Head` as a msgpack map, without its rejects                                                       |
+| others        | [kind, [[identity, packed record], …]], in any order; rejects are a kind whose identity is a label |
+| the last      | the number of records of each kind                                                                 |
+
+Identities and records are as `streams/store/records.py` packs them, decrypted: the file has an encryption of its own.
+What an identity looks like is not known here. `records` is the number of that layout, so that a later version can tell
+what it has to convert.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Final
+
+from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
+from shoal.core.state import Meta, State
+from shoal.streams.errors import InputError
+from shoal.streams.kafka.manifest import ManifestRecord
+from shoal.streams.memory import without_cycle_search
+from shoal.streams.settings import Settings, split_keys
+from shoal.streams.snapshot.encrypted_file import EncryptedFile, EncryptedWriter
+from shoal.streams.store.meta import Identity, TableMeta
+from shoal.streams.store.records import FORMAT, KINDS, Counts, RejectNote, pack, unpack
+from shoal.streams.store.skipped import group_members, members_of
+from shoal.streams.store.whole_table import TablePlace
+
+_REJECTS: Final = "rejects"
+_AT_ONCE: Final = 4_096  # records in a part
+
+Packed = tuple[Any, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """A table at one release, without its records."""
+
+    identity: Identity
+    """Of the policy, the engine and the secrets, as in Redis."""
+    meta: Meta
+    counts: Counts
+    place: TablePlace
+    manifest_at: int
+    """The offset of the release's manifest on the releases topic."""
+    needed: Mapping[str, int]
+    """By label, the first record of each source that must still be there: to be read, or to become a dead letter."""
+    records: int
+    """The layout of the records."""
+    taken: float
+    """When, in seconds."""
+
+
+def head_of(meta: TableMeta, place: TablePlace, manifest: ManifestRecord) -> Head:
+    """The head of a snapshot that is taken now."""
+    return Head(
+        identity=meta.identity,
+        meta=meta.sealed,
+        counts=meta.counts,
+        place=place,
+        manifest_at=manifest.offset,
+        needed=place.needed(),
+        records=FORMAT,
+        taken=time.time(),
+    )
+
+
+def secrets_of(settings: Settings) -> list[bytes]:
+    """The secrets that snapshots may be written under; the first one writes.
+
+    They are the keys of SHOAL_STATE_KEY. A snapshot from before there was one is under SHOAL_KEY.
+    """
+    state_key = settings.state_key_bytes
+    ring = [] if state_key is None else [key.encode() for key in split_keys(state_key.decode())]
+    return [*ring, settings.key_bytes]
+
+
+class SnapshotWriter:
+    """Writes one snapshot: the head at once, records as they come, and at the end how many there were."""
+
+    def __init__(self, file: IO[bytes], secret: bytes, table: str, head: Head) -> None:
+        self._file = EncryptedWriter(file, secret, {"table": table, "release": head.meta.release})
+        self._file.add(pack(_head_fields(head)))
+        self._counts = dict.fromkeys((kind.name for kind in KINDS), 0)
+        for label, notes in head.place.rejects.items():
+            self._parts(_REJECTS, [(label, pack(note)) for note in notes])
+
+    def add(self, kind: str, records: Iterable[Packed]) -> None:
+        found = list(records)
+        self._parts(kind, found)
+        self._counts[kind] += len(found)
+
+    def finish(self) -> Counts:
+        """Write the last part; returns how many records there are."""
+        counts = Counts(**self._counts)
+        self._file.finish(pack(tuple(counts)))
+        return counts
+
+    def _parts(self, kind: str, records: Sequence[Packed]) -> None:
+        for start in range(0, len(records), _AT_ONCE):
+            self._file.add(pack((kind, records[start : start + _AT_ONCE])))
+
+
+class SnapshotFile:
+    """A snapshot to read: `release` by its cover, then `head`, then `load`, each of which reads more of it."""
+
+    def __init__(self, path: Path, table: str) -> None:
+        """Raises InputError if it is no snapshot of this table, or of a later format."""
+        self.path = path
+        self._file = EncryptedFile(path)
+        cover = self._file.cover
+        if cover.get("table") != table:
+            raise InputError(f"{path} is a snapshot of table {cover.get('table')}, and not of table {table}")
+        if type(cover.get("release")) is not int:
+            raise self._file.damaged()
+        self.release: int = cover["release"]
+
+    def head(self, secrets: Sequence[bytes]) -> Head:
+        """Raises InputError if it is damaged, cut short, under another key, or has records of another layout."""
+        return self._read_head(next(self._file.parts(secrets)))
+
+    def load(self, secrets: Sequence[bytes], policy: Policy, key: bytes) -> tuple[Head, State]:
+        """Everything, once all of it is known to be there. Raises InputError as `head` does.
+
+        Takes seconds for a million people: call it in a thread.
+        """
+        with without_cycle_search():
+            parts = self._file.parts(secrets)
+            head = self._read_head(next(parts))
+            found: dict[str, list[Packed]] = {kind.name: [] for kind in KINDS}
+            found[_REJECTS] = []
+            counted: tuple[int, ...] = ()
+            for part in parts:
+                content = unpack(part)
+                if isinstance(content[0], str):
+                    found[content[0]] += content[1]
+                else:
+                    counted = content
+            if not counted == head.counts == tuple(len(found[kind.name]) for kind in KINDS):
+                raise InputError(f"{self.path} does not have as many records as it says: use another snapshot")
+            rejects: dict[str, list[RejectNote]] = {}
+            for label, note in found[_REJECTS]:
+                rejects.setdefault(label, []).append(RejectNote(*unpack(note)))
+            state = State.load(
+                policy,
+                key,
+                head.meta,
+                KeyedByHandle,
+                **{kind.name: _decode(kind.read, found[kind.name]) for kind in KINDS},
+            )
+            return replace(head, place=replace(head.place, rejects=rejects)), state
+
+    def _read_head(self, part: bytes) -> Head:
+        fields = unpack(part)
+        if fields["records"] != FORMAT:
+            raise InputError(
+                f"{self.path} has records in format {fields['records']}, and this version of Shoal reads format "
+                f"{FORMAT}: use the version that wrote it"
+            )
+        return _head(fields)
+
+
+def _decode(read: Any, records: Iterable[Packed]) -> Iterator[tuple[Any, Any]]:
+    return ((identity, read(unpack(packed))) for identity, packed in records)
+
+
+def _head_fields(head: Head) -> dict[str, Any]:
+    place = head.place
+    return {
+        "records": head.records,
+        "taken": head.taken,
+        "identity": dict(head.identity),
+        "meta": tuple(head.meta),
+        "counts": tuple(head.counts),
+        "manifest_at": head.manifest_at,
+        "needed": dict(head.needed),
+        "offsets": list(place.offsets),
+        "external": list(place.external),
+        "next_trigger": place.next_trigger,
+        "fired": place.fired,
+        "at": place.at,
+        "skipped": members_of(place.skipped),
+    }
+
+
+def _head(fields: Mapping[str, Any]) -> Head:
+    place = TablePlace(
+        offsets=fields["offsets"],
+        external=fields["external"],
+        next_trigger=fields["next_trigger"],
+        fired=fields["fired"],
+        at=fields["at"],
+        skipped=group_members(member.encode() for member in fields["skipped"]),
+        rejects={},
+    )
+    return Head(
+        identity=fields["identity"],
+        meta=Meta(*fields["meta"]),
+        counts=Counts(*fields["counts"]),
+        place=place,
+        manifest_at=fields["manifest_at"],
+        needed=fields["needed"],
+        records=fields["records"],
+        taken=fields["taken"],
+    )

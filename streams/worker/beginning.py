@@ -1,0 +1,79 @@
+"""Where a rebuild begins: at the newest snapshot that can be used, or, without one, at the first event."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from shoal.core.policy.policy import Policy
+from shoal.core.state import State
+from shoal.streams.errors import InputError
+from shoal.streams.kafka.release_reader import Place, manifest_at
+from shoal.streams.log import get_log
+from shoal.streams.settings import Settings
+from shoal.streams.snapshot.folder import listed, policy_folder
+from shoal.streams.snapshot.restore import check_made
+from shoal.streams.snapshot.snapshot_file import Head, SnapshotFile, secrets_of
+from shoal.streams.store.encryption import Cipher
+from shoal.streams.store.meta import identity_of
+from shoal.streams.store.whole_table import TablePlace
+from shoal.streams.thread import in_thread
+
+
+class Beginning(NamedTuple):
+    """The state and the place of a table at a release, and where the releases topic goes on after that release."""
+
+    state: State
+    place: TablePlace
+    after: Place
+
+
+async def find_beginning(
+    settings: Settings, policy: Policy, cipher: Cipher, given: Path | None, partitions: int
+) -> Beginning | None:
+    """The snapshot to begin with: the file `given`, or the newest usable one of a folder, by default the policy's.
+
+    None if a folder has none that can be used. Raises InputError if the file that was given cannot be, KafkaError.
+    """
+    folder = given or policy_folder(settings, policy)
+    if folder is None:
+        return None
+    if not folder.is_dir() and given is not None:
+        return await _begin_with(given, settings, policy, cipher, partitions)
+    log = get_log(table=policy.table)
+    for candidate in listed(folder, policy.table):
+        try:
+            return await _begin_with(candidate.path, settings, policy, cipher, partitions)
+        except InputError as error:
+            log.warning("snapshot.unusable", release=candidate.release, reason=str(error))
+    return None
+
+
+async def _begin_with(path: Path, settings: Settings, policy: Policy, cipher: Cipher, partitions: int) -> Beginning:
+    """Raises InputError if a snapshot cannot be used here."""
+    file = SnapshotFile(path, policy.table)
+    await check_usable(file, settings, policy, cipher, partitions)
+    head, state = await in_thread(file.load, secrets_of(settings), policy, settings.key_bytes)
+    get_log(table=policy.table).info("snapshot.loaded", release=head.meta.release, people=head.counts.people)
+    assert head.meta.manifest is not None, "a snapshot is of something published"
+    return Beginning(state, head.place, Place(head.meta.release, head.meta.manifest, head.manifest_at + 1))
+
+
+async def check_usable(file: SnapshotFile, settings: Settings, policy: Policy, cipher: Cipher, partitions: int) -> Head:
+    """What a snapshot says, before its records are read, if the releases topic has its release.
+
+    Raises InputError if it cannot be used here, KafkaError.
+    """
+    head = file.head(secrets_of(settings))
+    check_made(file.path, head, identity_of(settings, policy, cipher, head.identity["events"]))
+    manifest = await manifest_at(settings.kafka_servers, policy.table, head.manifest_at)
+    if manifest is None or sha256(manifest.value).hexdigest() != head.meta.manifest:
+        raise InputError(
+            f"{file.path} is of release {head.meta.release}, and the releases topic of table {policy.table} does not "
+            "have that release: use a snapshot of what was published there"
+        )
+    if len(head.place.offsets) != partitions:
+        raise InputError(
+            f"{file.path} was made with {len(head.place.offsets)} partitions of the events topic, which has "
+            f"{partitions}"
+        )
+    return head
