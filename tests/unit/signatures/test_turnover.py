@@ -5,7 +5,6 @@ from random import Random
 import numpy as np
 import pytest
 
-from shoal.core.events.window import GONE
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import build_policy
 from shoal.core.signatures.signature import Signatures
@@ -79,7 +78,8 @@ def test_which_of_its_values_ended_does_not_matter() -> None:
     seen = set()
     for leaver in ("p0", "p1", "p2"):
         state = State.empty(policy, b"secret")
-        for number, window in enumerate((changes({}, people), {leaver: (GONE, None, None, None, None)}), start=1):
+        left = {person: record for person, record in people.items() if person != leaver}
+        for number, window in enumerate((changes({}, people), changes(people, left)), start=1):
             state.apply(plan(state, Window(None, {0: window}), policy, number).change)
         seen.add((state.signatures.rows.tobytes(), state.signatures.ended.tobytes()))
         assert (state.signatures.rows.sum(), state.signatures.ended.sum()) == (16, 1)
