@@ -196,3 +196,4 @@ def test_a_value_that_began_before_the_change_is_never_shown_among_new_ones(
     town = Town(tmp_path, "lasting", draw_events(1, arrivals=(12, 12, 80)), k=(60, 60))
     assert main(town.command("--change", CHANGE.format(town.new))) == 0
     assert (exposed(town) == 0) is is_careful
+    assert (town.audit() == 0) is is_careful, "the auditor finds it, too"
