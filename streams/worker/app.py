@@ -47,7 +47,7 @@ from shoal.streams.worker.web import add_views
 _STOP_S = 15.0
 _LOOKS = 3
 _PATIENCE = 150
-_LATE_S = 3.0  # how much longer than a session Kafka may count a worker that was killed
+_LATE_S = 5.0  # how much longer than a session a worker that was killed, or its state rebuilt, may be seen as it was
 
 
 def run_worker(settings: Settings, *, debug: bool = False) -> int:

@@ -29,6 +29,7 @@ from mode import Service
 from shoal.core.events.event import ChangeRequest, Reason, Reject, ReleaseRequest, SkipRequest
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
 from shoal.streams.deadletter.box import DeadLetterBox
 from shoal.streams.errors import FencedError, GuaranteeError, LostError, PolicyChangedError, ServiceError
 from shoal.streams.faults import crash_point
@@ -371,7 +372,8 @@ class Planner(Service):
     async def _name_culprit(self, tenure: _Tenure, error: PlanFailedError) -> None:
         """Say which record stops a release, when that is found out. It takes some twenty plans."""
         begins = await self._maker.window_begins(tenure.publisher)
-        found = await find_culprit(error, self._servers, self._policy, begins)
+        handle_of = Keyed(self._settings.key_bytes, self._policy.table).handle
+        found = await find_culprit(error, self._servers, self._policy, begins, handle_of)
         if found is not None:
             where = {"topic": found.topic, "partition": found.partition}
             self._log.error("release.culprit", release=error.release, reason=found.advice, **where)
