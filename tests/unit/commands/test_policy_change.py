@@ -1,5 +1,6 @@
 """A change of policy in `shoal replay`: what is published before, at and after it, and what the auditor says of it."""
 
+import asyncio
 import json
 import os
 import random
@@ -14,6 +15,10 @@ import pytest
 from shoal.core import change
 from shoal.core.signatures.entries import EntryRecord
 from shoal.streams.cli import main
+from shoal.streams.errors import InputError
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.produce import request_change
+from shoal.streams.settings import load_settings
 from tests.support.root import ROOT
 
 AT = 4  # the release of the change
@@ -117,6 +122,13 @@ def test_every_promise_is_kept_over_a_change_and_the_manifests_name_both_policie
     assert b"z5*" in shown
 
 
+def test_a_report_follows_a_change(town: Town) -> None:
+    assert main(town.command("--change", CHANGE.format(town.new))) == 0
+    report = ["report", str(town.new), str(town.path / "out"), "--to", str(town.path / "report")]
+    assert main(report) == 0
+    assert main([*report[:1], str(town.old), *report[2:]]) == 2, "the policy before does not know the new labels"
+
+
 def test_the_auditor_needs_the_earlier_policy(town: Town) -> None:
     assert main(town.command("--change", CHANGE.format(town.new))) == 0
     assert main(["audit", str(town.new), str(town.path / "out")]) == 1
@@ -154,6 +166,13 @@ def test_a_change_that_is_refused_is_told_before_anything_is_written(
     assert main(town.command("--change", CHANGE.format(town.new))) == 2
     assert "privacy.k: 3 to 2: refused, regions were promised to be shared by 3" in capsys.readouterr().err
     assert not (town.path / "out").exists()
+
+
+def test_policies_too_large_for_one_record_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    policy = load_policy(write_policy(tmp_path, "old", "lasting", ZIPS, VALUES, 3))
+    settings = load_settings({}, tmp_path / "no.env")
+    with pytest.raises(InputError, match=r"take 1,200,000 bytes packed, and one record .* has room for 1,000,000"):
+        asyncio.run(request_change(settings, policy, "a" * 600_000, "b" * 600_000))
 
 
 def exposed(town: Town) -> int:
