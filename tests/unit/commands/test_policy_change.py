@@ -26,6 +26,12 @@ ZIPS = [f"z{town}{street}" for town in range(4) for street in range(5)]
 VALUES = [f"d{number}" for number in range(12)]
 NEW_ZIPS = ["z09", "z19", "z29", "z39", "z51", "z52"]
 NEW_VALUES = ["e0", "e1", "e2", "e3"]
+OTHERS = [
+    {
+        "region": {"zip": {"nodes": ["z1*", "z20", "z21"]}, "age": {"min": 10, "max": 40}},
+        "sensitive": {f"d{number}": 2 for number in range(1, 9)},
+    }
+]
 POLICY = """
 table: town
 attributes:
@@ -68,6 +74,8 @@ def draw_events(seed: int, arrivals: tuple[int, int, int] = (250, 50, 50)) -> It
                 yield {"op": "update", "id": person, "qid": {"zip": draw.choice(zips)}}
             else:
                 yield {"op": "update", "id": person, "sensitive": [draw.choice(values)]}
+        if release in (2, AT + 1):
+            yield {"op": "external", "publisher": f"north-{release}", "groups": OTHERS}
         yield {"op": "release"}
 
 
@@ -183,8 +191,7 @@ def exposed(town: Town) -> int:
         if event["op"] == "release":
             found += sum(since.get(line, release) <= AT for line in _among_new(town, release))
             release += 1
-            continue
-        person = event["id"]
+        person = event.get("id")
         if "sensitive" in event or event["op"] in ("delete", "erase"):
             held = set(event.get("sensitive", ()))
             since = {key: when for key, when in since.items() if key[0] != person or key[1] in held}
