@@ -33,8 +33,8 @@ from shoal.streams.deadletter.scheduler import DeadLetters
 from shoal.streams.errors import FencedError, GuaranteeError, InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.partition import Partition, load_partition
+from shoal.streams.intake.state_watch import StateWatch
 from shoal.streams.intake.watch import Course, Place, Watch, hear
-from shoal.streams.kafka.companions import state_name
 from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.record import Record
@@ -77,6 +77,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._skips = 0  # records that operators have left out, as last seen
         self._metrics = Metrics()
         self._watch = Watch(settings.session_s)
+        self._state = StateWatch(store, self._on_retry)
         self._told = 0
         self._log = get_log(table=policy.table)
 
@@ -175,7 +176,7 @@ class Ingest(Service, ConsumerRebalanceListener):
                 if self._consumer is None:
                     servers, session_s = self._settings.kafka_servers, self._settings.session_s
                     events, group = self._topics.events, self._topics.ingest_group
-                    name = state_name(await patiently(self._store.created, self._on_retry))
+                    name = await self._state.name()
                     self._consumer = await open_group_consumer(servers, events, group, name, session_s, self)
                 await self._turn(self._consumer)
             except OffsetOutOfRangeError:
@@ -209,7 +210,14 @@ class Ingest(Service, ConsumerRebalanceListener):
             await self._put_in_order(consumer, assigned)
             return
         self._watch.run()
-        idle = [number for number in self._parts if number not in self._flights]
+        if not self._flights and await self._state.has_changed():
+            for number in list(self._parts):
+                await self._drop(number)
+            await self._disconnect()
+            return
+        idle = [number for number, part in self._parts.items() if number not in self._flights and not part.is_held]
+        if len(idle) + len(self._flights) < len(self._parts):
+            await patiently(self._store.check_policy, self._on_retry)
         partitions = [self._partition(number) for number in idle]
         fetched: dict[TopicPartition, Sequence[Record]] = {}
         if idle:
@@ -346,7 +354,7 @@ class Ingest(Service, ConsumerRebalanceListener):
                         await self._letters.drained(part.number)
                 if reply.applied > part.homes_known:
                     await part.learn_homes(self._store, reply.applied)
-                if part.offset >= position:
+                if part.offset >= position or part.is_held:
                     return
         except MovedError:
             self._log.warning("ingest.reloaded", partition=part.number, reason="moved")

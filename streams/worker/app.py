@@ -18,6 +18,7 @@ from typing import Any
 import faust
 from aiokafka.errors import KafkaError
 
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError, ServiceError, StreamsError
@@ -46,7 +47,7 @@ from shoal.streams.worker.web import add_views
 _STOP_S = 15.0
 _LOOKS = 3
 _PATIENCE = 150
-_LATE_S = 3.0  # how much longer than a session Kafka may count a worker that was killed
+_LATE_S = 5.0  # how much longer than a session a worker that was killed, or its state rebuilt, may be seen as it was
 
 
 def run_worker(settings: Settings, *, debug: bool = False) -> int:
@@ -63,7 +64,8 @@ def run_worker(settings: Settings, *, debug: bool = False) -> int:
 
 async def _run(settings: Settings, policy: Policy) -> int:
     log = get_log(table=policy.table)
-    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
+    cipher = make_cipher(settings.state_key_bytes)
+    store = Store(settings.redis, policy.table, cipher, access_of(settings), meaning_of(policy))
     outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def end(error: BaseException | None) -> None:

@@ -5,7 +5,7 @@ somebody without whom it would not have failed yet, and the records about them i
 found in some twenty plans, however many there are. Records have a place; nothing else of them is ever said.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from aiokafka import TopicPartition
@@ -15,6 +15,7 @@ from shoal.core.plan import Window
 from shoal.core.policy.policy import Policy
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
+from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.plan_failure import PlanFailedError
@@ -40,10 +41,10 @@ class Culprit(NamedTuple):
 
 
 async def find_culprit(
-    failure: PlanFailedError, servers: list[str], policy: Policy, begins: Sequence[int]
+    failure: PlanFailedError, servers: list[str], policy: Policy, begins: Sequence[int], handle_of: Callable[[str], str]
 ) -> Culprit | None:
     """None if the release cannot be planned without any event either. `begins` is where the window begins in each
-    partition. Raises KafkaError, ServiceError.
+    partition; `handle_of` tells what the window calls a person. Raises KafkaError, ServiceError.
     """
     topics, window = Topics(policy.table), failure.window
     if await _fails(failure.again, _with(window, (), has_external=False)):
@@ -51,7 +52,11 @@ async def find_culprit(
     if await _fails(failure.again, _with(window, ())):
         return Culprit(topics.external, 0, ())
     number, person = await _last_straw(failure.again, window)
-    offsets = await _offsets_of(servers, topics, policy, person, number, begins[number], failure.ends[number])
+    reader, offsets = EventReader(policy), list[int]()
+    async for record in _records(servers, TopicPartition(topics.events, number), begins[number], failure.ends[number]):
+        event = reader.read(record.value, record.headers)
+        if isinstance(event, dict) and isinstance(event.get("id"), str) and handle_of(event["id"]) == person:
+            offsets.append(record.offset)
     return Culprit(topics.events, number, offsets) if offsets else None
 
 
@@ -83,14 +88,9 @@ def _with(window: Window, people: Iterable[tuple[int, str]], *, has_external: bo
     return Window(window.at, deltas, window.externals if has_external else ())
 
 
-async def _offsets_of(
-    servers: list[str], topics: Topics, policy: Policy, person: str, number: int, begin: int, end: int
-) -> list[int]:
-    reader, found = EventReader(policy), list[int]()
+async def _records(servers: list[str], partition: TopicPartition, begin: int, end: int) -> AsyncIterator[Record]:
     async with open_reader(servers) as consumer:
-        async for records in read_to_end(consumer, TopicPartition(topics.events, number), begin, end):
+        async for records in read_to_end(consumer, partition, begin, end):
             for record in records:
-                event = reader.read(record.value, record.headers)
-                if isinstance(event, dict) and event.get("id") == person and record.offset < end:
-                    found.append(record.offset)
-    return found
+                if record.offset < end:
+                    yield record

@@ -212,3 +212,17 @@ def _assert_lasting(scene: Scene, stored: dict[str, Any], *, has_cliques: bool) 
     assert sum(manifest["counterfeits"] for manifest in releases) > 0
     assert sum(manifest["withheld"] for manifest in releases) > 0, "no cell was closed"
     assert sum(manifest["carried"] for manifest in releases) > 0, "every group was touched"
+
+
+def test_a_worker_that_has_nothing_to_do_follows_a_rebuild_under_it_and_lets_others_join(make: Make) -> None:
+    table = _left_after_a_release(make)
+    idle = table.start_planner()
+    with table.connect() as client:  # as a rebuild leaves it: another moment, and no tokens
+        client.hset(f"{{shoal:{table.name}}}:meta", "created", "1.0")
+        client.hdel(f"{{shoal:{table.name}}}:ingest", *(f"token:{number}" for number in range(table.partitions)))
+    other = table.start()
+    other.await_log("worker.start", 40)
+    table.send(inserts(300, 30))
+    table.release()
+    table.judge()
+    assert (idle.stop(), other.stop()) == (0, 0), idle.log + other.log
