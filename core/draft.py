@@ -80,8 +80,9 @@ class Draft:
         parts = np.split(order, starts[1:]) if len(leaves) else []
         self._split = grow(self.tree, people.columns, people.leaf, zip(leaves.tolist(), parts, strict=True), smallest)
 
-    def emit(self, window: Window, folded: Folded, decided: Decided) -> Plan:
+    def emit(self, window: Window, folded: Folded, decided: Decided, previous_policy: str | None = None) -> Plan:
         """Step 8: the bytes of the release, and the records it changes."""
+        digest = self.state.meta.policy if previous_policy is None else self.policy.digest
         people, policy, number, state = self.people, self.policy, self.number, self.state
         publication = Publication(policy, self.tree, number, decided.describe, decided.case_ids)
         sampled = len(people.sampled())
@@ -90,7 +91,7 @@ class Draft:
         written = publication.write(decided.rows, earlier, decided.changed, withheld=withheld, unsampled=unsampled)
         manifest = write_manifest(
             policy,
-            state.meta.policy,
+            (digest, previous_policy),
             number,
             state.meta.manifest,
             written.records,
@@ -100,7 +101,7 @@ class Draft:
             decided.max_breach,
             written.loss,
         )
-        meta = Meta(number, sha256(manifest), decided.next_group, decided.max_breach, ENGINE, state.meta.policy)
+        meta = Meta(number, sha256(manifest), decided.next_group, decided.max_breach, ENGINE, digest)
         after = state.next(
             people=people, tree=self.tree, externals=self.externals, tails=written.tails, **decided.after
         )

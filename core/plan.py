@@ -36,8 +36,11 @@ class Model(Protocol):
 MODELS: Final[Mapping[str, Callable[[Draft], Model]]] = {"redrawn": Redrawn, "lasting": Lasting}
 
 
-def plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
-    """The next release of a table; raises CoreError if `number` is not the next one."""
+def plan(state: State, window: Window, policy: Policy, number: int, *, previous_policy: str | None = None) -> Plan:
+    """The next release of a table; raises CoreError if `number` is not the next one.
+
+    `previous_policy` is the digest that manifests have named so far, if from this release on they name another.
+    """
     if number != state.meta.release + 1:
         raise CoreError(f"release {number} cannot follow release {state.meta.release}")
     draft = Draft(state, policy, number)
@@ -50,4 +53,4 @@ def plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
     model.overlap()
     model.form_groups()
     model.charge()
-    return draft.emit(window, folded, model.decided())
+    return draft.emit(window, folded, model.decided(), previous_policy)

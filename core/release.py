@@ -160,7 +160,7 @@ def case_ids_json(case_ids: Iterable[str]) -> str:
 
 def write_manifest(
     policy: Policy,
-    policy_digest: str,
+    policies: tuple[str, str | None],
     number: int,
     previous: str | None,
     records: Sequence[bytes],
@@ -170,7 +170,11 @@ def write_manifest(
     max_breach: float,
     loss: Loss | None,
 ) -> bytes:
-    """The manifest of a release, chained to the one before by its sha256."""
+    """The manifest of a release, chained to the one before by its sha256.
+
+    `policies` are the digest of the policy's files and, where they changed with this release, that of those before.
+    """
+    changed = {} if policies[1] is None else {"previous_policy": policies[1]}
     return _compact(
         {
             "table": policy.table,
@@ -178,7 +182,8 @@ def write_manifest(
             "format": FORMAT,
             "values": policy.values,
             "previous": previous,
-            "policy": policy_digest,
+            "policy": policies[0],
+            **changed,
             "content": content_digest(records),
             "engine": engine,
             "published_at": at,

@@ -88,7 +88,8 @@ def release_schema() -> dict[str, Any]:
             "max_breach": breach,
             "bound": breach,
             "loss": {"anyOf": [loss, {"type": "null"}]},
-        }
+        },
+        {"previous_policy": _SHA256},
     )
     return {
         "$schema": DIALECT,

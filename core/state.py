@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from shoal.core.cells.tree import NodeRecord, Rows, Tree
+from shoal.core.cells.tree import NodeRecord, Rows, Tree, top_down
 from shoal.core.cohort.clique import Clique, Cohorts
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.overlap.external import ExternalGroup, Externals, as_external
@@ -43,6 +43,7 @@ __all__ = [
     "Person",
     "State",
     "Stored",
+    "WholeChange",
 ]
 
 
@@ -116,6 +117,10 @@ class Change:
     """What the state becomes, worked out already, for the state that the release was planned from."""
 
 
+class WholeChange(Change):
+    """A change that holds all records of the state, those that did not become different too."""
+
+
 class State:
     """Everything about one table between two releases.
 
@@ -124,9 +129,9 @@ class State:
     `KeyedByHandle`, by their handles.
     """
 
-    def __init__(self, policy: Policy, key: bytes, meta: Meta, keyed: type[Keyed] = Keyed) -> None:
+    def __init__(self, policy: Policy, key: bytes | Keyed, meta: Meta, keyed: type[Keyed] = Keyed) -> None:
         self.policy, self.meta = policy, meta
-        self.keyed = keyed(key, policy.table)
+        self.keyed = key if isinstance(key, Keyed) else keyed(key, policy.table)
         self.people = People(policy.attributes, self.keyed, policy.sampling)
         self.tree = Tree(policy.attributes)
         self.externals = Externals()
@@ -142,7 +147,13 @@ class State:
 
     @classmethod
     def load(
-        cls, policy: Policy, key: bytes, meta: Meta, keyed: type[Keyed] = Keyed, /, **records: Iterable[tuple[Any, Any]]
+        cls,
+        policy: Policy,
+        key: bytes | Keyed,
+        meta: Meta,
+        keyed: type[Keyed] = Keyed,
+        /,
+        **records: Iterable[tuple[Any, Any]],
     ) -> "State":
         """The state that these records describe, given by the names of `Change`'s fields, in any order."""
         state = cls(policy, key, meta, keyed)
@@ -156,6 +167,11 @@ class State:
         twin.__dict__.update(parts)
         twin._origin = self
         return twin
+
+    def instead_of(self, planned: "State") -> "State":
+        """This state, to be taken over in the place of one that a release has planned."""
+        self._origin, self.meta = planned._origin, planned.meta
+        return self
 
     def apply(self, change: Change) -> None:
         """Take over a sealed release, in place; costs what changed, or nothing if it was planned from this state."""
@@ -178,7 +194,7 @@ class State:
         self.signatures.put(records.get("signatures", ()))
         self.groups.put(records.get("lasting_groups", ()))
         self.bonds.put(records.get("bonds", ()))
-        self.tree.put(sorted(records.get("nodes", ())))  # a parent's number is always smaller than its children's
+        self.tree.put(top_down(dict(records.get("nodes", ()))))
         self._write_people(records.get("people", ()))
 
     def _write_people(self, people: Iterable[tuple[str, Person]]) -> None:

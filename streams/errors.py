@@ -26,6 +26,16 @@ class InputError(StreamsError):
     exit_code = INPUT
 
 
+class PolicyChangedError(InputError):
+    """The table has another policy since its last release: this worker ends, and is started again with the new file."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"table {table} has another policy since its last release, as `shoal policy change` asked for: start the "
+            "worker again with the new file"
+        )
+
+
 class ServiceError(StreamsError):
     """Kafka or Redis cannot be reached."""
 

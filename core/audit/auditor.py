@@ -13,6 +13,7 @@ from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.model.lasting import LastingModel
 from shoal.core.audit.model.model import Model
 from shoal.core.audit.model.redrawn import RedrawnModel
+from shoal.core.audit.reading.epochs import Epochs
 from shoal.core.audit.reading.published import Published, ReleaseReader, Stored
 from shoal.core.audit.reading.truth import Truth
 from shoal.core.audit.reading.view import Cohorts, Line, Secrets
@@ -23,12 +24,16 @@ Members = Sequence[Line | tuple[str, str, str] | tuple[str, str, str, str | None
 
 
 class Auditor:
-    """Audits one table. Give each release to `see` in order, then ask for the `report`."""
+    """Audits one table. Give each release to `see` in order, then ask for the `report`.
 
-    def __init__(self, policy: Policy) -> None:
+    `previous` are the policies that it had before this one, the first first.
+    """
+
+    def __init__(self, policy: Policy, previous: Sequence[Policy] = ()) -> None:
         self._policy = policy
         self.findings = Findings()
-        self._reader = ReleaseReader(policy, self.findings)
+        self.epochs = Epochs([*previous, policy])
+        self._reader = ReleaseReader(policy, self.findings, self.epochs)
         self.model: Model = LastingModel(policy) if policy.values == "lasting" else RedrawnModel(policy)
         self._last: Published | None = None
         self._last_secrets: Secrets | None = None

@@ -9,7 +9,7 @@ move down the path they are already on.
 Cost. Routing is one vectorised step per level. `core/cells/mondrian.py` decides where to cut.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,18 @@ class NodeRecord(NamedTuple):
     cut: int | float
     left: int
     right: int
+
+
+def top_down(records: Mapping[int, NodeRecord]) -> Iterator[tuple[int, NodeRecord]]:
+    """Records in an order in which parents come before their children, whatever their numbers. O(records)."""
+    children = {child for record in records.values() for child in (record.left, record.right)}
+    waiting = sorted(records.keys() - children, reverse=True)
+    while waiting:
+        node = waiting.pop()
+        record = records.get(node)
+        if record is not None:
+            yield node, record
+            waiting += (record.right, record.left)
 
 
 class _Splits(NamedTuple):

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     PERMANENT = "permanent"  # an update that takes a permanent value away
     SKIPPED = "skipped"  # left out by an operator
     TOO_LATE = "too-late"  # a request to leave out what is part of a release already
+    REFUSED = "refused"  # a change of policy that is not allowed, or of another policy than the table's
     WRONG_TOPIC = "wrong-topic"
     WRONG_PARTITION = "wrong-partition"
 
@@ -74,6 +75,14 @@ class ReleaseRequest(NamedTuple):
 
     at: str | None
     number: int | None = None
+
+
+class ChangeRequest(NamedTuple):
+    """An operator's request for a release with which another policy takes over; both are packed files."""
+
+    at: str | None
+    previous: str
+    policy: str
 
 
 _LONGEST_TIME: Final = 64
@@ -202,6 +211,22 @@ def parse_skip(event: object) -> SkipRequest | Reject:
         if not 0 <= fields[name] < _LARGEST_OFFSET:
             return Reject(Reason.OUT_OF_DOMAIN, op, name)
     return SkipRequest(fields["topic"], fields["partition"], fields["offset"])
+
+
+def parse_change(event: object) -> ChangeRequest | Reject:
+    """Read a `change` event; other ops are rejected as `wrong-topic`. What is packed in it is not looked at."""
+    read = read_op(event)
+    if isinstance(read, Reject):
+        return read
+    op, fields = read
+    if op != "change":
+        return Reject(Reason.WRONG_TOPIC, op, "op")
+    if wrong := wrong_fields(op, fields):
+        return wrong
+    for name in ("previous", "policy"):
+        if type(fields[name]) is not str:
+            return Reject(Reason.WRONG_TYPE, op, name)
+    return ChangeRequest(fields.get("at"), fields["previous"], fields["policy"])
 
 
 def wrong_fields(op: str, event: dict[Any, Any]) -> Reject | None:

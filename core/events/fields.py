@@ -72,6 +72,8 @@ SCHEMAS: Final[dict[str, Any]] = {
     "topic": {"enum": sorted(SKIPPABLE)},
     "partition": {"type": "integer", "minimum": 0},
     "offset": {"type": "integer", "minimum": 0},
+    "previous": {"type": "string", "description": "a policy file with its hierarchy files, packed"},
+    "policy": {"type": "string", "description": "the one that takes its place, packed"},
     "at": {"type": "string", "description": "ISO 8601"},
 }
 
@@ -94,5 +96,6 @@ FIELDS: Final[dict[str, Fields]] = {
     "external": Fields(("publisher", "groups"), ("at",)),
     "release": Fields((), ("at",)),
     "skip": Fields(("topic", "partition", "offset"), ("at",)),
+    "change": Fields(("previous", "policy"), ("at",)),
 }
 KNOWN: Final = {op: frozenset(("op", *fields.required, *fields.optional)) for op, fields in FIELDS.items()}

@@ -7,7 +7,7 @@ frequent values that fit each other; half of the rounds that fit are made at a t
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from shoal.core.cells.tree import Rows
 from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import SIGNATURES_WEIGHED
+
+UNLIMITED: Final = 1 << 40
 
 
 class _Table(NamedTuple):
@@ -32,8 +34,7 @@ def seat(newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, m: i
     asked = waiting.counts.copy()
     while asked.any():
         value = int(asked.argmax())
-        known_tables = [known.sets[number] for number in holding.get(value, ())]
-        table = waiting.best_of(known_tables) or waiting.best_new(value, m)
+        table = waiting.best_of(known, holding.get(value, [])) or waiting.best_new(value, m)
         if table is None:
             asked[value] = 0
             continue
@@ -60,20 +61,20 @@ class _Waiting:
         guests = [[one for one in self._by_value.get(value, ()) if fits(one, values)] for value in values]
         return _Table(values, guests, min(map(len, guests)))
 
-    def best_of(self, signatures: Sequence[tuple[int, ...]]) -> _Table | None:
+    def best_of(self, known: Signatures, numbers: Sequence[int]) -> _Table | None:
         """The signature that most rounds fit, of those for which there are most newcomers; None if none fits."""
-        at_most = [min(self._count(value) for value in values) for values in signatures]
+        if not numbers:
+            return None
+        counts = np.append(np.pad(self.counts, (0, int(known.members.max()))), UNLIMITED)  # the last one is no value
+        at_most = counts[known.members[numbers]].min(axis=1)
         best: _Table | None = None
-        for at in sorted(range(len(signatures)), key=lambda one: (-at_most[one], one))[:SIGNATURES_WEIGHED]:
+        for at in np.lexsort((numbers, -at_most))[:SIGNATURES_WEIGHED].tolist():
             if at_most[at] <= (best.rounds if best else 0):
                 break
-            table = self._weigh(signatures[at])
+            table = self._weigh(known.sets[numbers[at]])
             if table.rounds > (best.rounds if best else 0):
                 best = table
         return best
-
-    def _count(self, value: int) -> int:
-        return int(self.counts[value]) if value < len(self.counts) else 0
 
     def best_new(self, value: int, m: int) -> _Table | None:
         """A signature of this value and the most frequent others with which a round fits."""

@@ -32,7 +32,7 @@ PASSING: Final = 0.5
 
 # The rate of a value is drawn to that of all values as by so many ends, and the estimate takes so many steps.
 PRIOR_ENDS: Final = 0.3
-RATE_STEPS: Final = 50
+RATE_STEPS: Final = 30
 
 # Signatures in use that are weighed newcomer by newcomer: those for which there are most newcomers, of whom most fit.
 SIGNATURES_WEIGHED: Final = 8

@@ -14,6 +14,12 @@ from shoal.streams.cli.terminal import Bar, bar
 @click.command()
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--previous",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A policy that the table had before POLICY; repeat it for several, the first first.",
+)
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder that `shoal replay --audit` wrote; private.")
 @click.option(
     "--events",
@@ -34,6 +40,7 @@ from shoal.streams.cli.terminal import Bar, bar
 def command(
     policy: Path,
     out: Path,
+    previous: tuple[Path, ...],
     audit: Path | None,
     events: tuple[Path, ...],
     external: tuple[Path, ...],
@@ -66,7 +73,9 @@ def command(
     key = read_secret(seed, seed_file) or secrets.token_bytes(32)
     with bar("auditing") as shown:
         choice = choice_of(event_format, mapping)
-        report = run(rules, out, audit, events, key, _Shown(shown), external=external, choice=choice)
+        earlier = [load_policy(path) for path in previous]
+        shown_to = _Shown(shown)
+        report = run(rules, out, audit, events, key, shown_to, external=external, choice=choice, previous=earlier)
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:

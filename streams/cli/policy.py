@@ -1,4 +1,4 @@
-"""`shoal policy check` and `shoal policy schema`."""
+"""`shoal policy check`, `shoal policy change` and `shoal policy schema`."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from shoal.streams.cli.terminal import json_option, note
 
 @click.group()
 def command() -> None:
-    """Check a policy, or print the schemas."""
+    """Check or change a policy, or print the schemas."""
 
 
 @command.command()
@@ -50,6 +50,37 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
         click.echo(f"{name:<12}{sentence}")
     for warning in warned:
         note(f"warning: {warning}")
+
+
+@command.command()
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option("--policy", type=click.Path(path_type=Path), help="The table's policy as it is [default: SHOAL_POLICY].")
+@click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
+@click.option("--dry-run", is_flag=True, help="Only list the differences.")
+def change(new: Path, policy: Path | None, kafka: str | None, dry_run: bool) -> None:
+    """Let the policy NEW take over with a release that is made for it.
+
+    Lists every difference and what becomes of it. If one of them is refused, nothing is asked for. When the release is
+    out, the workers end: start them again with NEW.
+    """
+    import asyncio
+
+    from shoal.streams.cli.terminal import quiet_clients
+    from shoal.streams.files.policy_change import describe, refuse
+    from shoal.streams.files.policy_record import pack_policy
+    from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.files.produce import request_change
+    from shoal.streams.settings import load_settings
+
+    quiet_clients()
+    settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
+    old, rules = load_policy(settings.policy_path), load_policy(new)
+    for line in describe(old, rules):
+        click.echo(line)
+    refuse(old, rules)
+    if not dry_run:
+        asyncio.run(request_change(settings, old, pack_policy(Path(settings.policy_path)), pack_policy(new)))
+        click.echo(f"asked for the change of table {old.table}: start the workers with {new} when they have ended")
 
 
 @command.command()

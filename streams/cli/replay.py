@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the releases; it is published.")
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder for who was published where; private.")
 @click.option("--state", type=click.Path(path_type=Path), help="File to resume from and to save to; private.")
+@click.option(
+    "--change",
+    "changes",
+    multiple=True,
+    metavar="RELEASE:POLICY",
+    help="From this release on the policy is another one.",
+)
 @secret_options("from which all randomness comes [default: SHOAL_KEY, else the state's or a new one]")
 @json_option
 def command(
@@ -35,6 +42,7 @@ def command(
     seed_file: Path | None,
     event_format: str | None,
     mapping: Path | None,
+    changes: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Turn a file of events into a folder of releases, without a broker.
@@ -45,13 +53,17 @@ def command(
 
     With --state a later run goes on where this one stopped: EVENTS may then be the same file with more lines, or have
     only the new lines. Events after the last release are not in the state and are read again.
+
+    POLICY is the one the table began with, where --change names others; or, with --state, the one it has come to.
     """
     from shoal.streams.errors import InputError
+    from shoal.streams.files.policy_change import read_changes
     from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.files.replay import Job, replay
 
-    secret = read_secret(seed, seed_file)
-    job = Job(load_policy(policy), events, out, audit, state, secret, choice_of(event_format, mapping))
+    secret, first = read_secret(seed, seed_file), load_policy(policy)
+    choice, later = choice_of(event_format, mapping), read_changes(first, changes)
+    job = Job(first, events, out, audit, state, secret, choice, later)
     with bar("replaying", in_bytes=True) as shown:
         outcome = replay(job, _Shown(shown))
     if as_json:

@@ -42,7 +42,7 @@ def run(ctx: click.Context, policy: Path, mapping: Path, stop_after_s: float | N
     from shoal.streams.source.app import run_source
 
     quiet_clients()
-    settings = load_settings()
+    settings = load_settings(required=["key"])
     return run_source(settings, policy, mapping, stop_after_s=stop_after_s, anew=anew, debug=is_debugging(ctx))
 
 

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 _TEXT: Final[Json] = {"type": "string"}
 _NUMBER: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
 # The channel of an event by its op; all others are about people.
-_CHANNEL_OF: Final = {"external": "external", "release": "triggers", "skip": "triggers"}
+_CHANNEL_OF: Final = {"external": "external", "release": "triggers", "skip": "triggers", "change": "triggers"}
 _SENT: Final = ("releases", "deadLetter")
 
 

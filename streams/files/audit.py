@@ -56,10 +56,13 @@ def audit(
     *,
     external: Sequence[Path] = (),
     choice: FormatChoice = BY_NAME,
+    previous: Sequence[Policy] = (),
 ) -> Report:
-    """Audits a folder of releases. `choice` is the format of `events`. Raises `InputError` for what cannot be read."""
+    """Audits a folder of releases. `choice` is the format of `events`, `previous` are the policies that the table had
+    before this one, the first first. Raises `InputError` for what cannot be read.
+    """
     folders = list_releases(out)
-    auditor = Auditor(policy)
+    auditor = Auditor(policy, previous)
     watcher.begin(len(folders))
     for found in (entry for pattern in _PRIVATE for entry in out.rglob(pattern)):
         auditor.findings.say(Promise.CONTRACT, PRIVATE_FILE, folders[0][0], found.name)
@@ -106,7 +109,7 @@ def _audit_privately(
 
     What is in `external` counts as published by others before the first release.
     """
-    truth, made = Truth(policy), 0
+    truth, made = Truth(policy, shelf.auditor.epochs.known), 0
     for path in external:
         for number, line in enumerate(_other_lines(policy, path), start=1):
             if line.strip() and not truth.take_other(line):
@@ -131,6 +134,7 @@ def _audit_privately(
             shelf.auditor.see(shelf.take(*following), members, truth, asked.at, cohorts)
             watcher.audited(made)
             following = next(remaining, None)
+        truth.known = shelf.auditor.epochs.known
     if following is not None:
         raise InputError(
             f"the events make {made} releases, but there is a release {following[0]}; give all events that led to it."

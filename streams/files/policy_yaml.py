@@ -6,7 +6,7 @@ that appears twice is a mistake, and so is a tag other than those of YAML's own 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -54,15 +54,38 @@ def load_policy(path: str | Path) -> Policy:
     Raises PolicyFileError, which lists every mistake as `policy.yaml:12:5: privacy.k: must be at least 1`.
     """
     path = Path(path)
+    source = _read_source(path)
+    return parse_policy(path, source, lambda name: _read_hierarchy(path.parent / name))
+
+
+def read_policy_files(path: str | Path) -> tuple[bytes, dict[str, bytes]]:
+    """The bytes of a policy that can be used, and of its hierarchy files by name. Raises PolicyFileError."""
+    path = Path(path)
+    source, files = _read_source(path), dict[str, bytes]()
+
+    def keep(name: str) -> bytes | None:
+        content = _read_hierarchy(path.parent / name)
+        if content is not None:
+            files[name] = content
+        return content
+
+    parse_policy(path, source, keep)
+    return source, files
+
+
+def _read_source(path: Path) -> bytes:
     try:
-        source = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise PolicyFileError(f"{path}: the policy cannot be read ({error.strerror or 'unknown reason'})") from None
     except ValueError:
         raise PolicyFileError("the policy's path cannot be the path of a file") from None
+
+
+def parse_policy(path: Path, source: bytes, read: Callable[[str], bytes | None]) -> Policy:
+    """The policy in these bytes; `read` gives the content of a hierarchy file. Raises PolicyFileError."""
     document = Document(path, source)
-    names = hierarchy_paths(document.content)
-    files = {name: _read_hierarchy(path.parent / name) for name in names}
+    files = {name: read(name) for name in hierarchy_paths(document.content)}
     try:
         policy = build_policy(document.content, files, source)
     except PolicyError as error:

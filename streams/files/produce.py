@@ -230,6 +230,13 @@ async def _now(settings: Settings, table: str) -> str:
     return str(named) if is_before(now, named) else now
 
 
+async def request_change(settings: Settings, policy: Policy, previous: str, changed: str) -> None:
+    """Asks the planner for a release with which another policy takes over; both are packed."""
+    async with open_sender(settings, policy, Topics(policy.table).triggers) as sender:
+        at = await _now(settings, policy.table)
+        await sender.trigger({"op": "change", "at": at, "previous": previous, "policy": changed})
+
+
 async def request_skip(settings: Settings, policy: Policy, topic: str, partition: int, offset: int) -> None:
     """Asks the planner to leave one record out. `topic` is the last part of its name."""
     async with open_sender(settings, policy, Topics(policy.table).triggers) as sender:

@@ -18,10 +18,11 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from shoal.core.change import plan_change
 from shoal.core.events.event import Reason, Reject, ReleaseRequest, is_before, parse_json, parse_release
 from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import ExternalGroup, parse_external
@@ -35,6 +36,7 @@ from shoal.streams.files.event_lines import BY_NAME, EventLines, Events, open_li
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.fresh_file import PRIVATE, open_private, write_fresh
 from shoal.streams.files.names import Names
+from shoal.streams.files.policy_change import Changes
 from shoal.streams.files.release_folder import ReleaseFolder, release_name
 from shoal.streams.files.replay_state import Position, SavedState, StateFile
 from shoal.streams.memory import without_cycle_search
@@ -44,7 +46,10 @@ REJECTS = "rejects.jsonl"
 
 @dataclass(frozen=True)
 class Job:
-    """One replay: what to read, and where to write. Without a secret the state's is kept, or a new one drawn."""
+    """One replay: what to read, and where to write. Without a secret the state's is kept, or a new one drawn.
+
+    `policy` is the one that the table began with, if `changes` name others.
+    """
 
     policy: Policy
     events: Events
@@ -53,6 +58,7 @@ class Job:
     state: Path | None = None
     secret: bytes | None = None
     format: FormatChoice = BY_NAME
+    changes: Changes = field(default_factory=dict)
 
 
 @dataclass
@@ -87,7 +93,7 @@ def replay(job: Job, watcher: Watcher) -> Outcome:
     with _explained(job, outcome), ExitStack() as stack:
         lines = stack.enter_context(open_lines(job.policy, job.events, job.format))
         file = stack.enter_context(StateFile(job.state).locked()) if job.state else None
-        saved = file.load(job.policy, job.secret) if file else None
+        saved = file.load(job.policy, job.secret, job.changes) if file else None
         refuse_occupied(job.out, saved)
         secret = job.secret or (saved.secret if saved else secrets.token_urlsafe(32).encode())
         run = _Run(job, lines, file, secret, saved, outcome, watcher)
@@ -132,17 +138,16 @@ class _Run:
         self._state = saved.state if saved else State.empty(job.policy, secret, KeyedByHandle)
         self._names = Names(job.audit, self._state.keyed) if job.audit else None
         self._folder = ReleaseFolder(job.out, [attribute.name for attribute in job.policy.attributes])
-        self._intake = Intake(
-            job.policy,
-            self._state.people.roster(),
-            held=self._state.people.holdings(),
-            handle_of=self._names.handle if self._names else self._state.keyed.handle,
-        )
+        self._intake = self._open_intake()
         self._externals: list[ExternalGroup] = []  # of the open window
         self._last_at: str | None = None  # the last time that a release has named
         self._rejects: IO[bytes]
         self._outcome = outcome
         self._outcome.last_release = self._state.meta.release
+
+    def _open_intake(self) -> Intake:
+        people, handle_of = self._state.people, self._names.handle if self._names else self._state.keyed.handle
+        return Intake(self._state.policy, people.roster(), held=people.holdings(), handle_of=handle_of)
 
     def prepare(self, stack: ExitStack) -> None:
         """Brings OUT to where the state is: finishes or removes what a crash left, and cuts `rejects.jsonl`."""
@@ -183,7 +188,7 @@ class _Run:
 
     def _take(self, block: list[bytes]) -> None:
         """Takes one block of lines. This is the only loop that runs once per event."""
-        take, intake, every = self._intake.take, self._intake, self._job.policy.triggers.every_events or 0
+        take, every = self._intake.take, self._state.policy.triggers.every_events or 0
         first, done = self._lines.number + 1, 0
         rejected: Reject | None
         for index, raw in enumerate(block):
@@ -193,6 +198,7 @@ class _Run:
                 if isinstance(request, ReleaseRequest) and not is_before(request.at, self._last_at):
                     done = self._done(block, done, index + 1)
                     self._release(request.at)
+                    take, every = self._intake.take, self._state.policy.triggers.every_events or 0
                     continue
                 out_of_order = Reject(Reason.OUT_OF_ORDER, "release", "at")
                 rejected = request if isinstance(request, Reject) else out_of_order
@@ -206,14 +212,15 @@ class _Run:
                 rejected = take(event)
             if rejected is not None:
                 self._reject(first + index, rejected)
-            elif every and intake.accepted >= every:
+            elif every and self._intake.accepted >= every:
                 done = self._done(block, done, index + 1)
                 self._release(None)
+                take, every = self._intake.take, self._state.policy.triggers.every_events or 0
         self._done(block, done, len(block))
 
     def _take_external(self, event: dict[str, Any]) -> Reject | None:
         """Takes what another publisher has released; it counts as an event like any other."""
-        read = parse_external(event, self._job.policy)
+        read = parse_external(event, self._state.policy)
         if isinstance(read, Reject):
             return read
         self._externals += read.groups
@@ -239,7 +246,7 @@ class _Run:
         window = Window(at, {0: self._intake.cut()}, self._externals)
         self._externals = []
         with without_cycle_search():
-            planned = plan(self._state, window, self._job.policy, number)  # 1
+            planned = self._plan(window, number)  # 1
         release = planned.release
         crash_point("replay.1")
         try:
@@ -251,6 +258,8 @@ class _Run:
             self._folder.discard(number)  # nobody was charged for it, and the disk may be full
             raise
         self._state.apply(planned.change)
+        if number in self._job.changes:
+            self._intake = self._open_intake()
         self._save()  # 4
         crash_point("replay.4")
         self._folder.show(number)  # 5
@@ -261,6 +270,12 @@ class _Run:
         self._outcome.manifest = json.loads(release.manifest)
         self._last_at = at or self._last_at
         self._watcher.released(number)
+
+    def _plan(self, window: Window, number: int) -> Plan:
+        changed = self._job.changes.get(number)
+        if changed is not None:
+            return plan_change(self._state, window, changed, number)
+        return plan(self._state, window, self._state.policy, number)
 
     def _write_audit(self, planned: Plan, window: Window) -> None:
         if self._job.audit is None or self._names is None:

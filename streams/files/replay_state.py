@@ -12,12 +12,13 @@ damaged and is refused.
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 import msgpack
@@ -28,6 +29,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import ENGINE, READERS, RECORDS, WRITERS, Meta, State
 from shoal.streams.errors import InputError
+from shoal.streams.files.policy_change import policy_at
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.memory import without_cycle_search
 
@@ -75,7 +77,9 @@ class StateFile:
             if self._lock is not None:
                 self._lock.close()
 
-    def load(self, policy: Policy, secret: bytes | None) -> SavedState | None:
+    def load(
+        self, policy: Policy, secret: bytes | None, changes: Mapping[int, Policy] = MappingProxyType({})
+    ) -> SavedState | None:
         """Reads the state; None if there is no file. Raises `InputError` if it is damaged or was made otherwise."""
         try:
             content = self.path.read_bytes()
@@ -89,19 +93,22 @@ class StateFile:
         if len(content) < len(MAGIC) + DIGEST_BYTES or sha256(body).digest() != digest:
             raise InputError(f"{self.path} is damaged; restore a copy of it, or start anew with another --out.")
         with without_cycle_search():
-            return self._read(body, policy, secret)
+            return self._read(body, policy, secret, changes)
 
-    def _read(self, body: memoryview, policy: Policy, secret: bytes | None) -> SavedState:
+    def _read(self, body: memoryview, first: Policy, secret: bytes | None, changes: Mapping[int, Policy]) -> SavedState:
         stream = msgpack.Unpacker(use_list=False, strict_map_key=False, max_buffer_size=0)
         stream.feed(body[len(MAGIC) :])
         header = next(stream)
+        self._check_version(header)
+        meta = Meta(*header["meta"])
+        policy = policy_at(meta.release, first, changes)
         self._check(header, policy, secret)
         # They share one stream, so they are read in the order in which they were written.
         records = {
             name: [(key, READERS[name](record)) for key, record in islice(stream, header["counts"][name])]
             for name in RECORDS
         }
-        state = State.load(policy, header["secret"], Meta(*header["meta"]), KeyedByHandle, **records)
+        state = State.load(policy, header["secret"], meta, KeyedByHandle, **records)
         return SavedState(header["secret"], Position(*header["position"]), state)
 
     def save(self, secret: bytes, position: Position, state: State) -> None:
@@ -133,7 +140,7 @@ class StateFile:
         self._lock = lock  # taken before the file had its name, so that there is no moment without a lock
         sync_folder(self.path.parent)
 
-    def _check(self, header: dict[str, Any], policy: Policy, secret: bytes | None) -> None:
+    def _check_version(self, header: dict[str, Any]) -> None:
         or_anew = "go on with the version that wrote it, or begin a new series with another --state and --out."
         if header["engine"] != ENGINE:
             raise InputError(
@@ -144,9 +151,11 @@ class StateFile:
             raise InputError(
                 f"{self.path} has format {header['format']}, and this version of shoal reads format {FORMAT}: {or_anew}"
             )
+
+    def _check(self, header: dict[str, Any], policy: Policy, secret: bytes | None) -> None:
         if header["policy"] != meaning_of(policy):
             raise InputError(
-                f"{self.path} belongs to another policy; a series of releases keeps what its policy meant as it began."
+                f"{self.path} belongs to another policy; a series of releases keeps it until --change names another."
             )
         if secret is not None and header["secret"] != secret:
             raise InputError(f"{self.path} belongs to another seed; a series of releases keeps the seed it began with.")

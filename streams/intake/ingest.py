@@ -215,7 +215,9 @@ class Ingest(Service, ConsumerRebalanceListener):
                 await self._drop(number)
             await self._disconnect()
             return
-        idle = [number for number in self._parts if number not in self._flights]
+        idle = [number for number, part in self._parts.items() if number not in self._flights and not part.is_held]
+        if len(idle) + len(self._flights) < len(self._parts):
+            await patiently(self._store.check_policy, self._on_retry)
         partitions = [self._partition(number) for number in idle]
         fetched: dict[TopicPartition, Sequence[Record]] = {}
         if idle:
@@ -352,7 +354,7 @@ class Ingest(Service, ConsumerRebalanceListener):
                         await self._letters.drained(part.number)
                 if reply.applied > part.homes_known:
                     await part.learn_homes(self._store, reply.applied)
-                if part.offset >= position:
+                if part.offset >= position or part.is_held:
                     return
         except MovedError:
             self._log.warning("ingest.reloaded", partition=part.number, reason="moved")

@@ -81,6 +81,7 @@ class Partition:
         self._take = make_taker(intake).take
         self.skipped: frozenset[int] = frozenset()  # offsets of records that an operator has left out
         self.logged = 0  # how many deltas the window's log has, the replaced ones among them
+        self.is_held = False  # its next window is for workers under the policy that takes over
         self.rejected: dict[int, Record] = {}  # the records of the rejects in Redis, as far as they are in memory
 
     def split(self, records: Sequence[Record], position: int) -> tuple[Sequence[Record], Sequence[Record], int]:
@@ -132,7 +133,7 @@ class Partition:
         self.rejected.update(batch.rejected)
         if answer.passed:
             self.window += 1
-            self.barrier = None
+            self.barrier, self.is_held = None, answer.is_held
             # The homes of people new in this window are not known until its release is applied.
             self.intake.without_home = _homeless(self.intake.window)
             self.intake.cut()
@@ -186,6 +187,8 @@ async def load_partition(store: Store, number: int, token: str, policy: Policy, 
     barrier = await read_barrier(store, window, number)
     found = Partition(number, token, intake, offset=offset, window=window, homes_known=applied, barrier=barrier)
     found.logged = len(deltas)
+    changing = await store.changing()
+    found.is_held = changing is not None and changing < window
     found.skipped = (await read_skipped(store)).get(str(number), frozenset())
     return found
 

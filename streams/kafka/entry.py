@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from shoal.streams.kafka.cluster import describe
-from shoal.streams.kafka.rights import Right, check_rights
+from shoal.streams.kafka.rights import TOPIC, Right, check_rights
 from shoal.streams.kafka.topic_rules import Remark, check_topics
 from shoal.streams.kafka.topics import Topics, admin_client, ensure_topics
 from shoal.streams.settings import Settings
@@ -32,7 +32,7 @@ async def enter(
     if settings.embedded:
         return partitions, []
     async with admin_client(servers, within_s) as admin:
-        cluster = await describe(admin, list(Topics(table).all))
+        cluster = await describe(admin, _named(table, rights))
         await check_rights(admin, servers, cluster, rights)
         if not checks_topics:
             return partitions, []
@@ -48,8 +48,13 @@ async def events_id(settings: Settings, table: str) -> str:
         return (await describe(admin, [topic])).topics[topic].id
 
 
+def _named(table: str, rights: Sequence[Right]) -> list[str]:
+    """The table's topics, and those of others that a right is about."""
+    return [*dict.fromkeys((*Topics(table).all, *(right.name for right in rights if right.kind == TOPIC)))]
+
+
 async def require(settings: Settings, table: str, rights: Sequence[Right]) -> None:
     """Raises InputError that names every right that is missing, on topics that exist. Raises ServiceError."""
     async with admin_client(settings.kafka_servers, settings.connect_s) as admin:
-        cluster = await describe(admin, list(Topics(table).all))
+        cluster = await describe(admin, _named(table, rights))
         await check_rights(admin, settings.kafka_servers, cluster, rights)

@@ -14,7 +14,7 @@ from shoal.streams.source.mapping import load_mapping
 from shoal.streams.source.service import Source
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
-from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.encryption import make_strict_cipher
 from shoal.streams.store.source_book import SourceBook
 from shoal.streams.store.store import Store
 
@@ -40,9 +40,9 @@ async def _run(
 ) -> None:
     policy = load_policy(policy_path)
     mapping = load_mapping(mapping_path, policy)
-    cipher = make_cipher(settings.state_key_bytes)
+    cipher = make_strict_cipher(settings.state_key_bytes, settings.key_bytes)
     store = Store(settings.redis, f"{policy.table}:source", cipher, access_of(settings))
-    source = Source(settings, policy, mapping, SourceBook(store))
+    source = Source(settings, policy, mapping, SourceBook(store, settings.key_bytes))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, source.stop)

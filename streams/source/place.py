@@ -33,6 +33,7 @@ class Place:
     sweeps: dict[Role, Ends] = field(default_factory=dict)
     stage: Stage = Stage.TELLING
     silent_until: Ends = field(default_factory=dict)
+    seal: str = ""  # the fingerprint of the key with which the book is encrypted
 
     def due_sweeps(self) -> list[Role]:
         """The sweeps that nothing is waited for any more."""
@@ -49,18 +50,20 @@ class Place:
         """The inverse of `read_place`."""
         looks = {role: (one.epoch, one.identity, one.lsn, one.is_swept) for role, one in self.census.items()}
         sweeps = {role: _flat(ends) for role, ends in self.sweeps.items()}
-        return msgspec.msgpack.encode((_flat(self.offsets), looks, sweeps, self.stage, _flat(self.silent_until)))
+        silent_until = _flat(self.silent_until)
+        return msgspec.msgpack.encode((_flat(self.offsets), looks, sweeps, self.stage, silent_until, self.seal))
 
 
 def read_place(raw: bytes) -> Place:
     """A place as `pack` wrote it."""
-    offsets, looks, sweeps, stage, silent_until = msgspec.msgpack.decode(raw)
+    offsets, looks, sweeps, stage, silent_until, seal = msgspec.msgpack.decode(raw)
     return Place(
         _ends(offsets),
         {Role(role): Census(*one) for role, one in looks.items()},
         {Role(role): _ends(ends) for role, ends in sweeps.items()},
         Stage(stage),
         _ends(silent_until),
+        seal,
     )
 
 

@@ -23,7 +23,6 @@ from typing import Any
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
-from shoal.streams.source.present import read_present
 
 from shoal.core.events.event import Reject
 from shoal.core.policy.policy import Policy
@@ -41,6 +40,7 @@ from shoal.streams.source.mapping import CapturedTable, TableMapping
 from shoal.streams.source.outlet import Outlet
 from shoal.streams.source.person import UNKNOWN, Person, read_person
 from shoal.streams.source.place import Place, Stage, read_place
+from shoal.streams.source.present import read_present
 from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.source_book import PEOPLE, ROWS, SourceBook, Staged, Write
 
@@ -149,6 +149,8 @@ class Source:
             if self._place.stage is Stage.LEARNING:
                 await self._learn(inlet, outlet)
                 continue
+            if self._place.seal != self._book.seal and self._place.offsets:
+                await self._encrypt_anew(outlet)
             if self._place.has_caught_up() and await self._knows_everybody(inlet):
                 await self._speak(outlet, today)
             for role in self._place.due_sweeps():
@@ -226,6 +228,15 @@ class Source:
         del self._place.sweeps[role]
         await self._commit(outlet, [], [], [])
         self._log.info("source.swept", topic=role.value, events=removed)
+
+    async def _encrypt_anew(self, outlet: Outlet) -> None:
+        """The first key of SHOAL_STATE_KEY is another one: write everything with it, so that the others may go."""
+        for kind in (PEOPLE, ROWS) if self._place.seal else ():
+            async for page in self._book.pages(kind):
+                writes = [self._book.put(kind, identity, stored) for identity, stored in page.items()]
+                await self._commit(outlet, [], [], writes)
+        self._place.seal = self._book.seal
+        await self._commit(outlet, [], [], [])
 
     async def _learn(self, inlet: Inlet, outlet: Outlet) -> None:
         """Begin anew: note everybody whom Shoal knows, and read without a word up to where the topics end now."""

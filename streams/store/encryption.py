@@ -12,6 +12,7 @@ An encrypted value begins with a byte that no msgpack begins with, and with the 
 Nonces are random; one key is good for 2^32 values (NIST SP 800-38D), about four thousand for each of a million people.
 """
 
+import hashlib
 import hmac
 import os
 from collections.abc import Sequence
@@ -92,6 +93,19 @@ def is_encrypted(value: bytes) -> bool:
 def make_cipher(state_key: bytes | None) -> Cipher:
     """The cipher of SHOAL_STATE_KEY as it is set: nothing, a key, or several."""
     return PlainText() if state_key is None else KeyRing([key.encode() for key in split_keys(state_key.decode())])
+
+
+def make_strict_cipher(state_key: bytes | None, secret: bytes) -> KeyRing:
+    """A cipher that encrypts in any case, for values that have ids in them: without SHOAL_STATE_KEY by SHOAL_KEY, which
+    a table keeps.
+    """
+    ring = [] if state_key is None else [key.encode() for key in split_keys(state_key.decode())]
+    return KeyRing([*ring, secret])
+
+
+def field_hash(secret: bytes, identity: str) -> bytes:
+    """A field that names nobody, for an identity that is found again by it."""
+    return hashlib.blake2b(identity.encode(), key=_derive(secret, b"field"), digest_size=16).digest()
 
 
 def fingerprint(key: bytes, table: str) -> str:

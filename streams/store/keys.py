@@ -27,7 +27,7 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 | skipped         | set  | label:offset of records that an operator has left out |
 | rejects:label   | list | rejected records that are not dead letters yet |
 | barrier         | hash | a release that is frozen and not sealed: release, trigger, at, given:p, given:external:p, |
-|                 |      | and mark:p, the barrier of partition p |
+|                 |      | mark:p, the barrier of partition p, and policy, if another one takes over with it |
 | stage:n:KEY     | hash | what release n will change in KEY; stage:n:outbox has its records for the topic |
 | stage:n:keys    | set  | the staged keys that are not applied yet |
 | stage:n:chunks  | set  | the numbers of the staged chunks, counted by the seal |

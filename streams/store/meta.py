@@ -30,6 +30,12 @@ _CHANGED = {
     "events": "another events topic (it was deleted and made again, or SHOAL_KAFKA names another cluster)",
 }
 
+_SET_BACK = "publish it under a new table name, or set it back"
+_TO_DO = {
+    "policy": "set it back, or ask for the change with `shoal policy change NEW` while a worker runs under the file as "
+    "it was, and start this one once that release is out"
+}
+
 
 class FormatError(InputError):
     """The state in Redis was written by another version of the same engine; a rebuild writes it anew."""
@@ -139,9 +145,7 @@ def check_identity(meta: TableMeta, identity: Identity, partitions: int, table: 
         was, is_now = meta.identity[name], identity[name]
         if name != "seal" and was != is_now and not (name == "events" and "" in (was, is_now)):
             reason = changed.format(engine=meta.identity["engine"], ours=identity["engine"])
-            raise InputError(
-                f"table {table} was begun under {reason}: publish it under a new table name, or set it back"
-            )
+            raise InputError(f"table {table} was begun under {reason}: {_TO_DO.get(name, _SET_BACK)}")
     if meta.partitions != partitions:
         raise InputError(
             f"table {table} was begun with {meta.partitions} partitions of its events topic, which has {partitions} "

@@ -41,6 +41,8 @@ class Barrier(NamedTuple):
     """Where each partition's window ends, for those partitions where that is decided."""
     external: tuple[int, ...] = ()
     """Where each partition of the external topic ended when the release was frozen."""
+    policy: str | None = None
+    """What the policy means that takes over with this release, if one does."""
 
 
 class ReleaseLog:
@@ -54,15 +56,21 @@ class ReleaseLog:
         await self._store.check_owner(TRIGGERS, self._token)
 
     async def freeze(
-        self, release: int, trigger: int, at: str | None, now_s: float, ends: Mapping[str, int] | Mapping[int, int]
+        self,
+        release: int,
+        trigger: int,
+        at: str | None,
+        now_s: float,
+        ends: Mapping[str, int] | Mapping[int, int],
+        policy: str = "",
     ) -> str:
         """Step 1. `ends` are offsets that the windows must reach at least; those of external partitions, labelled
-        `external:p`, are exact. Answers ok, seen or frozen.
+        `external:p`, are exact. `policy` is what the policy means that takes over. Answers ok, seen or frozen.
 
         Raises DisturbedError if `release` is not the next.
         """
         given = [part for pair in ends.items() for part in pair]
-        word = await self._store.order("freeze", self._token, release, trigger, at or "", repr(now_s), *given)
+        word = await self._store.order("freeze", self._token, release, trigger, at or "", repr(now_s), policy, *given)
         if word == "stale":
             raise DisturbedError
         return word
@@ -79,7 +87,8 @@ class ReleaseLog:
         ends = {int(name[5:]): int(value) for name, value in found.items() if name.startswith(b"mark:")}
         given = {name: int(value) for name, value in found.items() if name.startswith(b"given:external:")}
         external = tuple(given[f"given:external:{number}".encode()] for number in range(len(given)))
-        return Barrier(int(found[b"release"]), int(found[b"trigger"]), found[b"at"].decode() or None, ends, external)
+        at, policy = (found.get(name, b"").decode() or None for name in (b"at", b"policy"))
+        return Barrier(int(found[b"release"]), int(found[b"trigger"]), at, ends, external, policy)
 
     async def has_passed(self, release: int) -> bool:
         """Step 2: whether every partition has passed the barrier of `release`."""
@@ -113,9 +122,14 @@ class ReleaseLog:
             crash_point("release.5.part")
         return count
 
-    async def seal(self, before: str | None, sealed: Meta, chunks: int, counts: Counts) -> None:
-        """Step 6: from here on this is the release, whatever happens. `before` is the digest of the manifest before."""
-        what = (sealed.release, before or "", str(sealed.manifest), pack(tuple(sealed)), chunks, str(counts))
+    async def seal(
+        self, before: str | None, sealed: Meta, chunks: int, counts: Counts, policy: str | None = None
+    ) -> None:
+        """Step 6: from here on this is the release, whatever happens. `before` is the digest of the manifest before,
+        `policy` what the policy means that takes over.
+        """
+        meta = pack(tuple(sealed))
+        what = (sealed.release, before or "", str(sealed.manifest), meta, chunks, str(counts), policy or "")
         if await self._store.order("seal", self._token, *what) != "ok":
             raise DisturbedError
 

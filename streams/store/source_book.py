@@ -6,14 +6,14 @@ deleting all of its keys.
 | key       | type | holds |
 |-----------|------|-------|
 | meta      | hash | token (of the one source that may write), mapping (its fingerprint), number (of the last batch), |
-|           |      | place (after it), staged (a batch that Kafka may have committed), names (see below) |
-| people:s  | hash | name of a person → id and rows, in 32 shards, encrypted as people are |
-| rows:s    | hash | name of a row of the second table → its key and the id of its person, in 32 shards, encrypted |
+|           |      | place (after it), staged (a batch that Kafka may have committed) |
+| people:s  | hash | hash of an id → the id and the rows of a person, in 32 shards |
+| rows:s    | hash | hash of the key of a row of the second table → the key and the id of its person, in 32 shards |
 | due:d     | set  | fields of people who change on day d although no row does |
 | days      | set  | the days that have such a set |
 
-A field is called by a hash of the id or key, under a key that was drawn for this book. `names` is that key, encrypted
-as people are, so with SHOAL_STATE_KEY no field names anybody. The source needs the ids themselves, for its events.
+Fields are keyed hashes, and values are always encrypted, by SHOAL_STATE_KEY or else by SHOAL_KEY: they have ids in
+them, for a delete must name whom it is about.
 
 A batch is staged before Kafka is asked to commit it and applied afterwards. So after any crash Kafka's number of the
 last committed batch says whether the staged one counts (docs/protocol.md, "The source").
@@ -21,13 +21,13 @@ last committed batch says whether the staged one counts (docs/protocol.md, "The 
 
 import secrets
 from collections.abc import AsyncIterator, Collection, Iterable
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from shoal.streams.errors import LostError
+from shoal.streams.store.encryption import field_hash
 from shoal.streams.store.keys import SHARDS
 from shoal.streams.store.records import pack
 from shoal.streams.store.store import Store
@@ -35,7 +35,6 @@ from shoal.streams.store.store import Store
 PEOPLE: Final = "people"
 ROWS: Final = "rows"
 _KINDS: Final = {PEOPLE: b"source person", ROWS: b"source row"}
-_NAMES: Final = b"source names"
 _DAYS: Final = "days"
 _unpack = msgspec.msgpack.Decoder().decode  # lists stay lists: a column may be an array
 
@@ -68,20 +67,23 @@ class Standing(NamedTuple):
 class SourceBook:
     """One table's book. Every method raises RedisError; those that write raise FencedError for another owner."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._token, self._names = "", b""
+    def __init__(self, store: Store, secret: bytes) -> None:
+        self._store, self._secret = store, secret
+        self._token = ""
+
+    @property
+    def seal(self) -> str:
+        """The fingerprint of the key that values are encrypted with."""
+        return self._store.cipher.fingerprints[0]
+
+    def _field(self, identity: str) -> bytes:
+        return field_hash(self._secret, identity)
 
     async def own(self, fingerprint: str) -> str:
         """Refuse the former owner from now on. Returns the fingerprint of the mapping that the book was begun with."""
-        self._token, cipher = secrets.token_hex(12), self._store.cipher
-        fresh = cipher.encrypt(_NAMES, b"", secrets.token_bytes(32))
-        found: list[bytes] = await self._store.run("source_own", self._token, fingerprint, fresh)
-        self._names = cipher.decrypt(_NAMES, b"", found[1])
+        self._token = secrets.token_hex(12)
+        found: list[bytes] = await self._store.run("source_own", self._token, fingerprint)
         return found[0].decode()
-
-    def _field(self, identity: str) -> bytes:
-        return blake2b(identity.encode(), key=self._names, digest_size=16).digest()
 
     async def is_ours(self) -> bool:
         """Whether nobody has taken the book over since."""
@@ -141,8 +143,9 @@ class SourceBook:
             yield day, await self._fetch(PEOPLE, await self._store.redis.smembers(self._store.key(f"due:{day}")))
 
     def _open(self, kind: str, page: Iterable[tuple[bytes, bytes | None]]) -> dict[str, Any]:
-        decrypt = self._store.cipher.decrypt
-        return dict(_unpack(decrypt(_KINDS[kind], field, value)) for field, value in page if value is not None)
+        cipher = self._store.cipher
+        there = ((field, value) for field, value in page if value is not None)
+        return dict(_unpack(cipher.decrypt(_KINDS[kind], field, value)) for field, value in there)
 
     # -- writes -------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from shoal.core.events.window import OFFSETS, Delta
 from shoal.core.plan import Plan
-from shoal.core.state import State
+from shoal.core.state import State, WholeChange
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.keys import EXTERNAL, OUTBOX, foreign_key, rejects_key
 from shoal.streams.store.records import CHUNK, KINDS, Chunk, Counts, RejectNote, encode, pack, unpack
@@ -75,6 +75,8 @@ def foreign_ids(made: Plan, state: State, windows: Mapping[int, Mapping[str, Del
 
 def counts_after(made: Plan, state: State, before: Counts) -> Counts:
     """How many records there are once a plan is applied. `state` is the one the plan started from."""
+    if isinstance(made.change, WholeChange):
+        return Counts(*(len(getattr(made.change, kind.name)) for kind in KINDS))
     added = (kind.count_new(made.change, state) for kind in KINDS)
     return Counts(*(count + more for count, more in zip(before, added, strict=True)))
 

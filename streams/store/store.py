@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import NoScriptError, ResponseError
 
 from shoal.core.state import Meta
-from shoal.streams.errors import FencedError, InputError, LostError
+from shoal.streams.errors import FencedError, InputError, LostError, PolicyChangedError
 from shoal.streams.prometheus import REDIS_SECONDS
 from shoal.streams.store.address import Access
 from shoal.streams.store.connection import await_answer, await_redis, open_redis, without_secret
@@ -45,8 +45,9 @@ class Waiting(NamedTuple):
 class Store:
     """One table's keys on one Redis."""
 
-    def __init__(self, url: str, table: str, cipher: Cipher, access: Access | None = None) -> None:
+    def __init__(self, url: str, table: str, cipher: Cipher, access: Access | None = None, meaning: str = "") -> None:
         self.url, self.table, self.cipher = url, table, cipher
+        self.meaning = meaning  # of the policy that this worker runs under; "" for whoever does not ingest or plan
         self.prefix = f"{{shoal:{table}}}:".encode()
         # redis-py types its answers as either of two kinds of text.
         self.redis: Any = open_redis(url, access, self.prefix)
@@ -132,16 +133,30 @@ class Store:
         """Take ownership of a source (see keys.py) or, as `triggers`, of planning; returns the token that proves it.
 
         Tokens are random, not counted: after Redis was set back to an earlier state, two workers must not end up with
-        the same one. Raises LostError if Redis knows nothing of the table, InputError if values are to be under another
-        key than this worker's.
+        the same one. Raises LostError if Redis knows nothing of the table, PolicyChangedError if it has another policy,
+        InputError if values are to be under another key than this worker's.
         """
         token = secrets.token_hex(12)
-        if await self.order("own", label, token, self.cipher.fingerprints[0]) != "ok":
+        word = await self.order("own", label, token, self.cipher.fingerprints[0], self.meaning)
+        if word == "policy":
+            raise PolicyChangedError(self.table)
+        if word != "ok":
             raise InputError(
                 f"table {self.table} is being brought under another key, or is: start this worker with that key first "
                 "in SHOAL_STATE_KEY"
             )
         return token
+
+    async def changing(self) -> int | None:
+        """The frozen release with which another policy takes over, if there is one."""
+        release, policy = await self.redis.hmget(self.key(BARRIER), ["release", "policy"])
+        return None if policy is None else int(release)
+
+    async def check_policy(self) -> None:
+        """Raises PolicyChangedError if another policy has taken over, and the release with which it did is applied."""
+        policy, release, applied = await self.redis.hmget(self.key(META), ["policy", "release", "applied"])
+        if policy is not None and policy.decode() != self.meaning and release == applied:
+            raise PolicyChangedError(self.table)
 
     async def write_under_first_key(self, meta: TableMeta) -> None:
         """Note that values may be under this worker's first key from now on. Raises LostError."""

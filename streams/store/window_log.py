@@ -19,6 +19,7 @@ from shoal.streams.thread import in_thread
 REPLACE: Final = b""
 WINDOW: Final = b"window"
 _ELEMENTS_AT_ONCE: Final = 16
+_IS_HELD: Final = 2
 
 
 class MovedError(Exception):
@@ -42,6 +43,8 @@ class Committed(NamedTuple):
     """Whether the batch reached the barrier, so that the next window is open."""
     waiting: int
     """Rejects that are not dead letters yet."""
+    is_held: bool = False
+    """Whether the next window is for workers under the policy that takes over."""
 
 
 class HomesUnknown(NamedTuple):
@@ -72,7 +75,8 @@ async def commit_batch(
     match answer[0]:
         case b"ok":
             _, applied, barrier, passed, waiting = answer
-            return Committed(int(applied), int(barrier) if barrier else None, bool(passed), int(waiting))
+            ends = int(barrier) if barrier else None
+            return Committed(int(applied), ends, passed > 0, int(waiting), passed == _IS_HELD)
         case b"homes-unknown":
             return HomesUnknown(int(answer[1]))
         case b"lost":

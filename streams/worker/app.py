@@ -18,6 +18,7 @@ from typing import Any
 import faust
 from aiokafka.errors import KafkaError
 
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError, ServiceError, StreamsError
@@ -63,7 +64,8 @@ def run_worker(settings: Settings, *, debug: bool = False) -> int:
 
 async def _run(settings: Settings, policy: Policy) -> int:
     log = get_log(table=policy.table)
-    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
+    cipher = make_cipher(settings.state_key_bytes)
+    store = Store(settings.redis, policy.table, cipher, access_of(settings), meaning_of(policy))
     outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def end(error: BaseException | None) -> None:

@@ -26,11 +26,12 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from mode import Service
 
-from shoal.core.events.event import Reason, Reject, ReleaseRequest, SkipRequest
+from shoal.core.events.event import ChangeRequest, Reason, Reject, ReleaseRequest, SkipRequest
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.streams.deadletter.box import DeadLetterBox
-from shoal.streams.errors import FencedError, GuaranteeError, LostError, ServiceError
+from shoal.streams.errors import FencedError, GuaranteeError, LostError, PolicyChangedError, ServiceError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.partition_reader import open_reader, read_ends, read_to_end
@@ -46,6 +47,7 @@ from shoal.streams.store.records import note_of
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
 from shoal.streams.store.skipped import leave_out, read_skipped
 from shoal.streams.store.store import Store
+from shoal.streams.worker.changing import judge_change, read_change
 from shoal.streams.worker.culprit import find_culprit
 from shoal.streams.worker.external import external_ends, external_letters
 from shoal.streams.worker.plan_failure import PlanFailedError
@@ -243,19 +245,22 @@ class Planner(Service):
         while waiting := await self._waiting():
             left_out = (await read_skipped(self._store)).get(TRIGGERS, frozenset())
             last_at = await self._store.last_at()
-            judged = [(trigger, self._judge(trigger, left_out, last_at)) for trigger in waiting]
-            served = [at for at, (_, asked) in enumerate(judged) if isinstance(asked, ReleaseRequest)]
+            digest = (await self._maker.load()).meta.policy
+            judged = [(trigger, self._judge(trigger, left_out, last_at, digest)) for trigger in waiting]
+            served = [at for at, (_, asked) in enumerate(judged) if isinstance(asked, ReleaseRequest | ChangeRequest)]
             if served and await self._pause():
                 continue  # others may have asked meanwhile
-            last = served[-1] if served else len(judged)
+            # A change of policy is served by itself: what comes after it is for workers under the new policy.
+            changes = [at for at in served if isinstance(judged[at][1], ChangeRequest)]
+            last = changes[0] if changes else served[-1] if served else len(judged)
             settled = [await self._settle(tenure, trigger, asked) for trigger, asked in judged[:last]]
             if not all(settled):
                 await tenure.box.empty({})
             if served:
                 trigger, request = judged[last]
-                assert isinstance(request, ReleaseRequest)
+                assert isinstance(request, ReleaseRequest | ChangeRequest)
                 self._log.info("trigger.served", offset=trigger.offset, records=len(served))
-                await self._release(tenure, trigger, request.at, is_request=request.number is None)
+                await self._release(tenure, trigger, request)
                 await self._advance(trigger.offset + 1)
 
     async def _waiting(self) -> list[Trigger]:
@@ -268,12 +273,15 @@ class Planner(Service):
         return found
 
     def _judge(
-        self, trigger: Trigger, left_out: Collection[int], last_at: str | None
-    ) -> ReleaseRequest | SkipRequest | Reject | None:
+        self, trigger: Trigger, left_out: Collection[int], last_at: str | None, digest: str
+    ) -> ReleaseRequest | SkipRequest | ChangeRequest | Reject | None:
         """What a trigger asks for now; None if it is a clock's whose release was made already."""
         if trigger.offset in left_out:
             return Reject(Reason.SKIPPED)
         asked = read_trigger(trigger, self._reader)
+        if isinstance(asked, ChangeRequest):
+            found = judge_change(asked, self._policy, digest, last_at)
+            return found if isinstance(found, Reject) else asked
         if not isinstance(asked, ReleaseRequest):
             return asked
         if asked.number is not None and asked.number != self._maker.release + 1:
@@ -281,7 +289,7 @@ class Planner(Service):
         return judge_request(asked, last_at)
 
     async def _settle(
-        self, tenure: _Tenure, trigger: Trigger, asked: ReleaseRequest | SkipRequest | Reject | None
+        self, tenure: _Tenure, trigger: Trigger, asked: ReleaseRequest | SkipRequest | ChangeRequest | Reject | None
     ) -> bool:
         """A trigger that makes no release: stale, served with a later one, or a `skip`. False if it is rejected."""
         if isinstance(asked, SkipRequest):
@@ -316,9 +324,12 @@ class Planner(Service):
             self._log.warning("record.skipped", topic=asked.topic, partition=asked.partition, offset=asked.offset)
         return word
 
-    async def _release(self, tenure: _Tenure, trigger: Trigger, at: str | None, *, is_request: bool) -> None:
+    async def _release(self, tenure: _Tenure, trigger: Trigger, asked: ReleaseRequest | ChangeRequest) -> None:
         """Step 1, and the others."""
-        release = self._maker.release + 1
+        release, changed = self._maker.release + 1, ""
+        if isinstance(asked, ChangeRequest):
+            changed = meaning_of(await read_change(self._servers, self._topics, self._reader, trigger.offset))
+        is_request = bool(changed) or (isinstance(asked, ReleaseRequest) and asked.number is None)
         await self._maker.check_identity()
         asking = external_ends(self._servers, self._store, self._topics)
         if is_request:
@@ -329,7 +340,7 @@ class Planner(Service):
             ends |= {str(partition): end for partition, end in there.items()}
         else:
             ends = await asking
-        word = await tenure.release_log.freeze(release, trigger.offset, at, time.time(), ends)
+        word = await tenure.release_log.freeze(release, trigger.offset, asked.at, time.time(), ends, changed)
         if word == "frozen":
             raise DisturbedError
         if word == "ok":
@@ -343,7 +354,8 @@ class Planner(Service):
         """Steps 2 to 9. Where the release cannot be planned, wait for somebody to leave out what stops it."""
         while True:
             try:
-                await self._maker.make(tenure.release_log, tenure.publisher, release)
+                if await self._maker.make(tenure.release_log, tenure.publisher, release):
+                    raise PolicyChangedError(self._policy.table)
             except PlanFailedError as error:
                 self._log.error("release.failed", release=release, reason=str(error))
                 self.standing.say(Doing.STUCK, f"{error}: {_WHAT_TO_DO}")

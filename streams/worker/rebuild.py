@@ -23,7 +23,8 @@ from pathlib import Path
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from shoal.core.events.event import Reason, Reject, ReleaseRequest, SkipRequest, moment_of
+from shoal.core.change import plan_change
+from shoal.core.events.event import ChangeRequest, Reason, Reject, ReleaseRequest, SkipRequest, moment_of
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import Delta
 from shoal.core.plan import Plan, Window, plan
@@ -59,6 +60,7 @@ from shoal.streams.store.store import Store
 from shoal.streams.store.whole_table import TablePlace, write_table
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.beginning import Beginning, find_beginning
+from shoal.streams.worker.changing import read_policies
 from shoal.streams.worker.external import read_external, source_of
 from shoal.streams.worker.publish import Publisher
 from shoal.streams.worker.skipping import record_of
@@ -109,7 +111,8 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
             print(f"Redis already has release {last.number} of table {policy.table}, the last one published.")
             return 0
         begin = await find_beginning(settings, policy, store.cipher, snapshot, partitions)
-        replayed = _Replayed(policy, settings, partitions, begin)
+        policies = await read_policies(servers, topics, policy, 0 if begin is None else begin.place.next_trigger)
+        replayed = _Replayed(policy, settings, partitions, begin, policies)
         first = replayed.state.meta.release + 1
         after = None if begin is None else begin.after
         async with (
@@ -123,6 +126,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
                 log.info("rebuild.release", release=release.number, seconds=seconds, people=people)
         await replayed.read_triggers(servers, topics)
         unsent = await _unsent(replayed, servers, topics, has_letters=topics.dead_letter in counts)
+        identity = {**identity, "policy": meaning_of(replayed.policy)}  # another one may have taken over since
         await write_table(store, identity, replayed.state, replayed.place(unsent))
     finally:
         await publisher.stop()
@@ -157,8 +161,18 @@ async def _is_current(store: Store, policy: Policy, identity: Identity, number: 
 class _Replayed:
     """The state as it follows from the events, release by release, and the rejects on the way, by label."""
 
-    def __init__(self, policy: Policy, settings: Settings, partitions: int, begin: Beginning | None) -> None:
-        self._policy, self._servers = policy, settings.kafka_servers
+    def __init__(
+        self,
+        policy: Policy,
+        settings: Settings,
+        partitions: int,
+        begin: Beginning | None,
+        policies: Mapping[str, Policy],
+    ) -> None:
+        self._servers, self._secret = settings.kafka_servers, settings.key_bytes
+        self._policies = policies
+        self.policy = policy  # of the last release that was made
+        self._changes: set[int] = set()  # offsets of the triggers with which another one took over
         self._key = fingerprint(settings.key_bytes, policy.table)
         self.state = State.empty(policy, settings.key_bytes, KeyedByHandle) if begin is None else begin.state
         place = _START if begin is None else begin.place
@@ -179,25 +193,31 @@ class _Replayed:
         self._takers = [make_taker(intake) for intake in self._intakes]
         self._next_trigger = place.next_trigger
 
+    def _go_on_under(self, policy: Policy) -> None:
+        """Judge events by this policy from now on."""
+        self.policy, self._intakes = policy, _intakes(policy, self.state, len(self._intakes))
+        self._takers = [make_taker(intake) for intake in self._intakes]
+
     async def follow(self, release: CommittedRelease, events: WindowedEvents) -> None:
         """Make the next release again. Raises GuaranteeError if it is not the published one, InputError if it cannot
         be.
         """
         origin = read_origin(release.number, release.headers, len(self.offsets))
-        self._check(release, origin)
+        changed = self._check(release, origin)
         for number, end in enumerate(origin.offsets):
             async for records in events.read(number, end):
                 self._take(number, records, origin.skipped.get(str(number), ()))
-        topics = Topics(self._policy.table)
-        read = await read_external(self._servers, topics, self._policy, self.external, origin.external, origin.skipped)
+        topics = Topics(self.policy.table)
+        read = await read_external(self._servers, topics, self.policy, self.external, origin.external, origin.skipped)
         for label, notes in read.rejects.items():
             self.rejects.setdefault(label, []).extend(notes)
         windows = {n: dict(intake.window) for n, intake in enumerate(self._intakes)}
         window = Window(origin.at, windows, read.groups)
-        made = await in_thread(plan, self.state, window, self._policy, release.number)
+        make, policy = (plan, self.policy) if changed is None else (plan_change, changed)
+        made = await in_thread(make, self.state, window, policy, release.number)
         if made.release.manifest != release.manifest:
             raise GuaranteeError(
-                f"release {release.number} of table {self._policy.table} does not come out as it was published: the "
+                f"release {release.number} of table {self.policy.table} does not come out as it was published: the "
                 "events, the policy, SHOAL_KEY, SHOAL_MAX_RECORD or the engine are not those it was made from"
             )
         self._end_window(made, window.deltas)
@@ -209,10 +229,13 @@ class _Replayed:
             self.at, self.fired = window.at, moment_of(window.at).timestamp()
         self._times.append((origin.trigger, self.at))
         await in_thread(self.state.apply, made.change)
+        if changed is not None:
+            self._changes.add(origin.trigger)
+            self._go_on_under(changed)
 
     async def read_triggers(self, servers: list[str], topics: Topics) -> None:
         """Find the triggers that were rejected before the last one that made a release, and what is to be left out."""
-        reader = EventReader(self._policy)
+        reader = EventReader(self.policy)
         self.rejects.setdefault(TRIGGERS, [])
         async with open_reader(servers) as consumer:
             async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), self._next_trigger):
@@ -225,11 +248,11 @@ class _Replayed:
             for note in self.rejects[TRIGGERS]
         ]
 
-    def _note(self, offset: int, asked: ReleaseRequest | SkipRequest | Reject) -> None:
+    def _note(self, offset: int, asked: ReleaseRequest | SkipRequest | ChangeRequest | Reject) -> None:
         """Judge a trigger as the planner did, by the releases that were made for earlier ones."""
         if isinstance(asked, ReleaseRequest):
             earlier = bisect_left(self._times, offset, key=itemgetter(0))
-            judged: ReleaseRequest | Reject = judge_request(asked, self._times[earlier - 1][1])
+            judged: object = judge_request(asked, self._times[earlier - 1][1])
             is_stale = asked.number is not None and asked.number != self._first + earlier - 1
         elif isinstance(asked, SkipRequest):
             record, is_stale = record_of(asked), False
@@ -239,6 +262,8 @@ class _Replayed:
                 self.skipped.setdefault(record.label, set()).add(record.offset)
             elif record.offset in self._left_out.get(record.label, ()):
                 is_stale = True  # it was in time then
+        elif isinstance(asked, ChangeRequest):
+            judged, is_stale = Reject(Reason.REFUSED, "change"), offset in self._changes
         else:
             judged, is_stale = asked, False
         if offset < self.trigger and isinstance(judged, Reject) and not is_stale:
@@ -261,24 +286,30 @@ class _Replayed:
             rejects=unsent,
         )
 
-    def _check(self, release: CommittedRelease, origin: Origin) -> None:
-        """Refuse what another engine made, or another policy; manifests name the files that the table began with."""
+    def _check(self, release: CommittedRelease, origin: Origin) -> Policy | None:
+        """Refuse what another engine made, or a policy that nobody has; the policy that takes over, if one does."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         if engine != ENGINE:
             raise InputError(
-                f"release {release.number} of table {self._policy.table} was made by engine {engine}, and this is "
+                f"release {release.number} of table {self.policy.table} was made by engine {engine}, and this is "
                 f"engine {ENGINE}: run the version of Shoal that made it"
             )
-        is_ours = policy == self._policy.digest if origin.policy is None else origin.policy == meaning_of(self._policy)
-        if not is_ours:
+        found = self._policies.get(policy) or self._policies.get(origin.policy or "")
+        changes = "previous_policy" in release.meaning
+        is_same = changes or release.number == 1 or (found and meaning_of(found) == meaning_of(self.policy))
+        if found is None or origin.policy not in (None, meaning_of(found)) or not is_same:
             raise InputError(
-                f"release {release.number} of table {self._policy.table} was made under another policy: its file or a "
+                f"release {release.number} of table {self.policy.table} was made under another policy: its file or a "
                 "hierarchy file means something else now"
             )
         if origin.key not in (None, self._key):
-            raise InputError(f"release {release.number} of table {self._policy.table} was made under another SHOAL_KEY")
+            raise InputError(f"release {release.number} of table {self.policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
+            # Manifests name the files that the table began with, whatever they look like now.
+            self.state = State.empty(found, self._secret, KeyedByHandle)
             self.state.meta = self.state.meta._replace(policy=policy)
+            self._go_on_under(found)
+        return found if changes else None
 
     def _take(self, number: int, records: Iterable[Record], skipped: Collection[int]) -> None:
         take, rejects = self._takers[number].take, self.rejects[str(number)]

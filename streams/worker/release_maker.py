@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
+from shoal.core.change import plan_change
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
+from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.companions import check_companions, state_name
 from shoal.streams.kafka.entry import events_id
 from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, read_origin, write_origin
@@ -37,6 +39,7 @@ from shoal.streams.store.staging import SealedRelease, chunks_of, counts_after, 
 from shoal.streams.store.store import Store
 from shoal.streams.store.whole_table import load_state
 from shoal.streams.thread import in_thread
+from shoal.streams.worker.changing import read_change
 from shoal.streams.worker.external import ExternalRead, external_letters, read_external
 from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher, check_sealed, check_story
@@ -55,6 +58,8 @@ class _Task(NamedTuple):
     read: ExternalRead
     headers: Headers
     before: Counts
+    changed: Policy | None
+    """The policy that takes over with it, if one does."""
 
 
 class _Planned(NamedTuple):
@@ -119,8 +124,8 @@ class ReleaseMaker:
             self._log.info("planner.loaded", release=meta.release, people=len(self._state.people), seconds=seconds)
         return self._state
 
-    async def make(self, release_log: ReleaseLog, publisher: Publisher, release: int) -> None:
-        """Steps 2 to 9 of a release that is frozen."""
+    async def make(self, release_log: ReleaseLog, publisher: Publisher, release: int) -> bool:
+        """Steps 2 to 9 of a release that is frozen; whether another policy has taken over with it."""
         state = await self.load()
         self.is_planning = True
         try:
@@ -145,7 +150,7 @@ class ReleaseMaker:
             crash_point("release.5")
             self._log.info("release.staged", release=release, chunks=count)
             self.standing.enter("seal")
-            await release_log.seal(state.meta.manifest, made.change.meta, count, planned.counts)
+            await release_log.seal(state.meta.manifest, made.change.meta, count, planned.counts, barrier.policy)
             crash_point("release.6")
             self._state = None  # until it agrees with Redis again
             self._log.info("release.sealed", release=release)
@@ -167,6 +172,7 @@ class ReleaseMaker:
             self.standing.finish()
             self.standing.published(sealed.manifest, published_at, len(state.people), self._policy)
             self._log.info("release.applied", release=release, seconds=round(time.monotonic() - began, 3))
+            return task.changed is not None
         finally:
             self.is_planning = False
             self.standing.leave()
@@ -206,13 +212,18 @@ class ReleaseMaker:
         begins = await self.window_begins(publisher) if skipped else ends
         left_out = in_window(skipped, begins, ends, begin, read.ends)
         meta = await self._meta()
-        made_by = (self._meaning, meta.identity["key"])
+        made_by = (barrier.policy or self._meaning, meta.identity["key"])
         headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends, left_out, *made_by))
-        return _Task(Window(barrier.at, windows, read.groups), ends, read, headers, meta.counts)
+        window, changed = Window(barrier.at, windows, read.groups), await self._changed(barrier)
+        return _Task(window, ends, read, headers, meta.counts, changed)
 
     def _plan(self, state: State, task: _Task, release: int) -> _Planned:
         """Step 4. Step 5 packs while it writes."""
-        made, headers = plan(state, task.window, self._policy, release), task.headers
+        headers = task.headers
+        if task.changed is None:
+            made = plan(state, task.window, self._policy, release)
+        else:
+            made = plan_change(state, task.window, task.changed, release)
         chunks = chunks_of(
             made,
             self._store.cipher,
@@ -230,6 +241,12 @@ class ReleaseMaker:
         """Plan and pack another window, for nothing but what it raises."""
         for _ in self._plan(state, task._replace(window=window), release).chunks:
             pass
+
+    async def _changed(self, barrier: Barrier) -> Policy | None:
+        """The policy that takes over with a release, if one does: its trigger has it."""
+        if barrier.policy is None:
+            return None
+        return await read_change(self._servers, self._topics, EventReader(self._policy), barrier.trigger)
 
     async def _await_passage(self, release_log: ReleaseLog, release: int) -> Barrier:
         """Step 2."""

@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from shoal.core.events.event import (
+    ChangeRequest,
     Reason,
     Reject,
     ReleaseRequest,
     SkipRequest,
     is_before,
     moment_of,
+    parse_change,
     parse_release,
     parse_skip,
 )
@@ -39,13 +41,15 @@ class Clock(NamedTuple):
     """Seconds since `last`, by a clock that cannot be set."""
 
 
-def read_trigger(trigger: Trigger, reader: EventReader) -> ReleaseRequest | SkipRequest | Reject:
+def read_trigger(trigger: Trigger, reader: EventReader) -> ReleaseRequest | SkipRequest | ChangeRequest | Reject:
     """The request in a record, or why there is none."""
     event = reader.read(trigger.value, trigger.headers)
     if isinstance(event, Reject):
         return event
-    is_skip = isinstance(event, dict) and event.get("op") == "skip"
-    return parse_skip(event) if is_skip else parse_release(event, numbered=True)
+    op = event.get("op") if isinstance(event, dict) else None
+    if op == "change":
+        return parse_change(event)
+    return parse_skip(event) if op == "skip" else parse_release(event, numbered=True)
 
 
 def judge_request(asked: ReleaseRequest, last_at: str | None) -> ReleaseRequest | Reject:

@@ -167,3 +167,19 @@ def test_another_mapping_is_refused_before_anything_is_read(clinic: Clinic) -> N
     refused = clinic.run()
     assert refused.returncode == 2
     assert "names other topics or columns" in refused.stderr
+
+
+def test_the_book_names_nobody_and_is_written_anew_under_another_key(clinic: Clinic) -> None:
+    first, second = "the first key of the ring", "the second key of the ring"
+    clinic.change("c", 4711, zip="z7")
+    assert clinic.run().returncode == 0
+    assert clinic.run(STATE_KEY=first).returncode == 0
+    assert clinic.run(STATE_KEY=f"{second},{first}").returncode == 0
+    clinic.change("u", 4711, zip="z8")
+    assert clinic.run(STATE_KEY=second).returncode == 0
+    assert [event["qid"]["zip"] for event in clinic.events()] == ["z7", "z8"]
+    with clinic.table.connect() as client:
+        kept = b"".join(key + client.dump(key) for key in client.scan_iter())
+    assert b"people:" in kept
+    for secret in (b"4711", b"z8", b"gout"):
+        assert secret not in kept

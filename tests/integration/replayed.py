@@ -1,9 +1,11 @@
 """What stands on a table's topics, as one file of events; and whether `shoal replay` makes the same releases of it."""
 
 import json
+from types import MappingProxyType
 
 import msgpack
 
+from shoal.streams.files.policy_change import Changes
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.replay import Job, replay
 from tests.integration.mixture import MSGPACK
@@ -41,7 +43,7 @@ def is_astray(table: Table, record: Record) -> bool:
     return record.key is not None and table.home(record.key.decode()) != record.partition
 
 
-def assert_a_replay_makes_the_same(table: Table) -> None:
+def assert_a_replay_makes_the_same(table: Table, changes: Changes = MappingProxyType({})) -> None:
     """Write the topics to a file and replay it: every release must have the published bytes."""
     lines: list[bytes] = []
     shares, rest = table.shares()
@@ -52,7 +54,8 @@ def assert_a_replay_makes_the_same(table: Table) -> None:
         lines.append(request_line(share.release))
     file, out = table.folder / f"{table.name}.jsonl", table.folder / f"{table.name}-replayed"
     file.write_bytes(b"".join(line + b"\n" for line in lines))
-    replay(Job(load_policy(table.policy_path), str(file), out, secret=KEY.encode()), _Nobody())
+    job = Job(load_policy(table.policy_path), str(file), out, secret=KEY.encode(), changes=changes)
+    replay(job, _Nobody())
     assert len(list(out.glob("release-*"))) == len(shares)
     for release in (share.release for share in shares):
         made = out / f"release-{release.number:04}"

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import re
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +19,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from shoal.streams.cli import main
 from shoal.streams.errors import InputError, ServiceError, StreamsError
 from shoal.streams.kafka.entry import enter
-from shoal.streams.kafka.rights import Right, worker_rights
+from shoal.streams.kafka.rights import TOPIC, Right, source_rights, worker_rights
 from shoal.streams.kafka.topic_rules import Remark
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from shoal.streams.settings import Settings, load_settings
+from tests.support.histories.debezium import record
 from tests.support.root import ROOT
 from tests.support.services.secure_kafka import PASSWORD, SecureKafka
 from tests.support.services.table import Table, insert, inserts
@@ -139,6 +141,39 @@ def test_the_rights_in_the_docs_are_enough_for_everyone(
     secured.wipe()
     rebuilt = secured.run("rebuild", **secure_kafka.settings_for("worker"))
     assert rebuilt.returncode == 0, rebuilt.stderr
+
+
+def test_the_rights_in_the_docs_are_enough_for_a_source_and_a_missing_one_is_named(
+    secure_kafka: SecureKafka, secured: Table
+) -> None:
+    topic = f"{secured.name}.public.patient"
+    admin = AdminClient({"bootstrap.servers": secure_kafka.address})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+    key, value = record("c", {"id": 1}, {"id": 1, "age": 3, "sex": "male", "zip": "z1", "code": "flu"})
+    secured._send(topic, value, key, 0)
+    secured.flush()
+    columns = {name: {"column": name} for name in ("age", "sex", "zip")}
+    mapping = {"people": {"topic": topic, "id": "id"}, "attributes": columns, "sensitive": {"column": "code"}}
+    path = secured.folder / "mapping.json"
+    path.write_text(json.dumps(mapping))
+    documented = [Right("Read", TOPIC, topic), *_documented("shoal source", secured.name)]
+    assert sorted(documented) == sorted(source_rights(secured.name, [topic])), (
+        "the docs and the program ask for the same"
+    )
+
+    def run() -> "subprocess.CompletedProcess[str]":
+        command = ("source", str(secured.policy_path), str(path), "--stop-after", "0")
+        return secured.run(*command, **secure_kafka.settings_for("producer"))
+
+    for right in documented:
+        secure_kafka.grant("producer", [other for other in documented if other != right])
+        refused = run()
+        assert refused.returncode == 2
+        assert str(right) in refused.stderr
+    secure_kafka.grant("producer", documented)
+    done = run()
+    assert done.returncode == 0, done.stderr
+    assert sum(len(secured.read(secured.topics.events, number)) for number in range(secured.partitions)) == 1
 
 
 def test_with_one_right_less_the_sentence_names_it(

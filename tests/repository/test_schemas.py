@@ -62,7 +62,7 @@ def test_every_op_and_every_kind_of_record_is_a_message() -> None:
     assert set(messages) == {*FIELDS, *release_schema()["$defs"], "deadLetter"}
     listed = [name for channel in document["channels"].values() for name in channel["messages"]]
     assert sorted(listed) == sorted(messages)
-    assert set(document["channels"]["triggers"]["messages"]) == {"release", "skip"}
+    assert set(document["channels"]["triggers"]["messages"]) == {"release", "skip", "change"}
     assert {messages[schema["title"]]["payload"]["title"] for schema in event_schema()["oneOf"]} == set(FIELDS)
 
 

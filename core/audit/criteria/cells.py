@@ -14,7 +14,6 @@ from shoal.core.audit.reading.onetree import find_crossing, find_knots
 from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.regions import Region
 from shoal.core.audit.reading.view import Secrets
-from shoal.core.policy.policy import Policy
 
 UNDER_K = "a region is shared by fewer than k people"
 TWO_REGIONS = "a cell has two regions"
@@ -29,15 +28,14 @@ TOGETHER_AGAIN = "two people once told apart share a region"
 class Regions:
     """What regions show by themselves."""
 
-    def __init__(self, policy: Policy) -> None:
-        self._k = policy.k
+    def __init__(self) -> None:
         self._regions: dict[str, Region] = {}
         self._cells: dict[Region, str] = {}
         self._is_one_tree = True
 
     def see(self, release: Published, findings: Findings) -> None:
         for cell, people in release.people.items():
-            findings.say(Promise.G1, UNDER_K, release.number, cell, int(people < self._k))
+            findings.say(Promise.G1, UNDER_K, release.number, cell, int(people < release.epoch.policy.k))
         fresh: set[Region] = set()
         for name, region in release.regions.items():
             if region not in self._cells:

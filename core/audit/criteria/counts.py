@@ -29,7 +29,7 @@ class Counts:
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self._is_redrawn = policy, policy.values == "redrawn"
-        self._penalties: dict[Region, Fraction] = {}
+        self._penalties: dict[tuple[Region, str], Fraction] = {}
 
     def see(self, release: Published, findings: Findings) -> None:
         manifest = release.manifest
@@ -68,10 +68,10 @@ class Counts:
             return
         total = Fraction(0)
         for cell, count in release.rows.items():
-            region = release.regions[cell]
-            if region not in self._penalties:
-                self._penalties[region] = penalty(self._policy.attributes, region)
-            total += self._penalties[region] * count
+            key = release.regions[cell], release.epoch.leaves.digest
+            if key not in self._penalties:
+                self._penalties[key] = penalty(self._policy.attributes, key[0], release.epoch)
+            total += self._penalties[key] * count
         counted = {
             "ncp": total / rows,
             "discernibility": Fraction(sum(count * count for count in release.rows.values())),

@@ -43,13 +43,13 @@ class LastingModel:
     def __init__(self, policy: Policy) -> None:
         self._policy, self._terms = policy, Terms(policy)
         history = self._history = History(self._terms)
-        self._symmetry = Symmetry(policy, self._terms)
+        self._symmetry = Symmetry(self._terms)
         self._bounds, self._breaches = LastingBounds(self._symmetry, history), Breaches(history)
         self._guards, self._cliques = LastingGuards(policy, history), Cliques(policy, history)
         self._marks = Marks(self._terms)
         self._blocks, self._composition = Blocks(policy, history), Composition(policy)
         self.public: list[PublicCriterion] = [
-            Chain(policy), Counts(policy), Regions(policy), LivingGroups(), self._symmetry, self._bounds,
+            Chain(policy), Counts(policy), Regions(), LivingGroups(), self._symmetry, self._bounds,
         ]  # fmt: skip
         self.private: list[PrivateCriterion] = [
             Entries(policy, self._terms), Places(), SameEntries(), Coins(policy),

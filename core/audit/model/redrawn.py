@@ -39,7 +39,7 @@ class RedrawnModel:
         self._composition = Composition(policy)
         self._scarce, self.permanent = ScarceGroups(policy), Permanent(policy)
         self.public: list[PublicCriterion] = [
-            Chain(policy), Counts(policy), Regions(policy), CarriedGroups(), self._bounds, self._scarce,
+            Chain(policy), Counts(policy), Regions(), CarriedGroups(), self._bounds, self._scarce,
         ]  # fmt: skip
         self.private: list[PrivateCriterion] = [
             Membership(), ShownValues(policy), Places(),

@@ -9,7 +9,6 @@ TWO_CONTENTS = "a number is used for two releases"
 OTHER_NUMBER = "a manifest is of another release or table"
 PREVIOUS = "a manifest does not name the one before it"
 CONTENT = "a manifest's content is not what is published"
-POLICY = "a manifest names another policy"
 
 
 class Chain:
@@ -32,7 +31,6 @@ class Chain:
                 OTHER_NUMBER: (manifest["table"], manifest["release"]) != (self._policy.table, number),
                 PREVIOUS: is_next and manifest["previous"] != self._digest,
                 CONTENT: manifest["content"] != release.content,
-                POLICY: manifest["policy"] != self._policy.digest,
             }
             for sentence, is_so in wrong.items():
                 findings.say(Promise.G6, sentence, number, times=int(is_so))

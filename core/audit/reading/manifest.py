@@ -22,6 +22,8 @@ KNOWN_FIELDS: Final = frozenset(
     ("table", "release", "format", "values", "previous", "policy", "content", "engine", "published_at", "max_breach")
 ) | {"bound", "loss", *COUNTS}
 
+OPTIONAL_FIELDS: Final = frozenset({"previous_policy"})
+
 _LOSSES = ("ncp", "discernibility", "average_group")
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -54,6 +56,7 @@ def _is_right(raw: dict[str, Any]) -> bool:
         and all(type(raw[name]) in (int, float) for name in ("max_breach", "bound"))
         and all(isinstance(raw[name], str) for name in ("table", "values", "engine"))
         and all(_is_digest(raw[name]) for name in ("policy", "content"))
+        and ("previous_policy" not in raw or _is_digest(raw["previous_policy"]))
         and (raw["previous"] is None or _is_digest(raw["previous"]))
         and (raw["published_at"] is None or isinstance(raw["published_at"], str))
         and _is_loss(raw["loss"])

@@ -11,7 +11,8 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from shoal.core.audit.finding import Findings, Promise
-from shoal.core.audit.reading.manifest import KNOWN_FIELDS, ManifestReader
+from shoal.core.audit.reading.epochs import Epoch, Epochs
+from shoal.core.audit.reading.manifest import KNOWN_FIELDS, OPTIONAL_FIELDS, ManifestReader
 from shoal.core.audit.reading.regions import Region, RegionReader
 from shoal.core.audit.reading.strictjson import parse
 from shoal.core.policy.policy import Policy
@@ -80,13 +81,15 @@ class Published:
     content: str
     digest: str
     added: tuple[str, ...]  # fields of the manifest that the contract does not name
+    epoch: Epoch
 
 
 class ReleaseReader:
     """Reads the releases of one table, and says what is wrong with their form."""
 
-    def __init__(self, policy: Policy, findings: Findings) -> None:
+    def __init__(self, policy: Policy, findings: Findings, epochs: Epochs | None = None) -> None:
         self._policy, self._findings = policy, findings
+        self._epochs = epochs or Epochs([policy])
         self._hierarchy = policy.sensitive.hierarchy
         self._regions, self._manifests = RegionReader(policy), ManifestReader(policy, findings)
         first, last, permanent = self._hierarchy.first, self._hierarchy.last, policy.sensitive.permanent
@@ -127,7 +130,8 @@ class ReleaseReader:
             manifest,
             sha256(stored.cells + stored.groups).hexdigest(),
             sha256(stored.manifest).hexdigest(),
-            tuple(name for name in manifest or () if name not in KNOWN_FIELDS),
+            tuple(name for name in manifest or () if name not in KNOWN_FIELDS | OPTIONAL_FIELDS),
+            self._epochs.of(manifest, number, self._findings),
         )
 
     def _lines(self, text: bytes, number: int, wrong: str) -> Iterator[dict[str, Any]]:

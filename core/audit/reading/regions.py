@@ -11,6 +11,7 @@ from fractions import Fraction
 from operator import le
 from typing import Any, NamedTuple
 
+from shoal.core.audit.reading.epochs import Epoch
 from shoal.core.audit.reading.strictjson import WrittenFloat, frozen
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
@@ -148,12 +149,13 @@ def fewest_nodes(hierarchy: Hierarchy, low: int, high: int) -> list[int]:
     return [node for node, is_in in enumerate(inside) if is_in and (node == 0 or not inside[hierarchy.parent[node]])]
 
 
-def penalty(attributes: tuple[Attribute, ...], region: Region) -> Fraction:
+def penalty(attributes: tuple[Attribute, ...], region: Region, epoch: Epoch) -> Fraction:
     """NCP of a row: the mean over attributes of the share of the domain its region spans; one leaf spans nothing."""
     total = Fraction(0)
-    for attribute, low, high in zip(attributes, region.low, region.high, strict=True):
+    for place, (attribute, low, high) in enumerate(zip(attributes, region.low, region.high, strict=True)):
         if attribute.hierarchy is not None:
-            total += Fraction(int(high - low), len(attribute.hierarchy.leaves)) if high - low > 1 else 0
+            leaves, of_all = epoch.widths(place, attribute.hierarchy, int(low), int(high))
+            total += Fraction(leaves, of_all) if leaves > 1 else 0
         elif attribute.kind == "int":
             total += Fraction(int(high) - 1 - int(low), int(attribute.high) - int(attribute.low))
         else:

@@ -72,8 +72,9 @@ class Truth:
     erased, whether or not they came back in it.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, first: Policy | None = None) -> None:
         self._policy = policy
+        self.known = policy if first is None else first  # by which events are judged now; codes are of `policy`
         self._hierarchy = policy.sensitive.hierarchy
         self._limit = 1 / exact(policy.l)
         self.present: dict[str, Record] = {}
@@ -117,7 +118,7 @@ class Truth:
             return None
         self.accepted += 1
         self._accepted_in_window += 1
-        return Asked(None) if self._accepted_in_window == self._policy.triggers.every_events else None
+        return Asked(None) if self._accepted_in_window == self.known.triggers.every_events else None
 
     def _ask(self, at: str | None) -> Asked:
         """A request for a release, which must not name an earlier time than one before it."""
@@ -262,13 +263,20 @@ class Truth:
         places = {attribute.name: place for place, attribute in enumerate(self._policy.attributes)}
         if raw.keys() - places:
             raise _Wrong
-        return {places[name]: _value(self._policy.attributes[places[name]], value) for name, value in raw.items()}
+        return {places[name]: self._value(places[name], value) for name, value in raw.items()}
+
+    def _value(self, place: int, raw: object) -> float:
+        attribute, known = self._policy.attributes[place], self.known.attributes[place].hierarchy
+        if attribute.hierarchy is None or known is None:
+            return _number(attribute, raw)
+        return _leaf(attribute.hierarchy, known, raw)
 
     def _values(self, raw: object) -> frozenset[int]:
         labels = raw if isinstance(raw, list) else [raw]
-        if not 0 < len(labels) <= len(self._hierarchy.leaves):
+        if not 0 < len(labels) <= len(self.known.sensitive.hierarchy.leaves):
             raise _Wrong
-        return frozenset(_leaf(self._hierarchy, label) for label in labels)
+        known = self.known.sensitive.hierarchy
+        return frozenset(_leaf(self._hierarchy, known, label) for label in labels)
 
     def _guard(self, event: dict[str, Any]) -> "tuple[Guard | None] | None":
         """What an event says about the guard: None for nothing, else the new guard in a tuple of one."""
@@ -290,7 +298,7 @@ class Truth:
                 limit = min(limit, exact(bound))  # 1/l as a float may be a hair above it
             raw = raw["node"]
         label = _label(raw)
-        if label not in self._hierarchy.node_of:
+        if label not in self.known.sensitive.hierarchy.node_of:
             raise _Wrong
         return (Guard(self._hierarchy.node_of[label], limit, is_own),)
 
@@ -328,16 +336,14 @@ def _label(raw: object) -> str:
     return raw
 
 
-def _leaf(hierarchy: Hierarchy, raw: object) -> int:
-    code = hierarchy.leaf_code.get(_label(raw))
-    if code is None:
+def _leaf(hierarchy: Hierarchy, known: Hierarchy, raw: object) -> int:
+    label = _label(raw)
+    if label not in known.leaf_code or label not in hierarchy.leaf_code:
         raise _Wrong
-    return code
+    return hierarchy.leaf_code[label]
 
 
-def _value(attribute: Attribute, raw: object) -> float:
-    if attribute.hierarchy is not None:
-        return _leaf(attribute.hierarchy, raw)
+def _number(attribute: Attribute, raw: object) -> float:
     if type(raw) is not int and (attribute.kind == "int" or type(raw) is not float):
         raise _Wrong
     assert isinstance(raw, int | float)

@@ -2,7 +2,8 @@
 -- ARGV: partition, token, offset before, window, offset after, accepted, last release whose homes the worker knows,
 -- number of rejects, rejects…, elements of the window's log… (if the first of them is empty, the others replace the
 -- log)
--- Returns {'ok', applied release, barrier or '', passed (0 or 1), rejects waiting} or {refusal, …} without any effect.
+-- Returns {'ok', applied release, barrier or '', passed (0, 1, or 2 if another policy takes over with the release), rejects
+-- waiting} or {refusal, …} without any effect.
 local ingest, partition = KEYS[1] .. 'ingest', ARGV[1]
 local stored = redis.call('HMGET', ingest, 'token:' .. partition, 'offset:' .. partition, 'window:' .. partition)
 local applied = redis.call('HGET', KEYS[1] .. 'meta', 'applied')
@@ -11,7 +12,7 @@ if stored[1] ~= ARGV[2] then return {'fenced'} end
 if stored[2] ~= ARGV[3] or stored[3] ~= ARGV[4] then return {'moved'} end
 
 local barrier, passed = '', 0
-local frozen = redis.call('HMGET', KEYS[1] .. 'barrier', 'release', 'given:' .. partition, 'mark:' .. partition)
+local frozen = redis.call('HMGET', KEYS[1] .. 'barrier', 'release', 'given:' .. partition, 'mark:' .. partition, 'policy')
 if frozen[1] == ARGV[4] then
   barrier = frozen[3]
   if not barrier then
@@ -24,7 +25,7 @@ if frozen[1] == ARGV[4] then
   if ARGV[5] == barrier then
     -- A person found to be at home elsewhere must be out of this partition's roster before the next window closes.
     if ARGV[7] ~= applied then return {'homes-unknown', applied} end
-    passed = 1
+    passed = frozen[4] and 2 or 1
   end
   redis.call('HSET', KEYS[1] .. 'barrier', 'mark:' .. partition, barrier)
 end
@@ -41,5 +42,5 @@ end
 for i = first, #ARGV do redis.call('RPUSH', window, ARGV[i]) end
 if ARGV[6] ~= '0' then redis.call('HINCRBY', ingest, 'accepted:' .. ARGV[4], ARGV[6]) end
 redis.call('HSET', ingest, 'offset:' .. partition, ARGV[5])
-if passed == 1 then redis.call('HINCRBY', ingest, 'window:' .. partition, 1) end
+if passed > 0 then redis.call('HINCRBY', ingest, 'window:' .. partition, 1) end
 return {'ok', applied, barrier, passed, redis.call('LLEN', KEYS[1] .. 'rejects:' .. partition)}

@@ -1,5 +1,6 @@
 -- Release, step 1: the barrier of release ARGV[2], once per trigger.
--- ARGV: token, release, trigger offset, time of the trigger or '', clock in seconds, (partition, end offset)…
+-- ARGV: token, release, trigger offset, time of the trigger or '', clock in seconds, what the policy means that takes
+-- over with this release or '', (partition, end offset)…
 local ingest = KEYS[1] .. 'ingest'
 local stored = redis.call('HMGET', ingest, 'token:triggers', 'trigger')
 local meta = redis.call('HMGET', KEYS[1] .. 'meta', 'release', 'applied', 'sent')
@@ -10,7 +11,8 @@ local before = string.format('%d', tonumber(ARGV[2]) - 1)
 if meta[1] ~= before or meta[2] ~= before or meta[3] ~= before then return 'stale' end
 if redis.call('EXISTS', KEYS[1] .. 'barrier') == 1 then return 'frozen' end
 redis.call('HSET', KEYS[1] .. 'barrier', 'release', ARGV[2], 'trigger', ARGV[3], 'at', ARGV[4])
-for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[1] .. 'barrier', 'given:' .. ARGV[i], ARGV[i + 1]) end
+if ARGV[6] ~= '' then redis.call('HSET', KEYS[1] .. 'barrier', 'policy', ARGV[6]) end
+for i = 7, #ARGV, 2 do redis.call('HSET', KEYS[1] .. 'barrier', 'given:' .. ARGV[i], ARGV[i + 1]) end
 redis.call('HSET', ingest, 'trigger', string.format('%d', tonumber(ARGV[3]) + 1), 'fired', ARGV[5])
 if ARGV[4] ~= '' then redis.call('HSET', ingest, 'at', ARGV[4]) end
 return 'ok'

@@ -19,6 +19,7 @@ privacy: {k: 3, l: 2}
 """
 SAME = """
 release: {every_events: 500, every_seconds: 60, min_seconds: 5, at: "0 3 * * *", timezone: Europe/Vienna}
+snapshot: {every_releases: 24, keep: 2, to: kept}
 privacy:   # what is promised
   l: 2.0
   k: 3

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shoal.core.policy.policy import Policy, Triggers, build_policy, hierarchy_paths
+from shoal.core.policy.policy import Policy, Snapshots, Triggers, build_policy, hierarchy_paths
 from shoal.core.policy.strategy import Adaptive, Geometric
 
 FILES: dict[str, bytes | None] = {
@@ -105,6 +105,12 @@ def test_defaults_are_those_of_the_contract() -> None:
     assert (policy.participation, policy.sampling, policy.overlap, policy.search) == (0, 1.0, 2, 32)
     assert (policy.triggers, policy.case_ids) == (Triggers(None, None, None, "UTC"), False)
     assert policy.triggers.next_at(datetime(2024, 1, 1, tzinfo=UTC)) is None
+
+
+def test_snapshots_are_written_where_the_policy_wants_them_and_three_stay() -> None:
+    assert build(SMALL).snapshot is None
+    wanted = build(changed(SMALL, ("snapshot", {"every_releases": 24, "to": "kept"}))).snapshot
+    assert wanted == Snapshots(every_releases=24, keep=3, to="kept")
 
 
 def test_values_last_unless_the_policy_says_otherwise() -> None:

@@ -81,7 +81,8 @@ def test_records_and_manifest_have_the_fields_of_the_contract_in_its_order() -> 
     assert list(read(written.groups)[0]) == [
         "table", "release", "group", "formed", "changed", "cells", "sensitive", "counterfeits",
     ]  # fmt: skip
-    raw = write_manifest(POLICY, "ab" * 32, 2, None, written.records, "2.0", None, written.tally, 0.25, written.loss)
+    digests = ("ab" * 32, None)
+    raw = write_manifest(POLICY, digests, 2, None, written.records, "2.0", None, written.tally, 0.25, written.loss)
     manifest = json.loads(raw)
     assert list(manifest) == [
         "table", "release", "format", "values", "previous", "policy", "content", "engine", "published_at",

@@ -9,10 +9,11 @@ import pytest
 
 from shoal.streams.errors import InputError
 from shoal.streams.files.fresh_file import PRIVATE, fresh_file
+from shoal.streams.settings import load_settings
 from shoal.streams.snapshot import encrypted_file
 from shoal.streams.snapshot.encrypted_file import FORMAT, MAGIC, EncryptedFile, EncryptedWriter
 from shoal.streams.snapshot.folder import drop_old, listed, path_in
-from shoal.streams.snapshot.snapshot_file import SnapshotFile
+from shoal.streams.snapshot.snapshot_file import SnapshotFile, secrets_of
 
 SECRET = b"a secret of the tests"
 PARTS = [b"Rosalind", b"x" * 5_000, b"", b"the end"]
@@ -54,6 +55,13 @@ def test_nothing_of_the_content_or_of_the_key_stands_in_the_file(path: Path) -> 
 def test_a_file_under_another_key_says_so(path: Path) -> None:
     with pytest.raises(InputError, match="written under another key"):
         _read(path, b"another secret of the tests")
+
+
+def test_the_first_state_key_writes_and_all_of_them_and_the_table_s_secret_read() -> None:
+    first, second, key = "the first state key", "the second state key", "the secret of a table"
+    with_ring = load_settings({"SHOAL_KEY": key, "SHOAL_STATE_KEY": f"{first},{second}"}, dotenv=Path("none"))
+    assert secrets_of(with_ring) == [first.encode(), second.encode(), key.encode()]
+    assert secrets_of(load_settings({"SHOAL_KEY": key}, dotenv=Path("none"))) == [key.encode()]
 
 
 def test_a_file_of_which_any_byte_differs_is_refused(path: Path) -> None:

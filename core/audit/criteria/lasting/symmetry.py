@@ -11,7 +11,6 @@ from shoal.core.audit.criteria.lasting.terms import STAR, Kind, Signature, Terms
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.published import Group, Published
 from shoal.core.audit.reading.truth import exact
-from shoal.core.policy.policy import Policy
 
 UNEQUAL: Final = "a group does not show each value of its signature equally often"
 UNCOUNTED: Final = "a group does not show as many values as it has rows and counterfeits"
@@ -32,8 +31,8 @@ _LARGEST_SHARE = Fraction(1, 4)
 class Symmetry:
     """What groups of a lasting table show by themselves. `shown` counts how often cliques show permanent values."""
 
-    def __init__(self, policy: Policy, terms: Terms) -> None:
-        self._terms, self._share = terms, exact(policy.counterfeits)
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
         self.signatures: set[Signature] = set()
         self.permanent_shown = 0
         self.values: dict[Kind, int] = dict.fromkeys(Kind, 0)  # shown in the last release, counterfeits aside
@@ -47,7 +46,7 @@ class Symmetry:
             self.values[kind] += sum(group.shown.values()) - group.counterfeits
             for promise, sentence in self._wrong(kind, group):
                 findings.say(promise, sentence, release.number, name)
-        is_over = counterfeits > self._share * (rows + counterfeits)
+        is_over = counterfeits > exact(release.epoch.policy.counterfeits) * (rows + counterfeits)
         findings.say(Promise.CONTRACT, RELEASE_SHARE, release.number, times=int(is_over))
 
     def _wrong(self, kind: Kind, group: Group) -> list[tuple[Promise, str]]:
