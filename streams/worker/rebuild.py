@@ -122,7 +122,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, wa
             return Rebuilt(policy.table, last.number)
         begin = await find_beginning(settings, policy, store.cipher, snapshot, partitions)
         policies = await read_policies(servers, topics, policy, 0 if begin is None else begin.place.next_trigger)
-        replayed = _Replayed(policy, settings, partitions, begin, policies)
+        replayed = _Replayed(policy if begin is None else begin.policy, settings, partitions, begin, policies)
         first = replayed.state.meta.release + 1
         after = None if begin is None else begin.after
         watcher.begin(last.number - first + 1)
