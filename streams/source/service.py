@@ -206,12 +206,13 @@ class Source:
 
     async def _note_sweeps(self, role: Role, change: Change, inlet: Inlet) -> bool:
         """Whether a look at a table is complete with this change. What it did not find is swept before anything else is
-        read or, with several partitions, when all of them are read as far as they are now.
+        read or, with several partitions or on another topic, when all of that is read as far as it is now: rows of the
+        same snapshot may still wait there.
         """
         complete = self._desk.complete_looks(role, change)
         for one in complete:
             ends = await inlet.ends(next(topic for topic, (known, _) in self._roles.items() if known is one))
-            self._place.sweeps[one] = {} if len(ends) == 1 else ends
+            self._place.sweeps[one] = {} if one is role and len(ends) == 1 else ends
         return bool(complete)
 
     async def _sweep(self, role: Role, outlet: Outlet, today: date) -> None:

@@ -80,10 +80,12 @@ class SourceBook:
         return field_hash(self._secret, identity)
 
     async def own(self, fingerprint: str) -> str:
-        """Refuse the former owner from now on. Returns the fingerprint of the mapping that the book was begun with."""
+        """Refuse the former owner from now on, unless the book was begun with another mapping. Returns the fingerprint
+        of the one that it was begun with.
+        """
         self._token = secrets.token_hex(12)
-        found: list[bytes] = await self._store.run("source_own", self._token, fingerprint)
-        return found[0].decode()
+        begun: bytes = await self._store.run("source_own", self._token, fingerprint)
+        return begun.decode()
 
     async def is_ours(self) -> bool:
         """Whether nobody has taken the book over since."""
