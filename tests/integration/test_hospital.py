@@ -51,7 +51,8 @@ def steps() -> str:
 def test_the_tutorial_leads_from_a_database_to_releases(folder: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
     before_the_end, make_down = steps().split("kill $WORKER")
-    script = f"{before_the_end}kill $WORKER\n"
+    # A step that fails ends the script, and must not leave a worker behind.
+    script = f"trap 'kill ${{WORKER:-}} 2> /dev/null || true' EXIT\n{before_the_end}"
     done = subprocess.run(["bash", "-c", script], cwd=folder, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "release 1 of hospital: 300 people" in done.stdout

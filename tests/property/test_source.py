@@ -31,7 +31,7 @@ class Database:
     def __init__(self, rnd: Random) -> None:
         self.rnd, self.lsn, self.snapshots = rnd, 1000, 0
         self.people: dict[int, str | None] = {0: "z0", 6: "z0"}
-        self.values: dict[int, tuple[int, str]] = {0: (0, "J1")}
+        self.values: dict[int, tuple[int, str]] = {0: (0, "J1"), 6: (6, "J1")}
         self.written: dict[tuple[Role, int], int] = {}  # the LSN of the last change of a row
         self.truncated = 0  # nobody writes to a table while it is truncated
         self.log: list[Entry] = []
@@ -70,10 +70,11 @@ class Database:
         self.lsn += 10
         self.values.clear()
         self.log.append((Role.VALUES, *record("t", {"row": 0}, None, self.lsn)))
-        self.values[0] = (0, "J1")
+        self.values |= {0: (0, "J1"), 6: (6, "J1")}
         self.truncated = self.lsn
-        self.lsn += 10
-        self.append(Role.VALUES, 0, "c", self.lsn)
+        for number in (0, 6):
+            self.lsn += 10
+            self.append(Role.VALUES, number, "c", self.lsn)
 
     def restart(self) -> None:
         """The connector sends some of the last changes again."""
@@ -84,7 +85,8 @@ class Database:
         for _ in range(self.rnd.randrange(4)):
             self.change(is_missed=True)
         self.lsn += 10
-        rows = [(Role.PEOPLE, number) for number in self.people] + [(Role.VALUES, number) for number in self.values]
+        tables: list[tuple[Role, dict[int, Any]]] = [(Role.PEOPLE, self.people), (Role.VALUES, self.values)]
+        rows = [(role, number) for role, table in tables for number in sorted(table)]
         for at, (role, number) in enumerate(rows):
             is_last = at + 1 == len(rows) or rows[at + 1][0] is not role
             marker = "last" if at + 1 == len(rows) else "first" if at == 0 else "true"
@@ -110,7 +112,7 @@ class Reader:
         self.people: dict[str, Any] = {}
         self.rows: dict[str, str] = {}
         self.later: set[Role] = set()  # sweeps that wait until the other topic is read
-        self.was_told = self.was_lost = False  # of person 0, who is always there
+        self.was_told = self.was_lost = False  # of person 6, who is always there
 
     def take(self, batch: list[Entry]) -> None:
         """One batch; it is cut where the service cuts it."""
@@ -145,8 +147,8 @@ class Reader:
         desk = self.office.desk
         self.people = {one: person.pack() for one, person in desk.people.items() if not person.is_empty}
         self.rows = dict(desk.rows)
-        self.was_lost |= self.was_told and "0" not in self.office.told
-        self.was_told |= "0" in self.office.told
+        self.was_lost |= self.was_told and "6" not in self.office.told
+        self.was_told |= "6" in self.office.told
         self.check_invariants()
 
     def check_invariants(self) -> None:
@@ -181,7 +183,7 @@ def is_told_what_is_true(seed: int) -> bool:
         reader.take(waiting[:size])
         waiting = waiting[size:]
     reader.sweep(reader.later)
-    # Nobody is told to be gone who never was: only TRUNCATE takes person 0 away for a moment.
+    # Nobody is told to be gone who never was: only TRUNCATE takes person 6 away for a moment.
     return reader.office.told == database.truth() and (database.truncated > 0 or not reader.was_lost)
 
 
