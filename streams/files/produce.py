@@ -31,6 +31,7 @@ from shoal.streams.settings import Settings
 
 IN_FLIGHT = 20_000
 SHOWN_REFUSALS = 10
+MOST_PACKED = 1_000_000  # bytes of the two policies of a change; a broker's default limit is a little more
 DELIVERY_S = 45.0  # long enough for a broker to be restarted
 STOP_S = 5.0
 GONE = "Kafka went away before everything was sent; it keeps what it has acknowledged."
@@ -231,7 +232,15 @@ async def _now(settings: Settings, table: str) -> str:
 
 
 async def request_change(settings: Settings, policy: Policy, previous: str, changed: str) -> None:
-    """Asks the planner for a release with which another policy takes over; both are packed."""
+    """Asks the planner for a release with which another policy takes over; both are packed. Raises InputError if they
+    are too large for one record.
+    """
+    size, most = len(previous) + len(changed), min(settings.max_record, MOST_PACKED)
+    if size > most:
+        raise InputError(
+            f"the two policies take {size:,} bytes packed, and one record of the triggers topic has room for {most:,}: "
+            "with hierarchies this large a table keeps its policy"
+        )
     async with open_sender(settings, policy, Topics(policy.table).triggers) as sender:
         at = await _now(settings, policy.table)
         await sender.trigger({"op": "change", "at": at, "previous": previous, "policy": changed})

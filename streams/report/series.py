@@ -1,6 +1,9 @@
 """The figures of a series of releases: what anyone can see, and with the private files how far it is from the truth."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 from shoal.core.errors import CoreError
@@ -58,11 +61,12 @@ def _read(request: Request) -> Iterator[Reading]:
     if request.out is None or not request.out.is_dir():
         raise InputError(f"{request.out} is not a folder of releases.")
     truths: Iterator[Snapshot] = iter(())
+    policies = _policies(request.out, policy.digest)
     if request.events:
         truths = tables_at_releases(policy, read_lines(policy, request.events, request.format))
     for release in read_releases(request.out):
         manifest = chain.add(release.records, release.manifest)
-        if manifest.get("policy") != policy.digest:
+        if manifest.get("policy") not in policies:
             raise InputError(f"release {release.number} was made under another policy than this one.")
         try:
             published = read_columns(policy, release.records)
@@ -75,6 +79,19 @@ def _read(request: Request) -> Iterator[Reading]:
     following = next(truths, None)
     if following is not None and following.number is not None:
         raise InputError(f"the events make a release {following.number} that {request.out} does not have.")
+
+
+def _policies(out: Path, digest: str) -> set[str]:
+    """This policy and those it took over from, which have no label that it does not have, as the manifests say."""
+    before: dict[str, str] = {}
+    for path in out.glob("release-*/manifest.json"):
+        with suppress(OSError, ValueError, TypeError, LookupError):  # what cannot be read is found out later
+            manifest = json.loads(path.read_bytes())
+            before[manifest["policy"]] = manifest["previous_policy"]
+    found = {digest}
+    while (digest := before.get(digest, "")) and digest not in found:
+        found.add(digest)
+    return found
 
 
 def _truth(number: int, present: int, snapshot: Snapshot) -> Snapshot:

@@ -25,6 +25,7 @@ from shoal.core.audit.criteria.lasting.plain import Plain
 from shoal.core.audit.criteria.lasting.sticky import Sticky
 from shoal.core.audit.criteria.lasting.symmetry import Symmetry
 from shoal.core.audit.criteria.lasting.terms import Kind, Terms
+from shoal.core.audit.criteria.lasting.young import Young
 from shoal.core.audit.model.model import Placed
 from shoal.core.audit.permanent.learned import LISTED, pseudonym
 from shoal.core.audit.reading.chain import Chain
@@ -53,8 +54,8 @@ class LastingModel:
         ]  # fmt: skip
         self.private: list[PrivateCriterion] = [
             Entries(policy, self._terms), Places(), SameEntries(), Coins(policy),
-            history, Sticky(history), Disjoint(history), Few(history), Plain(history), self._breaches,
-            self._guards, self._cliques, self._marks, self._blocks,
+            history, Sticky(history), Young(policy, history), Disjoint(history), Few(history), Plain(history),
+            self._breaches, self._guards, self._cliques, self._marks, self._blocks,
         ]  # fmt: skip
         self._beside: tuple[Exposed, Exposed] | None = None
 

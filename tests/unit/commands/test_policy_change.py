@@ -1,5 +1,6 @@
 """A change of policy in `shoal replay`: what is published before, at and after it, and what the auditor says of it."""
 
+import asyncio
 import json
 import os
 import random
@@ -14,6 +15,10 @@ import pytest
 from shoal.core import change
 from shoal.core.signatures.entries import EntryRecord
 from shoal.streams.cli import main
+from shoal.streams.errors import InputError
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.produce import request_change
+from shoal.streams.settings import load_settings
 from tests.support.root import ROOT
 
 AT = 4  # the release of the change
@@ -21,6 +26,12 @@ ZIPS = [f"z{town}{street}" for town in range(4) for street in range(5)]
 VALUES = [f"d{number}" for number in range(12)]
 NEW_ZIPS = ["z09", "z19", "z29", "z39", "z51", "z52"]
 NEW_VALUES = ["e0", "e1", "e2", "e3"]
+OTHERS = [
+    {
+        "region": {"zip": {"nodes": ["z1*", "z20", "z21"]}, "age": {"min": 10, "max": 40}},
+        "sensitive": {f"d{number}": 2 for number in range(1, 9)},
+    }
+]
 POLICY = """
 table: town
 attributes:
@@ -63,6 +74,8 @@ def draw_events(seed: int, arrivals: tuple[int, int, int] = (250, 50, 50)) -> It
                 yield {"op": "update", "id": person, "qid": {"zip": draw.choice(zips)}}
             else:
                 yield {"op": "update", "id": person, "sensitive": [draw.choice(values)]}
+        if release in (2, AT + 1):
+            yield {"op": "external", "publisher": f"north-{release}", "groups": OTHERS}
         yield {"op": "release"}
 
 
@@ -117,6 +130,13 @@ def test_every_promise_is_kept_over_a_change_and_the_manifests_name_both_policie
     assert b"z5*" in shown
 
 
+def test_a_report_follows_a_change(town: Town) -> None:
+    assert main(town.command("--change", CHANGE.format(town.new))) == 0
+    report = ["report", str(town.new), str(town.path / "out"), "--to", str(town.path / "report")]
+    assert main(report) == 0
+    assert main([*report[:1], str(town.old), *report[2:]]) == 2, "the policy before does not know the new labels"
+
+
 def test_the_auditor_needs_the_earlier_policy(town: Town) -> None:
     assert main(town.command("--change", CHANGE.format(town.new))) == 0
     assert main(["audit", str(town.new), str(town.path / "out")]) == 1
@@ -156,6 +176,13 @@ def test_a_change_that_is_refused_is_told_before_anything_is_written(
     assert not (town.path / "out").exists()
 
 
+def test_policies_too_large_for_one_record_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    policy = load_policy(write_policy(tmp_path, "old", "lasting", ZIPS, VALUES, 3))
+    settings = load_settings({}, tmp_path / "no.env")
+    with pytest.raises(InputError, match=r"take 1,200,000 bytes packed, and one record .* has room for 1,000,000"):
+        asyncio.run(request_change(settings, policy, "a" * 600_000, "b" * 600_000))
+
+
 def exposed(town: Town) -> int:
     """How many values that somebody had before the change are shown among values that came with it."""
     since: dict[tuple[str, str], int] = {}
@@ -164,8 +191,7 @@ def exposed(town: Town) -> int:
         if event["op"] == "release":
             found += sum(since.get(line, release) <= AT for line in _among_new(town, release))
             release += 1
-            continue
-        person = event["id"]
+        person = event.get("id")
         if "sensitive" in event or event["op"] in ("delete", "erase"):
             held = set(event.get("sensitive", ()))
             since = {key: when for key, when in since.items() if key[0] != person or key[1] in held}
@@ -196,3 +222,4 @@ def test_a_value_that_began_before_the_change_is_never_shown_among_new_ones(
     town = Town(tmp_path, "lasting", draw_events(1, arrivals=(12, 12, 80)), k=(60, 60))
     assert main(town.command("--change", CHANGE.format(town.new))) == 0
     assert (exposed(town) == 0) is is_careful
+    assert (town.audit() == 0) is is_careful, "the auditor finds it, too"

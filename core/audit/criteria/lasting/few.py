@@ -24,6 +24,7 @@ class Few:
         self._history, self._terms = history, history.terms
 
     def see(self, release: Published, _: Secrets, findings: Findings) -> None:
+        possible = self._possible(release)
         for person, seen in self._history.now.items():
             known = self._history.of(person)
             fresh = {}
@@ -38,14 +39,19 @@ class Few:
                 is_over = len(after.values[one.signature]) > self._terms.most_values(one.signature)
                 findings.say(Promise.G2, TOO_MANY, release.number, one.group, int(is_over))
             unseen = [one for one in fresh.values() if one.leaf not in known.signature]
-            if unseen and not self._is_safe(known, len(unseen)):
+            if unseen and not self._is_safe(known, len(unseen), possible):
                 findings.say(Promise.G2, FULL, release.number, unseen[0].group)
 
-    def _is_safe(self, known: Known, count: int) -> bool:
+    def _possible(self, release: Published) -> frozenset[int]:
+        """The transient values that there were when this release was made."""
+        known, leaves = release.epoch.leaves.sensitive.hierarchy, self._terms.labels
+        return frozenset(leaf for leaf in self._terms.transient if leaves[leaf] in known.leaf_code)
+
+    def _is_safe(self, known: Known, count: int, possible: frozenset[int]) -> bool:
         """Whether so many values could be shown for the first time wherever they lay."""
         terms = self._terms
         if any(len(values) + count > terms.most_values(signature) for signature, values in known.values.items()):
             return False
         taken = frozenset(known.plain).union(*(terms.leaves(signature) for signature in known.values))
-        outside = len(terms.transient - taken)
+        outside = len(possible - taken)
         return outside == 0 or outside >= terms.m

@@ -36,7 +36,8 @@ class Terms:
         self.m = policy.signature
         self.cohorts = ceil(self.l)
         self.open, self.permanent = policy.sensitive.open, policy.sensitive.permanent
-        everything = range(len(self._hierarchy.leaves))
+        self.labels = self._hierarchy.leaves
+        everything = range(len(self.labels))
         self.transient = frozenset(everything) - self.open - self.permanent
         self.has_cliques = 0 < len(self.permanent) < self.m  # too few permanent values for a signature of their own
         self._leaves: dict[Signature, frozenset[int]] = {}
