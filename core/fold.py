@@ -174,7 +174,7 @@ def _after_erasure(
 
     Groups that they were published in stay in the record: the promise to a person who comes back counts them.
     """
-    held = () if cures else before.held
+    held = () if cures else _joined(before.held, held_in(delta[VALUES], permanent))
     if delta[QID] is None:
         status = STATUS_AFTER[delta[KIND]]
         gone = Person(status, before.home, nowhere, (), NOBODY, before.exposures, FORGOTTEN, held=held)

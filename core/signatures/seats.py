@@ -6,7 +6,7 @@ value becomes too frequent, by the signature in use that most rounds fit, or els
 frequent values that fit each other; half of the rounds that fit are made at a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import SIGNATURES_WEIGHED
 
+NOTHING: Final[Set[int]] = frozenset()
 UNLIMITED: Final = 1 << 40
 
 
@@ -47,18 +48,20 @@ def seat(newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, m: i
 
 
 class _Waiting:
-    """Newcomers without a signature, by value in the order of their draws."""
+    """Newcomers without a signature and what they shun, by value in the order of their draws."""
 
     def __init__(self, newcomers: Newcomers, undecided: Rows) -> None:
         self._newcomers = newcomers
-        self._by_value: dict[int, list[int]] = {}
+        self._by_value: dict[int, dict[int, Set[int]]] = {}
         for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist():
-            self._by_value.setdefault(int(newcomers.value[position]), []).append(position)
+            shunned: Set[int] = newcomers.shunned.get(position, NOTHING)
+            self._by_value.setdefault(int(newcomers.value[position]), {})[position] = shunned
         self.counts = np.bincount(newcomers.value[undecided], minlength=1)
 
     def _weigh(self, values: tuple[int, ...]) -> _Table:
-        fits = self._newcomers.fits
-        guests = [[one for one in self._by_value.get(value, ()) if fits(one, values)] for value in values]
+        is_free, nobody = frozenset(values).isdisjoint, dict[int, Set[int]]()
+        waiting = (self._by_value.get(value, nobody) for value in values)
+        guests = [[one for one, shunned in mine.items() if is_free(shunned)] for mine in waiting]
         return _Table(values, guests, min(map(len, guests)))
 
     def best_of(self, known: Signatures, numbers: Sequence[int]) -> _Table | None:
@@ -91,14 +94,13 @@ class _Waiting:
 
     def take(self, table: _Table) -> list[int]:
         """Half of the rounds of a signature; newcomers that shun most come first, as they fit nowhere else."""
-        shunned = self._newcomers.shunned
         seated: list[int] = []
         for value, guests in zip(table.values, table.guests, strict=True):
-            first = sorted(guests, key=lambda one: -len(shunned.get(one, ())))[: (table.rounds + 1) // 2]
-            gone = set(first)
-            self._by_value[value] = [one for one in self._by_value[value] if one not in gone]
+            mine = self._by_value[value]
+            first = sorted(guests, key=lambda one: -len(mine[one]))[: (table.rounds + 1) // 2]
             self.counts[value] -= len(first)
             for one in first:
+                del mine[one]
                 self._newcomers.settle(one, table.values)
             seated += first
         return seated

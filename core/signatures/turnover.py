@@ -2,9 +2,9 @@
 
 A signature of values that stay and values that pass does not last: those that stay lose their partners and become "*".
 So newcomers make rounds among values of one class. How often the entries of a value end is not looked up, because what
-then follows would tell whose ended. It is estimated from the releases: how many rows each signature had and how many of
-them ended. A group shows each of its values equally often, so a row of a signature is each of its m values equally
-often, and expectation maximization finds the rates that explain the ends best. Anybody can compute the same.
+then follows would tell whose ended. It is estimated from what the adversary is assumed to know: how many rows each
+signature had, and how many of them ended. A group shows each of its values equally often, so a row is each of the m
+values of its signature equally often, and expectation maximization finds the rates that explain the ends best.
 """
 
 from math import fsum, log

@@ -34,7 +34,8 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     yield f"table       {found['table']}"
     yield f"shoal       {ours['version']}, engine {ours['engine']}; formats: {formats}"
     yield f"policy      {ours['policy']}"
-    yield f"keys        SHOAL_KEY {ours['key']}, SHOAL_STATE_KEY {ours['state_key'] or 'not set'} (fingerprints)"
+    ring = ", ".join(ours["state_keys"]) or "not set"
+    yield f"keys        SHOAL_KEY {ours['key']}, SHOAL_STATE_KEY {ring} (fingerprints)"
     yield f"redis       {_redis(redis)}"
     if redis is not None:
         yield f"            {', '.join(f'{count:,} {name}' for name, count in redis['records'].items() if count)}"
@@ -62,9 +63,14 @@ def _redis(redis: dict[str, Any] | None) -> str:
 
 
 def _differences(ours: dict[str, Any], redis: dict[str, Any]) -> Iterator[str]:
-    for name, words in (("policy", "policy"), ("key", "SHOAL_KEY"), ("state_key", "SHOAL_STATE_KEY")):
+    for name, words in (("policy", "policy"), ("key", "SHOAL_KEY")):
         if redis[name] != ours[name]:
-            yield f"            begun under another {words}: {redis[name] or 'none'}"
+            yield f"            begun under another {words}: {redis[name]}"
+    if not redis["state_keys"] and ours["state_keys"]:
+        yield "            not encrypted: `shoal rekey` encrypts it"
+    for fingerprint in redis["state_keys"]:
+        if fingerprint not in ours["state_keys"]:
+            yield f"            encrypted under a key that SHOAL_STATE_KEY does not have: {fingerprint}"
 
 
 def _published(published: dict[str, Any] | None) -> str:

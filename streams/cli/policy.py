@@ -1,4 +1,4 @@
-"""`shoal policy check`, `shoal policy change` and `shoal policy schema`."""
+"""`shoal policy check`, `shoal policy init`, `shoal policy change` and `shoal policy schema`."""
 
 import json
 from pathlib import Path
@@ -50,6 +50,41 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
         click.echo(f"{name:<12}{sentence}")
     for warning in warned:
         note(f"warning: {warning}")
+
+
+@command.command()
+@click.option(
+    "--from",
+    "source",
+    metavar="SOURCE",
+    required=True,
+    help="CSV file, address of a PostgreSQL (postgresql://…), or topic of Debezium's.",
+)
+@click.option("--table", metavar="SCHEMA.NAME", help="With PostgreSQL: the table to look at.")
+@click.option("--id", "id_column", metavar="COLUMN", help="Column of the person's id [default: the primary key].")
+@click.option("--sensitive", metavar="COLUMN", help="The sensitive column; without it the candidates are named.")
+@click.option("--name", default="people", show_default=True, help="The name of the published table.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="A new folder for the files."
+)
+def init(source: str, table: str | None, id_column: str | None, sensitive: str | None, name: str, out: Path) -> None:
+    """Write a first policy and mapping from a look at the data, with a comment on every decision."""
+    from shoal.streams.errors import InputError
+    from shoal.streams.files.fresh_file import write_fresh
+    from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.settings import load_settings
+    from shoal.streams.source.first.draft import draft
+    from shoal.streams.source.first.look import look_at
+
+    if out.exists() and any(out.iterdir()):
+        raise InputError(f"{out} is not empty; name a new folder.")
+    made = draft(look_at(source, table, load_settings()), name, id_column, sensitive)
+    out.mkdir(parents=True, exist_ok=True)
+    for file, text in made.items():
+        write_fresh(out / file, text.encode())
+        click.echo(out / file)
+    load_policy(out / "policy.yaml")
+    note("read every line of it before you use it: nothing is decided.")
 
 
 @command.command()

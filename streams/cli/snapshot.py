@@ -1,15 +1,19 @@
 """`shoal snapshot`: writes the state of a table at its last release to a file."""
 
+import json
 from pathlib import Path
 
 import click
+
+from shoal.streams.cli.terminal import bar, json_option
 
 
 @click.command()
 @click.argument("to", type=click.Path(path_type=Path), required=False)
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
+@json_option
 @click.pass_context
-def command(ctx: click.Context, to: Path | None, policy: Path | None) -> None:
+def command(ctx: click.Context, to: Path | None, policy: Path | None, as_json: bool) -> None:
     """Write the whole state at the last release to one encrypted file.
 
     TO is a file, or a folder that exists; by default it is the policy's folder of snapshots. Workers may run meanwhile.
@@ -20,5 +24,9 @@ def command(ctx: click.Context, to: Path | None, policy: Path | None) -> None:
     from shoal.streams.snapshot.take import run_snapshot
 
     settings = load_settings(required=["policy", "key"], policy=None if policy is None else str(policy))
-    taken = run_snapshot(settings, to, debug=is_debugging(ctx))
+    with bar("taking a snapshot") as watcher:
+        taken = run_snapshot(settings, to, watcher, debug=is_debugging(ctx))
+    if as_json:
+        click.echo(json.dumps({**taken._asdict(), "path": str(taken.path)}))
+        return
     click.echo(f"{taken.path}: release {taken.release}, {taken.people:,} people, {taken.bytes:,} bytes")

@@ -34,7 +34,7 @@ class Bar:
 
     def begin(self, total: int | None) -> None:
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, total=total)
+            self._progress.update(self._task, total=total, completed=0)
 
     def advance(self, amount: int) -> None:
         if self._progress is not None and self._task is not None:

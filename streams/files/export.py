@@ -31,6 +31,7 @@ from shoal.streams.files.release_folder import (
     table_of,
 )
 from shoal.streams.files.tidy import Columns, Layout, Schema, tidy
+from shoal.streams.files.unwatched import Steps
 from shoal.streams.files.views import VIEWS
 from shoal.streams.kafka.chain import Chain
 
@@ -139,14 +140,6 @@ class Job:
     schema: str | None = None
 
 
-class Watcher(Protocol):
-    """Is told how far an export is."""
-
-    def begin(self, total: int | None) -> None: ...
-
-    def advance(self, amount: int) -> None: ...
-
-
 @dataclass(frozen=True)
 class Outcome:
     """Where the tables are, in words without a password, and how many releases they have."""
@@ -212,7 +205,7 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def export(job: Job, watcher: Watcher) -> Outcome:
+def export(job: Job, watcher: Steps) -> Outcome:
     """Writes the releases, and says where they are and how many there were.
 
     Raises `InputError` if there is nothing to read or the target exists, `GuaranteeError` if the chain of all releases

@@ -1,5 +1,15 @@
 """A watcher for jobs that nobody watches: replay, audit and the rest tell it their progress, and it shows nothing."""
 
+from typing import Protocol
+
+
+class Steps(Protocol):
+    """Is told how many steps a job has, and when some of them are done; a job that begins anew says so again."""
+
+    def begin(self, total: int | None) -> None: ...
+
+    def advance(self, amount: int) -> None: ...
+
 
 class Unwatched:
     """Has every method that a job may call of its watcher."""

@@ -74,10 +74,11 @@ def consumer_rights(table: str) -> list[Right]:
 
 
 def inspector_rights(table: str) -> list[Right]:
-    """What `shoal inspect` needs: it reads the last release, and where the other topics begin and end."""
+    """What `shoal inspect` needs: it reads releases, changes of policy, and where the other topics begin and end."""
     topics = Topics(table)
-    others = (topics.events, topics.external, topics.triggers, topics.dead_letter)
-    return [*consumer_rights(table), *(Right("Describe", TOPIC, name) for name in others)]
+    others = (topics.events, topics.external, topics.dead_letter)
+    read = (topics.releases, topics.triggers)
+    return [*(Right("Read", TOPIC, name) for name in read), *(Right("Describe", TOPIC, name) for name in others)]
 
 
 async def check_rights(

@@ -25,6 +25,7 @@ from shoal.streams.faults import crash_point
 from shoal.streams.files.fresh_file import PRIVATE, fresh_file
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.release_folder import sync_folder
+from shoal.streams.files.unwatched import Steps, Unwatched
 from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.refusal import unreachable
@@ -61,7 +62,9 @@ class Taken(NamedTuple):
     seconds: float
 
 
-async def take_snapshot(store: Store, servers: list[str], secret: bytes, to: Path) -> Taken:
+async def take_snapshot(
+    store: Store, servers: list[str], secret: bytes, to: Path, watcher: Steps | None = None
+) -> Taken:
     """Write a snapshot of the last release to `to`, a file or a folder that exists.
 
     Raises UnsettledError, LostError (Redis knows nothing of the table, or not all of it), KafkaError, RedisError,
@@ -83,7 +86,7 @@ async def take_snapshot(store: Store, servers: list[str], secret: bytes, to: Pat
     path = path_in(to, store.table, meta.release)
     with fresh_file(path, PRIVATE) as file:
         writer = await in_thread(SnapshotWriter, file, secret, store.table, head)
-        await _copy_records(store, meta, writer)
+        await _copy_records(store, meta, writer, watcher or Unwatched())
         crash_point("snapshot.3")
         await _check_same(store, meta)
         crash_point("snapshot.4")
@@ -111,12 +114,14 @@ async def _head(store: Store, meta: TableMeta, manifest: ManifestRecord) -> Head
     return head_of(meta, place, manifest)
 
 
-async def _copy_records(store: Store, meta: TableMeta, writer: SnapshotWriter) -> None:
+async def _copy_records(store: Store, meta: TableMeta, writer: SnapshotWriter, watcher: Steps) -> None:
     """Step 3. A look now and then spares reading what would be thrown away."""
+    watcher.begin(sum(meta.counts))
     for kind in KINDS:
         await _check_same(store, meta)
         async for found in read_hashes(store, kind, meta.partitions):
             await in_thread(_add, writer, kind, found, store)
+            watcher.advance(len(found))
             crash_point("snapshot.3.part")
 
 
@@ -143,7 +148,7 @@ def _finish(writer: SnapshotWriter, file: IO[bytes]) -> Counts:
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
-def run_snapshot(settings: Settings, to: Path | None, *, debug: bool = False) -> Taken:
+def run_snapshot(settings: Settings, to: Path | None, watcher: Steps, *, debug: bool = False) -> Taken:
     """Take a snapshot into a file or folder, by default the policy's. Raises StreamsError, OSError."""
     configure_log(settings.log_format, settings.log_level, debug=debug)
     policy = load_policy(settings.policy_path)
@@ -152,14 +157,14 @@ def run_snapshot(settings: Settings, to: Path | None, *, debug: bool = False) ->
     if to is None:
         raise InputError("the policy does not say where snapshots go (snapshot: {to: …}): name a file or a folder")
     try:
-        return asyncio.run(_take(settings, policy, to))
+        return asyncio.run(_take(settings, policy, to, watcher))
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), policy.table) from error
     except KafkaError as error:
         raise unreachable(settings.kafka_servers) from error
 
 
-async def _take(settings: Settings, policy: Policy, to: Path) -> Taken:
+async def _take(settings: Settings, policy: Policy, to: Path, watcher: Steps) -> Taken:
     store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
     try:
         await store.connect(settings.connect_s)
@@ -173,7 +178,7 @@ async def _take(settings: Settings, policy: Policy, to: Path) -> Taken:
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             try:
-                return await take_snapshot(store, settings.kafka_servers, secrets_of(settings)[0], to)
+                return await take_snapshot(store, settings.kafka_servers, secrets_of(settings)[0], to, watcher)
             except UnsettledError:
                 if time.monotonic() > deadline:
                     raise ServiceError(

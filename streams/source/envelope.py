@@ -74,6 +74,28 @@ def read_change(
     return _read(envelope, schema, key_row, key_schema, table)
 
 
+class KeyedRow(NamedTuple):
+    """A whole row, with its key."""
+
+    key: Mapping[str, Any]
+    row: Mapping[str, Any]
+
+
+def read_row(key: bytes | None, value: bytes | None) -> KeyedRow | None:
+    """All columns of a row, for somebody who looks at a topic before there is a mapping; None if there is no row."""
+    try:
+        envelope, schema = _unwrap(None if value is None else _decode(value))
+        key_row, _ = _unwrap(None if key is None else _decode(key))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    if not isinstance(envelope, dict) or not isinstance(envelope.get("after"), dict) or not isinstance(key_row, dict):
+        return None
+    after = envelope["after"]
+    table = CapturedTable(topic="", id_columns=(), columns=frozenset(after))
+    row = _columns(after, _side(schema, "after"), table)
+    return KeyedRow(key_row, {name: row[name] for name in after})
+
+
 def cut_down(value: bytes | None, table: CapturedTable) -> bytes | None:
     """A record with the columns that the mapping names and nothing else, for a dead letter; None if it is not JSON."""
     try:

@@ -4,10 +4,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import InputError
 from shoal.streams.kafka.release_reader import Place, manifest_at
+from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.folder import listed, policy_folder
@@ -17,6 +19,7 @@ from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.meta import identity_of
 from shoal.streams.store.whole_table import TablePlace
 from shoal.streams.thread import in_thread
+from shoal.streams.worker.changing import read_policies
 
 
 class Beginning(NamedTuple):
@@ -25,6 +28,15 @@ class Beginning(NamedTuple):
     state: State
     place: TablePlace
     after: Place
+    policy: Policy
+    """Under which that release was made; another one may have taken over since."""
+
+
+class Usable(NamedTuple):
+    """A snapshot that a rebuild can begin with, as far as its head tells, and the policy that it was made under."""
+
+    head: Head
+    policy: Policy
 
 
 async def find_beginning(
@@ -51,20 +63,30 @@ async def find_beginning(
 async def _begin_with(path: Path, settings: Settings, policy: Policy, cipher: Cipher, partitions: int) -> Beginning:
     """Raises InputError if a snapshot cannot be used here."""
     file = SnapshotFile(path, policy.table)
-    await check_usable(file, settings, policy, cipher, partitions)
-    head, state = await in_thread(file.load, secrets_of(settings), policy, settings.key_bytes)
+    made = (await check_usable(file, settings, policy, cipher, partitions)).policy
+    head, state = await in_thread(file.load, secrets_of(settings), made, settings.key_bytes)
     get_log(table=policy.table).info("snapshot.loaded", release=head.meta.release, people=head.counts.people)
     assert head.meta.manifest is not None, "a snapshot is of something published"
-    return Beginning(state, head.place, Place(head.meta.release, head.meta.manifest, head.manifest_at + 1))
+    after = Place(head.meta.release, head.meta.manifest, head.manifest_at + 1)
+    return Beginning(state, head.place, after, made)
 
 
-async def check_usable(file: SnapshotFile, settings: Settings, policy: Policy, cipher: Cipher, partitions: int) -> Head:
+async def check_usable(
+    file: SnapshotFile, settings: Settings, policy: Policy, cipher: Cipher, partitions: int
+) -> Usable:
     """What a snapshot says, before its records are read, if the releases topic has its release.
+
+    It may be from before a change of policy, which stands on the triggers topic behind it.
 
     Raises InputError if it cannot be used here, KafkaError.
     """
     head = file.head(secrets_of(settings))
-    check_made(file.path, head, identity_of(settings, policy, cipher, head.identity["events"]))
+    made = policy
+    if head.identity["policy"] != meaning_of(policy):
+        servers, topics = settings.kafka_servers, Topics(policy.table)
+        later = await read_policies(servers, topics, policy, head.place.next_trigger)
+        made = later.get(head.identity["policy"], policy)
+    check_made(file.path, head, identity_of(settings, made, cipher, head.identity["events"]))
     manifest = await manifest_at(settings.kafka_servers, policy.table, head.manifest_at)
     if manifest is None or sha256(manifest.value).hexdigest() != head.meta.manifest:
         raise InputError(
@@ -76,4 +98,4 @@ async def check_usable(file: SnapshotFile, settings: Settings, policy: Policy, c
             f"{file.path} was made with {len(head.place.offsets)} partitions of the events topic, which has "
             f"{partitions}"
         )
-    return head
+    return Usable(head, made)

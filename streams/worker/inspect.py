@@ -74,7 +74,7 @@ async def _inspect(settings: Settings, policy: Policy) -> Found:
             "formats": {"redis": FORMAT, "releases": RELEASE_FORMAT, "snapshots": SNAPSHOT_FORMAT},
             "policy": identity["policy"],
             "key": identity["key"],
-            "state_key": identity["seal"] or None,
+            "state_keys": _fingerprints(identity["seal"]),
         },
         "redis": redis,
         "published": _published(last),
@@ -92,7 +92,12 @@ def _redis(meta: Mapping[str, str]) -> Found | None:
     numbers = {name: int(meta[name]) for name in ("format", "partitions", "release", "sent", "applied") if name in meta}
     texts = {name: meta.get(name) for name in ("engine", "policy", "manifest", "key")}
     counts = dict(zip(Counts._fields, map(int, meta.get("counts", "").split()), strict=False))
-    return {**numbers, **texts, "state_key": meta.get("seal") or None, "records": counts}
+    return {**numbers, **texts, "state_keys": _fingerprints(meta.get("seal", "")), "records": counts}
+
+
+def _fingerprints(seal: str) -> list[str]:
+    """Of the keys of SHOAL_STATE_KEY; none if there are none."""
+    return [one for one in seal.split(",") if one]
 
 
 def _published(last: ManifestRecord | None) -> Found | None:
@@ -130,7 +135,7 @@ async def _snapshots(
         described: Found = {"path": str(one.path), "release": one.release, "bytes": one.path.stat().st_size}
         try:
             file = SnapshotFile(one.path, policy.table)
-            head = await check_usable(file, settings, policy, store.cipher, partitions)
+            head = (await check_usable(file, settings, policy, store.cipher, partitions)).head
         except InputError as error:
             described["unusable"] = str(error)
         else:

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
@@ -35,6 +36,7 @@ from shoal.core.state import ENGINE, State
 from shoal.streams.deadletter.box import sent_offsets, target_of
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.unwatched import Steps
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.entry import events_id, require
@@ -69,8 +71,17 @@ from shoal.streams.worker.trigger import Trigger, judge_request, read_trigger
 _START = TablePlace(offsets=(), external=(), next_trigger=0, fired=0.0, rejects={})
 
 
-def run_rebuild(settings: Settings, snapshot: Path | None = None, *, debug: bool = False) -> int:
-    """Rebuild and return 0. `snapshot` is the one to begin with, or a folder of them.
+class Rebuilt(NamedTuple):
+    """What Redis has now: the last release, how many were made again, None if it had all, and since which snapshot."""
+
+    table: str
+    release: int
+    made: int | None = None
+    snapshot: int | None = None
+
+
+def run_rebuild(settings: Settings, snapshot: Path | None, watcher: Steps, *, debug: bool = False) -> Rebuilt:
+    """Rebuild. `snapshot` is the one to begin with, or a folder of them.
 
     Raises StreamsError, with its exit code, if the state cannot be proved or a service is missing.
     """
@@ -78,7 +89,7 @@ def run_rebuild(settings: Settings, snapshot: Path | None = None, *, debug: bool
     set_limit(settings.max_record)
     policy = load_policy(settings.policy_path)
     try:
-        return asyncio.run(_rebuild(settings, policy, snapshot))
+        return asyncio.run(_rebuild(settings, policy, snapshot, watcher))
     except KafkaError as error:
         if is_refusal(error):  # it was granted when the rebuild began
             raise refused(settings.kafka_servers, [f"what was taken away from it ({type(error).__name__})"]) from error
@@ -89,7 +100,7 @@ def run_rebuild(settings: Settings, snapshot: Path | None = None, *, debug: bool
         raise ServiceError("Redis went away during the rebuild; it has no state now, so run it again") from error
 
 
-async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) -> int:
+async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, watcher: Steps) -> Rebuilt:
     store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
     log = get_log(table=policy.table)
     servers, topics = settings.kafka_servers, Topics(policy.table)
@@ -108,13 +119,13 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
         if last is None:
             raise InputError(f"nothing of table {policy.table} is published yet: start the worker, it begins by itself")
         if await _is_current(store, policy, identity, last.number, last.value):
-            print(f"Redis already has release {last.number} of table {policy.table}, the last one published.")
-            return 0
+            return Rebuilt(policy.table, last.number)
         begin = await find_beginning(settings, policy, store.cipher, snapshot, partitions)
         policies = await read_policies(servers, topics, policy, 0 if begin is None else begin.place.next_trigger)
-        replayed = _Replayed(policy, settings, partitions, begin, policies)
+        replayed = _Replayed(policy if begin is None else begin.policy, settings, partitions, begin, policies)
         first = replayed.state.meta.release + 1
         after = None if begin is None else begin.after
+        watcher.begin(last.number - first + 1)
         async with (
             open_events(servers, topics.events, replayed.offsets) as events,
             open_releases(servers, policy.table, settings.connect_s, after) as reader,
@@ -124,6 +135,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
                 await replayed.follow(release, events)
                 seconds, people = round(time.monotonic() - began, 3), len(replayed.state.people)
                 log.info("rebuild.release", release=release.number, seconds=seconds, people=people)
+                watcher.advance(1)
         await replayed.read_triggers(servers, topics)
         unsent = await _unsent(replayed, servers, topics, has_letters=topics.dead_letter in counts)
         identity = {**identity, "policy": meaning_of(replayed.policy)}  # another one may have taken over since
@@ -131,10 +143,8 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None) ->
     finally:
         await publisher.stop()
         await store.close()
-    last_number = replayed.state.meta.release
-    since = "" if begin is None else f" since the snapshot of release {first - 1}"
-    print(f"Table {policy.table} is rebuilt: {last_number - first + 1} releases{since}, each as it was published.")
-    return 0
+    number = replayed.state.meta.release
+    return Rebuilt(policy.table, number, number - first + 1, None if begin is None else first - 1)
 
 
 async def _is_current(store: Store, policy: Policy, identity: Identity, number: int, manifest: bytes) -> bool:

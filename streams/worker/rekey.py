@@ -1,6 +1,7 @@
 """`shoal rekey`: bring everything that Redis holds about people under the first key of SHOAL_STATE_KEY."""
 
 import asyncio
+from typing import NamedTuple
 
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError, LostError, ServiceError
@@ -13,8 +14,16 @@ from shoal.streams.store.rekeying import Rewritten, rekey_table
 from shoal.streams.store.store import Store
 
 
-def run_rekey(settings: Settings) -> int:
-    """Rekey and return 0. Raises StreamsError, with its exit code."""
+class Rekeyed(NamedTuple):
+    """How many values of a table were written anew, of how many."""
+
+    table: str
+    values: int
+    of: int
+
+
+def run_rekey(settings: Settings) -> Rekeyed:
+    """Raises StreamsError, with its exit code."""
     policy = load_policy(settings.policy_path)
     try:
         done = asyncio.run(_rekey(settings, policy))
@@ -24,11 +33,7 @@ def run_rekey(settings: Settings) -> int:
         raise ServiceError("Redis went away; nothing is lost, run `shoal rekey` again") from error
     except LostError:
         raise InputError(f"Redis holds nothing of table {policy.table}") from None
-    print(
-        f"Table {policy.table}: {done.values} of {done.of} values are written anew; all are under the first key of "
-        "SHOAL_STATE_KEY now, and the others may be removed."
-    )
-    return 0
+    return Rekeyed(policy.table, done.values, done.of)
 
 
 async def _rekey(settings: Settings, policy: Policy) -> Rewritten:

@@ -31,19 +31,24 @@ def kept(scene: Scene, tmp_path: Path) -> Path:
 
 @pytest.mark.timeout(400)
 def test_a_snapshot_killed_anywhere_leaves_the_one_before_and_no_trace_in_redis(scene: Scene, kept: Path) -> None:
-    before, keys, content = scene.stored(), scene.keys, kept.read_bytes()
+    before, keys, content = scene.stored(), _lasting_keys(scene), kept.read_bytes()
     points = ("snapshot.1", "snapshot.2", "snapshot.3.part:7", "snapshot.3", "snapshot.4", "snapshot.5.open")
     for point in points:
         assert scene.run("snapshot", str(kept), CRASH_AT=point).returncode == -9, point
         assert kept.read_bytes() == content, point
     assert scene.run("snapshot", str(kept), CRASH_AT="snapshot.5").returncode == -9
     assert kept.read_bytes() != content
-    assert (scene.stored(), scene.keys) == (before, keys)
+    assert (scene.stored(), _lasting_keys(scene)) == (before, keys)
     scene.wipe()
     assert scene.run("restore", str(kept)).returncode == 0
     assert scene.stored() == before
     scene.start()
     scene.finish()
+
+
+def _lasting_keys(scene: Scene) -> list[bytes]:
+    """Without the note that a worker is creating the table, which goes by itself after a minute."""
+    return [key for key in scene.keys if not key.endswith(b":beginning")]
 
 
 @pytest.mark.timeout(400)

@@ -14,7 +14,9 @@ from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, STAR
 from shoal.streams.files.policy_yaml import load_policy
 from tests.fault.scene import KINDS, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
+from tests.support.root import ROOT
 from tests.support.services.table import Make, Table, insert, inserts
+from tests.support.terminal import run_on_terminal
 
 
 def test_redis_wiped_is_refused_and_rebuild_brings_it_back(make: Make) -> None:
@@ -40,6 +42,10 @@ def test_redis_wiped_is_refused_and_rebuild_brings_it_back(make: Make) -> None:
     assert table.stored() == before
     assert "nothing is lost" not in rebuilt.stderr
     assert "already has release 2" in table.run("rebuild").stdout
+    table.wipe()
+    out, shown = run_on_terminal(["rebuild", "--json"], ROOT, table.environment())
+    assert json.loads(out) == {"table": table.name, "release": 2, "made": 2, "snapshot": None}
+    assert "rebuilding" in shown
     table.start_planner()
     table.request()
     after = table.await_releases(3)

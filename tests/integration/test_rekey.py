@@ -1,12 +1,13 @@
 """`shoal rekey` on a real table: another key, a first key, and what may go wrong on the way."""
 
+import json
 from typing import Any
 
 import pytest
 
 from shoal.streams.store.encryption import KeyRing, is_encrypted
 from shoal.streams.store.rekeying import bound_kind
-from tests.support.services.table import REDRAWN, Make, Table, await_that, inserts
+from tests.support.services.table import REDRAWN, Make, Table, await_that, insert, inserts
 
 OLD, NEW, THIRD = "the old key of the tests", "the new key of the tests", "a third key of the tests"
 
@@ -140,3 +141,27 @@ def test_a_worker_with_a_new_key_first_writes_with_it_before_any_rekey(make: Mak
     assert table.run("rekey", STATE_KEY=f"{NEW},{OLD}").returncode == 0
     run(table, 400, STATE_KEY=NEW)
     table.judge(complete=False)
+
+
+def test_producers_and_consumers_never_need_the_secret(make: Make) -> None:
+    table = make()
+    worker = table.start_planner()
+    events, out = table.folder / "events.jsonl", table.folder / "out"
+    events.write_text("".join(json.dumps(insert(number)) + "\n" for number in range(60)))
+    erased = table.folder / "erased.jsonl"
+    erased.write_text('{"op": "erase", "id": "p3"}\n')
+    policy = str(table.policy_path)
+    for command in (
+        ["produce", policy, str(events)],
+        ["release", "--wait"],
+        ["produce", policy, str(erased)],
+        ["release", "--wait"],
+        ["releases", "--out", str(out)],
+        ["audit", policy, str(out)],
+        ["export", str(out), "--to", "csv", "--out", str(table.folder / "tables")],
+    ):
+        done = table.run(*command, KEY="", STATE_KEY="")
+        assert done.returncode == 0, (command, done.stderr)
+    assert worker.stop() == 0
+    assert len(list(out.glob("release-*"))) == 2
+    table.judge()

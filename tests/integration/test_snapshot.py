@@ -20,7 +20,7 @@ from shoal.streams.store.records import RejectNote, pack
 from shoal.streams.store.store import Store
 from tests.fault.scene import KINDS, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.support.services.table import KEY, Make, Table, insert, inserts
+from tests.support.services.table import KEY, POLICY, Make, Table, insert, inserts
 
 STATE_KEY = "kept in another place"
 
@@ -363,3 +363,28 @@ async def _take(table: Table, to: Path) -> None:
         await take.take_snapshot(store, [table.kafka], KEY.encode(), to)
     finally:
         await store.close()
+
+
+@pytest.mark.timeout(240)
+def test_a_rebuild_begins_with_a_snapshot_from_before_the_policy_changed(kept: tuple[Table, Path]) -> None:
+    table, path = kept
+    worker = table.start_planner()
+    values = [*POLICY["sensitive"]["values"], "rosacea"]
+    new = _changed(table, sensitive={**POLICY["sensitive"], "values": values}, privacy={"k": 4, "l": 2})
+    asked = table.run("policy", "change", str(new))
+    assert asked.returncode == 0, asked.stderr
+    assert worker.wait(60) == 2
+    worker = table.start_planner(POLICY=str(new))
+    table.send([insert(number, sensitive=["rosacea"]) for number in range(300, 340)])
+    assert len(table.release()) == 3
+    worker.await_log("release.applied")
+    assert worker.stop() == 0
+    _delete_before(table, release=1)
+    table.wipe()
+    told = table.run("restore", str(path), POLICY=str(new))
+    assert "made under another policy" in told.stderr
+    rebuilt = table.run("rebuild", "--snapshot", str(path), POLICY=str(new))
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert "2 releases since the snapshot of release 1" in rebuilt.stdout
+    table.start_planner(POLICY=str(new))
+    assert len(table.release()) == 4

@@ -252,7 +252,7 @@ def _lend_values_to_the_erased(patch: pytest.MonkeyPatch) -> None:
 )
 def test_an_engine_without_a_rule_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Any) -> None:
     spoil(monkeypatch)
-    for seed in range(200, 260):
+    for seed in range(200, 300):
         try:
             if audit_history(tmp_path, seed, LARGE, draw_restless if seed % 2 else draw_events):
                 return

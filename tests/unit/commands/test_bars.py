@@ -1,16 +1,13 @@
 """Progress bars: on a terminal, on standard error, and nowhere else."""
 
 import os
-import pty
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 import shoal
 from tests.support.root import ROOT
+from tests.support.terminal import run_command, run_on_terminal
 
 WARD = ROOT / "examples" / "ward"
 COMMANDS = {
@@ -27,47 +24,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(words: list[str], folder: Path, errors: int) -> str:
-    """Runs a command with this descriptor as its standard error, and returns its standard output."""
-    settings = {name: text for name, text in os.environ.items() if not name.startswith("SHOAL_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "shoal.streams.cli", *words],
-        cwd=folder,
-        env={**settings, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100"},
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-        check=True,
-    )
-    return done.stdout
-
-
-def on_a_terminal(words: list[str], folder: Path) -> tuple[str, str]:
-    """What a command writes to standard output, and to a terminal as its standard error."""
-    ours, theirs = pty.openpty()
-    seen: list[bytes] = []
-
-    def read() -> None:
-        try:
-            while part := os.read(ours, 4096):
-                seen.append(part)
-        except OSError:  # Linux: the other end is closed
-            return
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        out = run(words, folder, theirs)
-    finally:
-        os.close(theirs)
-        reader.join()
-        os.close(ours)
-    return out, b"".join(seen).decode(errors="replace")
-
-
 @pytest.mark.parametrize("title", COMMANDS)
 def test_a_long_command_shows_a_bar_on_a_terminal_and_none_in_a_pipe(title: str, folder: Path) -> None:
-    out, shown = on_a_terminal(COMMANDS[title], folder)
+    settings = {name: text for name, text in os.environ.items() if not name.startswith("SHOAL_")}
+    out, shown = run_on_terminal(COMMANDS[title], folder, settings)
     assert title in shown
     assert "\x1b[" in shown  # the bar is drawn, and removed at the end
     assert title not in out
@@ -76,5 +36,5 @@ def test_a_long_command_shows_a_bar_on_a_terminal_and_none_in_a_pipe(title: str,
         if (folder / name).exists():
             (folder / name).rename(folder / f"{name}-before")
     with (folder / "errors").open("w+") as errors:
-        run(COMMANDS[title], folder, errors.fileno())
+        run_command(COMMANDS[title], folder, settings, errors.fileno())
     assert title not in (folder / "errors").read_text()

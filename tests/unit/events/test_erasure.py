@@ -246,6 +246,16 @@ def test_a_holder_of_a_redrawn_table_stays_one(moment: str) -> None:
     assert refused.reason == "permanent"
 
 
+def test_a_permanent_value_of_a_redrawn_table_is_held_even_if_it_came_just_before_the_erasure() -> None:
+    """Intake does not know whether the value was ever shown, and both must remember the same."""
+    ward = Ward(ward_policy("redrawn", permanent=["hiv"]))
+    ward.release(*crowd(), insert("d1"))
+    ward.release({"op": "update", "id": "x", "sensitive": ["d1", "hiv"]}, ERASE)
+    held = dict(ward.intake.held)
+    ward.restart()
+    assert ward.intake.held == held == {"x": (8,)}
+
+
 # -- other publishers -----------------------------------------------------------------------------------------------
 
 

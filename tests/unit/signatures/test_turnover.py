@@ -5,8 +5,12 @@ from random import Random
 import numpy as np
 import pytest
 
+from shoal.core.plan import Window, plan
+from shoal.core.policy.policy import build_policy
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.turnover import classes_of, end_rates
+from shoal.core.state import State
+from tests.experiments.series import changes
 
 VALUES, M = 24, 4
 PASSING = frozenset(range(0, VALUES, 3))
@@ -59,3 +63,24 @@ def test_rates_are_those_by_which_rows_end() -> None:
     known = watch(rates, 7, signatures=400, releases=20)
     found = end_rates(known.members[: len(known)], known.rows, known.ended, VALUES)
     assert np.abs(found - rates).max() < 0.05
+
+
+def test_which_of_its_values_ended_does_not_matter() -> None:
+    """Blind (S5): the classes follow from numbers that are the same whoever of a signature leaves."""
+    document = {
+        "table": "t",
+        "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
+        "sensitive": {"name": "d", "values": ["a", "b", "c", "d"]},
+        "privacy": {"k": 2, "l": 2},
+    }
+    policy = build_policy(document, {}, b"x")
+    people = {f"p{at}": ((at,), (at % M,)) for at in range(16)}
+    seen = set()
+    for leaver in ("p0", "p1", "p2"):
+        state = State.empty(policy, b"secret")
+        left = {person: record for person, record in people.items() if person != leaver}
+        for number, window in enumerate((changes({}, people), changes(people, left)), start=1):
+            state.apply(plan(state, Window(None, {0: window}), policy, number).change)
+        seen.add((state.signatures.rows.tobytes(), state.signatures.ended.tobytes()))
+        assert (state.signatures.rows.sum(), state.signatures.ended.sum()) == (16, 1)
+    assert len(seen) == 1

@@ -1,0 +1,1 @@
+"""`shoal policy init`: a first policy and mapping from a look at the data."""

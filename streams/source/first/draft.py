@@ -1,0 +1,160 @@
+"""Writes a first policy and mapping with a comment on every decision; what was not decided is a comment, too."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from shoal.streams.errors import InputError
+from shoal.streams.source.first.look import Look
+from shoal.streams.source.first.profile import Column, Kind, profile, wide
+
+_FEWEST_VALUES, _MOST_VALUES = 4, 1000  # l is 2, and a value is shown among 2l
+_NUMBERS: Final = (Kind.INT, Kind.FLOAT)
+
+
+def draft(look: Look, table: str, id_column: str | None, sensitive: str | None) -> dict[str, str]:
+    """Files by name: a first policy, a mapping, hierarchies. Raises InputError unless it is clear who people are, and
+    what is sensitive.
+    """
+    columns = {column.name: column for column in profile(look)}
+    ids = _ids(look, columns, id_column)
+    value = _sensitive(columns, ids, sensitive)
+    rest = [column for column in columns.values() if column.name not in (*ids, value.name)]
+    files: dict[str, str] = {}
+    attributes = [line for column in rest for line in _attribute(column, look, files)]
+    if all(line.lstrip().startswith("#") for line in attributes):
+        raise InputError("no column could be a quasi-identifier; write the policy by hand, docs/policy.md says how.")
+    files["policy.yaml"] = "\n".join([*_head(look, table), *attributes, *_tail(value)]) + "\n"
+    mapped = [line for column in rest for line in _mapped(column, look)]
+    files["mapping.yaml"] = "\n".join(_mapping(look, ids, mapped, value)) + "\n"
+    return files
+
+
+def _ids(look: Look, columns: dict[str, Column], named: str | None) -> tuple[str, ...]:
+    if named is not None:
+        if named not in columns:
+            raise InputError(f"there is no column {named}; there are {', '.join(columns)}.")
+        return (named,)
+    if look.key:
+        return look.key
+    unique = [one.name for one in columns.values() if len(one.labels) == one.rows and not one.missing]
+    if len(unique) != 1:
+        found = f"; these are different on every row: {', '.join(unique)}" if unique else ""
+        raise InputError(f"name the column of people's ids with --id{found}.")
+    return (unique[0],)
+
+
+def _sensitive(columns: dict[str, Column], ids: tuple[str, ...], named: str | None) -> Column:
+    able = [one.name for one in columns.values() if one.name not in ids and one.kind in (Kind.LABEL, Kind.TEXT)]
+    if named is None:
+        raise InputError(f"name the sensitive column with --sensitive; these have labels: {', '.join(able) or 'none'}.")
+    if named not in columns:
+        raise InputError(f"there is no column {named}; there are {', '.join(columns)}.")
+    column = columns[named]
+    if not _FEWEST_VALUES <= len(column.labels) <= _MOST_VALUES or named in ids:
+        raise InputError(
+            f"{named} cannot be the sensitive column: it must have from {_FEWEST_VALUES} to {_MOST_VALUES:,} values, "
+            f"and has {len(column.labels):,}."
+        )
+    return column
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _head(look: Look, table: str) -> Iterator[str]:
+    yield f"# A first policy, from a look at {len(look.rows):,} rows of {look.name}."
+    yield "# Nothing is decided: read every line. docs/policy.md explains the keys."
+    yield "# Domains and labels are public: let them hold what could come, not what was seen."
+    yield f"table: {table}"
+    yield "attributes:                # what a neighbour may know. Delete those that nobody outside could know"
+
+
+def _attribute(column: Column, look: Look, files: dict[str, str]) -> Iterator[str]:
+    """The line of one column, with what was seen of it; a comment if it is left out."""
+    seen = f"on {column.rows - column.missing:,} of {column.rows:,} rows"
+    decided = _decide(column, look, files)
+    if isinstance(decided, str):
+        yield f"  # {_quoted(column.name)} is left out: {decided}"
+        return
+    section, why = decided
+    yield f"  {_quoted(column.name)}: {{{section}}}   # {seen}; {why}"
+
+
+def _decide(column: Column, look: Look, files: dict[str, str]) -> tuple[str, str] | str:
+    """The section of a column and why it is so, or why it is left out. A hierarchy is added to the files."""
+    if column.kind in _NUMBERS:
+        low, high = wide(column.low, column.high)
+        bounds = f"min: {int(low)}, max: {int(high)}" if column.kind is Kind.INT else f"min: {low!r}, max: {high!r}"
+        looks = "; without a schema a date looks like this, too" if look.kind == "topic" else ""
+        return f"type: {column.kind}, {bounds}", f"the range is rounded: widen it{looks}"
+    if column.kind is Kind.DATE:
+        if look.kind == "csv":
+            return "a date, which a CSV file cannot have converted. Put an age or a year into the file"
+        return "type: int, min: 0, max: 120", "the mapping makes the date an age: is it a date of birth?"
+    if column.kind is Kind.POSTCODE:
+        file = f"{_file_name(column.name)}.csv"
+        files[file] = "".join(f"{line}\n" for line in _prefixes(sorted(column.labels)))
+        return f"type: category, hierarchy: {file}", "digits of one length: by prefix, as a postcode"
+    if column.kind is Kind.LABEL:
+        values = ", ".join(_quoted(label) for label in sorted(column.labels))
+        return f"type: category, values: [{values}]", "add labels that could come"
+    why = {Kind.IDENTIFIER: "it differs on nearly every row", Kind.TEXT: "it has too many texts"}
+    return why.get(column.kind, "it is empty")
+
+
+def _prefixes(codes: list[str]) -> Iterator[str]:
+    for code in codes:
+        yield ";".join([code, *(code[:size] + "*" * (len(code) - size) for size in range(len(code) - 1, 0, -1)), "*"])
+
+
+def _file_name(name: str) -> str:
+    return "".join(character if character.isalnum() else "-" for character in name.lower())
+
+
+def _tail(value: Column) -> Iterator[str]:
+    values = ", ".join(_quoted(label) for label in sorted(value.labels))
+    yield "sensitive:                 # what nobody may be linked to"
+    yield f"  name: {_quoted(value.name)}"
+    yield f"  values: [{values}]   # add values that could come; a hierarchy file lets rare ones be shown as a group"
+    yield "  # permanent: []          # values that, once true, are true for ever"
+    yield "  # open: []               # values that need no protection"
+    yield "privacy:"
+    yield "  k: 5                     # how many people share a region, at least"
+    yield "  l: 2                     # nobody is linked to a value with more than 1/l"
+    most, count = value.labels.most_common(1)[0]
+    share = count / max(1, value.rows)
+    yield f"  # {_quoted(most)} is on {share:.0%} of the rows. `shoal policy check --sample` says what that costs."
+
+
+def _mapped(column: Column, look: Look) -> Iterator[str]:
+    name = _quoted(column.name)
+    if column.kind in (Kind.EMPTY, Kind.IDENTIFIER, Kind.TEXT):
+        return
+    if look.kind == "csv":
+        if column.kind is not Kind.DATE:
+            yield f"  {name}: {name}"
+        return
+    convert = ", convert: age" if column.kind is Kind.DATE else ""
+    missing = ", missing: withhold" if column.missing else ""
+    yield f"  {name}: {{column: {name}{convert}{missing}}}"
+
+
+def _mapping(look: Look, ids: tuple[str, ...], mapped: list[str], value: Column) -> Iterator[str]:
+    if look.kind == "csv":
+        yield f"# Columns of {look.name}, for `shoal produce POLICY {look.name} --map mapping.yaml` and `shoal replay`."
+        yield f"id: {_quoted(ids[0])}"
+        yield "attributes:"
+        yield from mapped
+        yield f"sensitive: [{_quoted(value.name)}]"
+        return
+    topic = look.name if look.kind == "topic" else f"PREFIX.{look.name}"
+    yield "# Where people come from, for `shoal source POLICY mapping.yaml`. docs/source.md explains every key."
+    yield "people:"
+    yield f"  topic: {_quoted(topic)}" + ("   # PREFIX is the connector's topic.prefix" if look.kind == "table" else "")
+    yield f"  id: [{', '.join(_quoted(one) for one in ids)}]   # {'the primary key' if look.key else 'as you said'}"
+    yield "attributes:"
+    yield from mapped
+    yield "sensitive:"
+    yield f"  column: {_quoted(value.name)}   # or `table`, if people have a row for each value in another one"

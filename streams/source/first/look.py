@@ -1,0 +1,104 @@
+"""A look at data: up to some thousand rows of a CSV file, of a table in PostgreSQL, or of a topic of Debezium's."""
+
+import asyncio
+import csv
+from collections.abc import Mapping
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from aiokafka import TopicPartition
+
+from shoal.streams.errors import InputError
+from shoal.streams.files.extra import import_extra
+from shoal.streams.files.postgres import EXTRA, connect
+from shoal.streams.kafka.partition_reader import open_reader, read_to_end
+from shoal.streams.kafka.topics import partition_counts
+from shoal.streams.settings import Settings
+from shoal.streams.source.envelope import read_row
+
+MOST_ROWS: Final = 10_000
+_ADDRESS: Final = ("postgres://", "postgresql://")
+_TABLES = """
+select table_schema || '.' || table_name from information_schema.tables
+where table_type = 'BASE TABLE' and table_schema not in ('pg_catalog', 'information_schema') order by 1
+"""
+_KEY = """
+select a.attname from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any (i.indkey)
+where i.indrelid = %s::regclass and i.indisprimary order by array_position(i.indkey, a.attnum)
+"""
+
+
+class Look(NamedTuple):
+    """Rows, by column; the columns of the key where they are known; and what they are rows of."""
+
+    kind: Literal["csv", "table", "topic"]
+    name: str
+    columns: tuple[str, ...]
+    rows: list[Mapping[str, Any]]
+    key: tuple[str, ...]
+
+
+def look_at(source: str, table: str | None, settings: Settings) -> Look:
+    """Look at a file, an address of PostgreSQL, or else a topic. Raises InputError, ServiceError."""
+    if source.startswith(_ADDRESS):
+        return _look_at_postgres(source, table)
+    if Path(source).is_file():
+        return _look_at_csv(Path(source))
+    if source.endswith(".csv"):
+        raise InputError(f"there is no file {source}.")
+    return asyncio.run(_look_at_topic(source, settings))
+
+
+def _look_at_csv(path: Path) -> Look:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            rows = [{name: value or None for name, value in row.items()} for row in islice(reader, MOST_ROWS)]
+            columns = tuple(reader.fieldnames or ())
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise InputError(f"{path} is not a CSV file in UTF-8 that can be read.") from None
+    if not rows or None in columns or any(None in row for row in rows):
+        raise InputError(f"{path} must have a header, and as many fields on every line.")
+    return Look("csv", path.name, columns, [*rows], ())
+
+
+def _look_at_postgres(address: str, table: str | None) -> Look:
+    sql = import_extra("psycopg", EXTRA).sql
+    with connect(address) as connection:
+        tables = [name for (name,) in connection.execute(_TABLES)]
+        if table is None and len(tables) == 1:
+            table = tables[0]
+        if table is None or table not in tables:
+            raise InputError(f"name the table with --table; there are {', '.join(tables) or 'none'}.")
+        where = sql.Identifier(*table.split(".", 1))
+        key = tuple(name for (name,) in connection.execute(_KEY, [where.as_string(connection)]))
+        with closing(connection.execute(sql.SQL("select * from {} limit %s").format(where), [MOST_ROWS])) as found:
+            columns = tuple(column.name for column in found.description or ())
+            rows = [dict(zip(columns, row, strict=True)) for row in found]
+    return Look("table", table, columns, [*rows], key)
+
+
+async def _look_at_topic(topic: str, settings: Settings) -> Look:
+    count = (await partition_counts(settings.kafka_servers, settings.connect_s)).get(topic)
+    if count is None:
+        raise InputError(f"{topic} is no file, no address of PostgreSQL, and no topic that Kafka has.")
+    rows: dict[str, Mapping[str, Any]] = {}
+    key: tuple[str, ...] = ()
+    async with open_reader(settings.kafka_servers) as consumer:
+        for number in range(count):
+            partition = TopicPartition(topic, number)
+            begin = (await consumer.beginning_offsets([partition]))[partition]
+            async for records in read_to_end(consumer, partition, begin):
+                for record in records:
+                    found = read_row(record.key, record.value)
+                    if found is not None:
+                        key = key or tuple(found.key)
+                        rows[str(sorted(found.key.items()))] = found.row
+                if len(rows) >= MOST_ROWS:
+                    break
+    if not rows:
+        raise InputError(f"topic {topic} has no row as Debezium writes them.")
+    columns = dict.fromkeys(name for row in rows.values() for name in row)
+    return Look("topic", topic, tuple(columns), [*rows.values()], key)

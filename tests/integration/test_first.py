@@ -1,0 +1,67 @@
+"""`shoal policy init` on a real PostgreSQL, and on a topic as Debezium writes it."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from shoal.streams.cli import main
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.source.mapping import load_mapping
+from tests.support.histories.debezium import record
+
+SCHEMA = """
+create table patient (patient_id int primary key, name text, born date, sex text, weight numeric(4, 1), disease text);
+create table other (number int);
+insert into patient select n, 'Person ' || n, date '1950-01-01' + n, case when n % 3 = 0 then null else 'f' end,
+    50 + n % 20, (array['flu', 'gout', 'asthma', 'lupus'])[1 + n % 4] from generate_series(1, 60) n;
+"""
+
+
+def test_a_table_of_postgresql_becomes_a_policy_and_a_mapping(
+    postgres: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with psycopg.connect(postgres, autocommit=True) as database:
+        database.execute(SCHEMA)
+    command = ["policy", "init", "--from", postgres, "--sensitive", "disease", "--out", str(tmp_path / "first")]
+    assert main(command) == 2
+    assert "name the table with --table; there are public.other, public.patient." in capsys.readouterr().err
+    assert main([*command, "--table", "public.patient"]) == 0
+    policy = load_policy(tmp_path / "first" / "policy.yaml")
+    assert [one.name for one in policy.attributes] == ["born", "sex", "weight"]
+    mapping = load_mapping(tmp_path / "first" / "mapping.yaml", policy)
+    assert mapping.people.id_columns == ("patient_id",)
+    assert mapping.people.topic == "PREFIX.public.patient"
+    assert mapping.attributes[0].convert == "age"
+    assert mapping.attributes[1].withholds
+
+
+def test_a_topic_becomes_a_policy_and_a_mapping(
+    kafka: str, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHOAL_KAFKA", kafka)
+    topic = f"{table}.public.patient"
+    command = ["policy", "init", "--from", topic, "--sensitive", "disease", "--out", str(tmp_path / "first")]
+    assert main(command) == 2
+    assert "no topic that Kafka has" in capsys.readouterr().err
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+    producer = Producer({"bootstrap.servers": kafka})
+    for number in range(40):
+        row = {
+            "id": number,
+            "born": 3685 + number,
+            "weight": "Ass=",
+            "disease": ("flu", "gout", "asthma", "lupus")[number % 4],
+        }
+        key, value = record("c", {"id": number}, row, schemas=True)
+        producer.produce(topic, value, key)
+        producer.produce(topic, None, key)
+    assert producer.flush(30) == 0
+    assert main(command) == 0
+    policy = load_policy(tmp_path / "first" / "policy.yaml")
+    assert [(one.name, one.kind) for one in policy.attributes] == [("born", "int"), ("weight", "float")]
+    mapping = load_mapping(tmp_path / "first" / "mapping.yaml", policy)
+    assert (mapping.people.topic, mapping.people.id_columns) == (topic, ("id",))

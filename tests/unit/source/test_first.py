@@ -1,0 +1,94 @@
+"""`shoal policy init`: a first policy that can be used as it stands, and says of every line why it is there."""
+
+from pathlib import Path
+
+import pytest
+
+from shoal.streams.cli import main
+from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.source.first.profile import wide
+
+DISEASES = ("flu", "gout", "asthma", "lupus", "migraine")
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """Sixty people in a CSV file, whose columns are of every kind."""
+    path = tmp_path / "people.csv"
+    header = "number,name,age,weight,zip,sex,born,nothing,disease"
+    rows = [
+        f"{n},Person {n},{20 + n % 40},{60.5 + n % 9},{80100 + n % 7},{'fm'[n % 2]},19{60 + n % 40}-01-02,,"
+        f"{DISEASES[n % 5]}"
+        for n in range(60)
+    ]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def test_what_it_writes_is_a_policy_that_replays_the_same_file(people: Path, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    assert (
+        main(["policy", "init", "--from", str(people), "--id", "number", "--sensitive", "disease", "--out", str(first)])
+        == 0
+    )
+    policy = load_policy(first / "policy.yaml")
+    assert {one.name: one.kind for one in policy.attributes} == {
+        "age": "int", "weight": "float", "zip": "category", "sex": "category",
+    }  # fmt: skip
+    text = (first / "policy.yaml").read_text()
+    assert '# "name" is left out: it differs on nearly every row' in text
+    assert '# "nothing" is left out: it is empty' in text
+    assert '# "born" is left out: a date' in text
+    assert (first / "zip.csv").read_text().splitlines()[0] == "80100;8010*;801**;80***;8****;*"
+    assert "Person 1" not in text
+    command = ["replay", str(first / "policy.yaml"), str(people), "--map", str(first / "mapping.yaml")]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "rejects.jsonl").read_text() == ""
+
+
+def test_every_line_says_what_was_seen(people: Path, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    assert (
+        main(["policy", "init", "--from", str(people), "--id", "number", "--sensitive", "disease", "--out", str(first)])
+        == 0
+    )
+    lines = (first / "policy.yaml").read_text().splitlines()
+    start, end = (
+        lines.index(next(line for line in lines if line.startswith("attributes:"))),
+        lines.index(next(line for line in lines if line.startswith("sensitive:"))),
+    )
+    for line in lines[start + 1 : end]:
+        assert "# on 60 of 60 rows; " in line or "is left out: " in line
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "name the column of people's ids with --id; these are different on every row: number, name."),
+        (["--id", "number"], "name the sensitive column with --sensitive; these have labels: sex, disease."),
+        (["--id", "nobody"], "there is no column nobody; there are number, name, age"),
+        (["--id", "number", "--sensitive", "sex"], "it must have from 4 to 1,000 values, and has 2."),
+        (["--id", "number", "--sensitive", "nothing"], "and has 0."),
+    ],
+)
+def test_nothing_is_guessed_silently(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    assert main(["policy", "init", "--from", str(people), "--out", str(tmp_path / "first"), *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "first").exists()
+
+
+def test_a_file_that_is_none_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "short.csv").write_text("a,b\n1\n1,2,3\n")
+    for path in (tmp_path / "short.csv", tmp_path / "none.csv"):
+        assert main(["policy", "init", "--from", str(path), "--out", str(tmp_path / "first")]) == 2
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(18, 93, (10, 100)), (0, 0, (0, 1)), (-7, 3, (-7, 4)), (1013, 4999, (1000, 5000))]
+)
+def test_a_range_is_round_and_ends_above_what_was_seen(low: float, high: float, expected: tuple[float, float]) -> None:
+    assert wide(low, high) == expected
+    assert wide(low, high)[1] > high
