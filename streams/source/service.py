@@ -26,7 +26,7 @@ from aiokafka.errors import KafkaError
 
 from shoal.core.events.event import Reject
 from shoal.core.policy.policy import Policy
-from shoal.streams.errors import FencedError, GuaranteeError, InputError, LostError
+from shoal.streams.errors import FencedError, GuaranteeError, InputError, LostError, ServiceError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader
@@ -79,7 +79,7 @@ class Source:
                     anew = False
                     await self._go_on(inlet, outlet, stop_after_s)
                     return
-            except (FencedError, LostError, KafkaError, RedisError, OSError) as error:
+            except (FencedError, LostError, KafkaError, RedisError, ServiceError, OSError) as error:
                 await self._check(error)
                 self._log.warning("source.again", error=type(error).__name__)
                 await asyncio.sleep(_PAUSE_S)

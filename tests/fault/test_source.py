@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import msgpack
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from deploy.local import Local
 from tests.support.histories.debezium import record
 from tests.support.root import ROOT
-from tests.support.services.table import Table, Worker
+from tests.support.services.table import Table, Worker, await_that
 
 STEPS = ("source.2", "source.3", "source.4.open", "source.4", "source.5")
 
@@ -51,6 +53,19 @@ class Clinic:
         given = {"BATCH": "2", **settings}
         return self.table.run(*self.command, "--stop-after", "0", *options, **given)
 
+    @contextmanager
+    def running(self) -> Iterator[Worker]:
+        """A source that goes on until it is killed at the end."""
+        log = self.table.folder / "source.log"
+        command = [sys.executable, "-m", "shoal.streams.cli", *self.command]
+        with log.open("wb") as output:
+            process = subprocess.Popen(command, env=self.table.environment(), cwd=ROOT, stdout=output, stderr=output)
+        source = Worker(process, log)
+        try:
+            yield source
+        finally:
+            source.kill()
+
     @property
     def command(self) -> tuple[str, ...]:
         return ("source", str(self.table.policy_path), str(self.mapping))
@@ -74,6 +89,24 @@ def MAPPING(topic: str) -> Mapping[str, Any]:
         },
         "sensitive": {"column": "code"},
     }
+
+
+def test_it_goes_on_by_itself_when_a_service_is_back(native_services: Local, table: str, tmp_path: Path) -> None:
+    (tmp_path / "sex.csv").write_text("f,female\nm,male\n")
+    clinic = Clinic(Table(native_services.kafka.address, native_services.redis.address, tmp_path, table))
+    clinic.change("c", 1)
+    with clinic.running() as source:
+        source.await_log("source.batch")
+        native_services.redis.kill()
+        clinic.change("c", 2)
+        native_services.redis.restart()
+        await_that(lambda: clinic.present() == {"1", "2"}, 60, source._log)
+        native_services.kafka.kill()
+        native_services.kafka.restart()
+        clinic.change("c", 3)
+        await_that(lambda: clinic.present() == {"1", "2", "3"}, 90, source._log)
+        assert source.stop() == 0
+    assert Counter(event["id"] for event in clinic.events()) == {"1": 1, "2": 1, "3": 1}
 
 
 @pytest.fixture
@@ -115,21 +148,14 @@ def test_a_sweep_goes_on_where_it_was_killed_also_with_several_partitions(clinic
     assert set(deleted.values()) == {1}
 
 
-def test_a_second_source_takes_over_and_the_first_says_so_and_ends(clinic: Clinic, tmp_path: Path) -> None:
+def test_a_second_source_takes_over_and_the_first_says_so_and_ends(clinic: Clinic) -> None:
     clinic.change("c", 1)
-    log = tmp_path / "first.log"
-    with log.open("wb") as output:
-        command = [sys.executable, "-m", "shoal.streams.cli", *clinic.command]
-        process = subprocess.Popen(command, env=clinic.table.environment(), cwd=ROOT, stdout=output, stderr=output)
-    first = Worker(process, log)
-    try:
+    with clinic.running() as first:
         first.await_log("source.batch")
         assert clinic.run().returncode == 0
         clinic.change("c", 2)
         assert first.wait(60) == 2
         assert "has taken over: run one of them at a time" in first.log
-    finally:
-        first.kill()
     assert clinic.run().returncode == 0
     assert Counter(event["id"] for event in clinic.events()) == {"1": 1, "2": 1}
 
