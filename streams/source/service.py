@@ -30,6 +30,8 @@ from shoal.streams.errors import FencedError, GuaranteeError, InputError, LostEr
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader
+from shoal.streams.kafka.refusal import is_refusal
+from shoal.streams.kafka.rights import refused
 from shoal.streams.kafka.transaction import Message
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
@@ -88,6 +90,9 @@ class Source:
         """Raises if it is no use to begin again."""
         if isinstance(error, RedisError) and not is_passing(error):
             raise error
+        if is_refusal(error):  # it was granted when the source started
+            lost = f"what was taken away from it ({type(error).__name__})"
+            raise refused(self._settings.kafka_servers, [lost]) from error
         if isinstance(error, FencedError) and not await self._book.is_ours():
             raise InputError(
                 f"another `shoal source` of table {self._policy.table} has taken over: run one of them at a time"
