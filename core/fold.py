@@ -83,16 +83,17 @@ def fold(
     changed = []
     before_all = people.records(np.array(known, dtype=np.int64))
     for row, delta, before in zip(known, deltas, before_all, strict=True):
-        if delta[KIND] >= ERASED:
+        is_erased = delta[KIND] >= ERASED
+        if is_erased:
             folded.erased.append(row)
             after = _after_erasure(before, delta, number, permanent, people.nowhere, cures=cures)
         else:
             after = _after(before, delta, number, permanent)
+        if after is not None or is_erased:
+            folded.touched.append(row)
         if after is None:
-            folded.touched.extend(folded.erased[-1:] if delta[KIND] >= ERASED else ())
             continue
         changed.append((row, after))
-        folded.touched.append(row)
         if before.group != NOBODY:
             folded.broken.add(before.group)
         if after.status == PRESENT:

@@ -13,7 +13,7 @@ from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.policy_record import unpack_policy
 from shoal.streams.intake.formats import EventReader
-from shoal.streams.kafka.partition_reader import open_reader, read_to_end
+from shoal.streams.kafka.partition_reader import open_reader, read_oldest, read_to_end
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.worker.trigger import Trigger, read_trigger
@@ -48,9 +48,10 @@ async def read_policies(servers: list[str], topics: Topics, policy: Policy, firs
     """Every policy that any request for a change from this offset on has named, and `policy`, by what each means and by
     its digest.
     """
-    found, reader = [policy], EventReader(policy)
+    found, reader, triggers = [policy], EventReader(policy), TopicPartition(topics.triggers, 0)
     async with open_reader(servers) as consumer:
-        async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), first):
+        oldest = await read_oldest(consumer, triggers)  # others may have been deleted, with what they led to
+        async for records in read_to_end(consumer, triggers, max(first, oldest)):
             for record in records:
                 asked = read_trigger(Trigger(record.offset, record.value, record.headers), reader)
                 if isinstance(asked, ChangeRequest):
