@@ -17,7 +17,7 @@ from tests.support.root import ROOT
 
 WARD = ROOT / "examples" / "ward"
 # They print no figures: services, a show, a request, a script for a shell.
-WITHOUT_FIGURES = {"demo", "worker", "source run", "source check", "skip", "policy change", "completion"}
+WITHOUT_FIGURES = {"demo", "worker", "source run", "source check", "skip", "policy init", "policy change", "completion"}
 
 
 def commands() -> dict[str, click.Command]:
