@@ -3,8 +3,15 @@
 This is what the page's map is drawn from, in the browser. It holds only what is published, in figures that JavaScript
 can add up: a region is a half-open run per attribute, a category's in the order of its leaves. A large release would
 make a page that no browser opens, so the rarer values and the later groups are left out, and `left_out` says how many.
+
+As a program it makes the atlas of the release on its standard input: the worker has it made beside its own work.
 """
 
+import gzip
+import json
+import os
+import pickle
+import sys
 from collections import defaultdict
 from typing import Any, Final
 
@@ -12,7 +19,7 @@ import numpy as np
 
 from shoal.core.cells.region import domain
 from shoal.core.measure.guess import largest_share, shares
-from shoal.core.measure.release_reader import ReleaseColumns
+from shoal.core.measure.release_reader import ReleaseColumns, read_columns
 from shoal.core.policy.policy import Attribute
 
 _FIGURES: Final = 400_000  # regions times values
@@ -88,3 +95,16 @@ def _groups(published: ReleaseColumns) -> list[dict[str, Any]]:
         {"name": name, "formed": formed[at], "counterfeits": fakes[at], "rows": rows[at], "shows": shows[at]}
         for at, name in enumerate(published.group_names[:_GROUPS])
     ]
+
+
+def main() -> None:
+    """From the pickled policy, number and records of a release to its atlas, as gzipped JSON, at low priority."""
+    os.nice(10)
+    policy, number, records = pickle.load(sys.stdin.buffer)  # noqa: S301 - the worker that started this wrote it
+    atlas = make_atlas(number, read_columns(policy, records))
+    written = json.dumps(atlas, ensure_ascii=False, separators=(",", ":")).encode()
+    sys.stdout.buffer.write(gzip.compress(written, 5, mtime=0))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,24 +6,19 @@ that, at low priority, and ingest goes on.
 """
 
 import asyncio
-import gzip
-import json
-import multiprocessing
-import os
+import pickle
+import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Final
 
 import faust
 from aiohttp.web import Response
 from aiokafka.errors import KafkaError
 
-from shoal.core.measure.release_reader import read_columns
 from shoal.core.policy.policy import Policy
-from shoal.streams.errors import StreamsError
+from shoal.streams.errors import ServiceError, StreamsError
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.kafka.history import History, Known
-from shoal.streams.report.atlas import make_atlas
 from shoal.streams.report.metrics.metric import Request
 from shoal.streams.report.page import SCRIPT, STYLE, Frame, Series, render, resource
 from shoal.streams.report.series import make_metrics, stated_figures
@@ -86,7 +81,7 @@ class Page:
         async with self._one_at_a_time:
             if number not in self._looked:
                 records = await self._history.records(number)
-                self._looked[number] = await _in_a_process(_look_into, self._policy, number, records)
+                self._looked[number] = await _look_into(self._policy, number, records)
                 while len(self._looked) > _KEPT:
                     del self._looked[next(iter(self._looked))]
             return self._looked[number]
@@ -129,13 +124,20 @@ def _answer(text: str, kind: str, status: int = 200) -> Response:
     return Response(text=text, status=status, headers=HEADERS, content_type=kind, charset="utf-8")
 
 
-def _look_into(policy: Policy, number: int, records: list[bytes]) -> bytes:
-    os.nice(10)
-    atlas = make_atlas(number, read_columns(policy, records))
-    return gzip.compress(json.dumps(atlas, ensure_ascii=False, separators=(",", ":")).encode(), 5, mtime=0)
-
-
-async def _in_a_process(work: Callable[..., bytes], *arguments: Any) -> bytes:
-    """A process for one piece of work: when it ends, its memory is free again."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+async def _look_into(policy: Policy, number: int, records: list[bytes]) -> bytes:
+    """A release as gzipped JSON, made in a process of its own, which ends with this one if that is killed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "shoal.streams.report.atlas",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        made, _ = await process.communicate(pickle.dumps((policy, number, records)))
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if process.returncode:
+        raise ServiceError(f"release {number} could not be looked into")
+    return made

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -184,6 +186,14 @@ def test_a_release_is_looked_into_with_the_counts_it_publishes(desk: Desk) -> No
     expected = sum(sum(counts) for counts in atlas["expected"].values())
     assert expected == pytest.approx(release.rows, abs=0.005 * len(release.cell_names) * len(atlas["expected"]))
     assert atlas["best_guess"] == 0.25
+
+
+def test_the_program_that_looks_into_a_release_ends_with_the_worker_that_started_it() -> None:
+    command = [sys.executable, "-m", "shoal.streams.report.atlas"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
+        assert program.stdin is not None
+        program.stdin.close()
+        assert program.wait(30) == 1
 
 
 def test_a_label_cannot_end_the_page(desk: Desk) -> None:
