@@ -220,10 +220,10 @@ def _show_files(console: "Console", story: "Story") -> None:
         (folder / "other-model", "the same events under the other model of values, for comparison"),
         (folder / "worker.log", "the log of the worker"),
     ):
-        console.print(f"  {place!s:<32} {what}", soft_wrap=True)
+        console.print(f"  {place!s:<34} {what}", soft_wrap=True)
     console.print("\n[bold]Where to go on[/bold]\n")
     for page, reader in TUTORIALS.items():
-        console.print(f"  {page:<32} {reader}", soft_wrap=True)
+        console.print(f"  {page:<34} {reader}", soft_wrap=True)
     console.print(
         "\nThe demo has checked that a replay of the same events makes the service's releases, byte for byte. "
         "Its broker was embedded, for trying things out only: README.md says how to run on Kafka and Redis."
