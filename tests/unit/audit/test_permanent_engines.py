@@ -60,7 +60,7 @@ def test_an_engine_that_is_wrong_is_found_out(
 ) -> None:
     make_wrong(monkeypatch)
     found: set[str] = set()
-    for seed in range(12):  # not every history has holders who leave at the right moment
+    for seed in range(40):  # not every history has holders who leave at the right moment
         found |= _found(tmp_path / str(seed), participation, seed)
         if expected <= found:
             return

@@ -58,7 +58,7 @@ def insert(person: str = "p", **more: Any) -> dict[str, Any]:
         b'{"op": "update", "id": "p", "qid": {"weight": 1e999}}',
         b'{"op": "delete", "id": "\\ud800"}',
         b"[" * 100_000,
-        {"op": "erase", "id": "p"},
+        {"op": "vanish", "id": "p"},
         {"op": 7, "id": "p"},
         {"id": "p"},
         {"op": "delete"},
