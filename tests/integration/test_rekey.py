@@ -78,7 +78,8 @@ def test_a_table_that_was_not_encrypted_is_encrypted(make: Make) -> None:
 def test_workers_with_the_new_key_first_go_on_meanwhile_and_others_end(make: Make) -> None:
     table = make()
     run(table, 0, STATE_KEY=OLD)
-    behind, ahead = table.start(STATE_KEY=f"{OLD},{NEW}"), table.start_planner(STATE_KEY=f"{NEW},{OLD}")
+    ahead = table.start_planner(STATE_KEY=f"{NEW},{OLD}")
+    behind = table.start(STATE_KEY=f"{OLD},{NEW}")
     behind.await_log("ingest.loaded")
     done = table.run("rekey", STATE_KEY=f"{NEW},{OLD}")
     assert done.returncode == 0
