@@ -166,17 +166,24 @@ def is_before(at: str | None, last: str | None) -> bool:
     return at is not None and last is not None and moment_of(at) < moment_of(last)
 
 
+def read_only(wanted: str, event: object) -> dict[Any, Any] | Reject:
+    """The fields of an event with this op; other ops belong on another topic."""
+    read = read_op(event)
+    if isinstance(read, Reject):
+        return read
+    op, fields = read
+    return fields if op == wanted else Reject(Reason.WRONG_TOPIC, op, "op")
+
+
 def parse_release(event: object, *, numbered: bool = False) -> ReleaseRequest | Reject:
     """Read a `release` event; other ops are rejected as `wrong-topic`.
 
     With `numbered` it may name the release that it asks for, as the timers' own requests do.
     """
-    read = read_op(event)
-    if isinstance(read, Reject):
-        return read
-    op, fields = read
-    if op != "release":
-        return Reject(Reason.WRONG_TOPIC, op, "op")
+    op = "release"
+    fields = read_only(op, event)
+    if isinstance(fields, Reject):
+        return fields
     names_one = numbered and "release" in fields
     others = {name: value for name, value in fields.items() if name != "release"} if names_one else fields
     if wrong := wrong_fields(op, others):
@@ -193,12 +200,10 @@ def parse_release(event: object, *, numbered: bool = False) -> ReleaseRequest | 
 
 def parse_skip(event: object) -> SkipRequest | Reject:
     """Read a `skip` event; other ops are rejected as `wrong-topic`."""
-    read = read_op(event)
-    if isinstance(read, Reject):
-        return read
-    op, fields = read
-    if op != "skip":
-        return Reject(Reason.WRONG_TOPIC, op, "op")
+    op = "skip"
+    fields = read_only(op, event)
+    if isinstance(fields, Reject):
+        return fields
     if wrong := wrong_fields(op, fields):
         return wrong
     if type(fields["topic"]) is not str:
@@ -215,12 +220,10 @@ def parse_skip(event: object) -> SkipRequest | Reject:
 
 def parse_change(event: object) -> ChangeRequest | Reject:
     """Read a `change` event; other ops are rejected as `wrong-topic`. What is packed in it is not looked at."""
-    read = read_op(event)
-    if isinstance(read, Reject):
-        return read
-    op, fields = read
-    if op != "change":
-        return Reject(Reason.WRONG_TOPIC, op, "op")
+    op = "change"
+    fields = read_only(op, event)
+    if isinstance(fields, Reject):
+        return fields
     if wrong := wrong_fields(op, fields):
         return wrong
     for name in ("previous", "policy"):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.region import domain
-from shoal.core.events.event import Reason, Reject, read_op, wrong_fields, wrong_id
+from shoal.core.events.event import Reason, Reject, read_only, wrong_fields, wrong_id
 from shoal.core.policy.policy import Attribute, Policy
 from shoal.core.policy.section import LARGEST_COUNT
 
@@ -40,14 +40,11 @@ class External(NamedTuple):
 
 def parse_external(event: object, policy: Policy) -> External | Reject:
     """Read an `external` event; other ops are rejected as `wrong-topic`. Never raises."""
-    read = read_op(event)
-    if isinstance(read, Reject):
-        return read
-    op, fields = read
-    if op != "external":
-        return Reject(Reason.WRONG_TOPIC, op, "op")
+    fields = read_only("external", event)
+    if isinstance(fields, Reject):
+        return fields
     found = _read(fields, policy)
-    return found._replace(op=op) if isinstance(found, Reject) else found
+    return found._replace(op="external") if isinstance(found, Reject) else found
 
 
 def _read(fields: dict[Any, Any], policy: Policy) -> External | Reject:
