@@ -15,6 +15,7 @@ import redis
 from hypothesis import HealthCheck, settings
 
 from deploy.local import Kafka, Local, Redis, Unavailable
+from tests.support.missing import fail_if_required
 from tests.support.services.services import (
     Found,
     WrongAddress,
@@ -192,8 +193,7 @@ def obtain(config: pytest.Config, name: str, source: AbstractContextManager[_L])
         except WrongAddress as mistake:
             pytest.fail(str(mistake), pytrace=False)
         except Unavailable as reason:
-            if os.environ.get("SHOAL_REQUIRE_SERVICES", "") not in ("", "0"):
-                pytest.fail(f"SHOAL_REQUIRE_SERVICES is set: {reason}", pytrace=False)
+            fail_if_required(reason)
             config.stash[_missing][name] = str(reason)
             pytest.skip(f"no real {name}")
         config.stash[_found][name] = f"{found.address} ({found.origin})"

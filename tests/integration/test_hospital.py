@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from deploy.local.jars import connect_jars
 from deploy.local.postgres import programs_folder
 from deploy.local.service import Unavailable
+from tests.support.missing import skip_or_fail
 from tests.support.root import ROOT
 
 PAGE = ROOT / "docs" / "tutorials" / "data-engineer.md"
@@ -26,9 +27,7 @@ def folder() -> Iterator[Path]:
     try:
         connect_jars(), programs_folder()
     except Unavailable as reason:
-        if os.environ.get("SHOAL_REQUIRE_SERVICES"):
-            pytest.fail(str(reason), pytrace=False)
-        pytest.skip(str(reason))
+        skip_or_fail(reason)
     with tempfile.TemporaryDirectory(prefix="shoal-hospital-", ignore_cleanup_errors=True) as name:
         made = Path(name)
         made.chmod(0o755)  # PostgreSQL does not run as root, and must get to its data

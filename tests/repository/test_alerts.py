@@ -1,7 +1,6 @@
 """The alerts and the dashboard: Prometheus reads them, they name metrics that exist, and the runbook knows them all."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ from shoal.streams.worker.planner import Planner
 from shoal.streams.worker.standing import FIGURES
 from tests.support.engines.series import clinic_policy
 from tests.support.judges.metrics import allowed, read_page
+from tests.support.missing import skip_or_fail
 from tests.support.root import ROOT
 
 _FOLDER = ROOT / "deploy" / "prometheus"
@@ -138,10 +138,7 @@ def test_the_dashboard_is_one_that_grafana_can_show() -> None:
 def promtool() -> str:
     found = shutil.which("promtool")
     if found is None:
-        message = "promtool is missing: apt-get install prometheus"
-        if os.environ.get("SHOAL_REQUIRE_SERVICES"):
-            pytest.fail(message)
-        pytest.skip(message)
+        skip_or_fail("promtool is missing: apt-get install prometheus")
     return found
 
 

@@ -1,7 +1,6 @@
 """The Helm chart: what it renders is valid Kubernetes, runs restricted, and has no secret in it."""
 
 import copy
-import os
 import re
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from pydantic import SecretStr
 import shoal
 from shoal.streams.settings import Settings
 from tests.repository.test_containers import last
+from tests.support.missing import skip_or_fail
 from tests.support.root import ROOT
 
 _CHART = ROOT / "deploy" / "k8s"
@@ -80,10 +80,7 @@ def helm() -> str:
     kept = Path.home() / ".cache" / "shoal" / "bin" / "helm"
     found = shutil.which("helm") or (str(kept) if kept.exists() else None)
     if found is None:
-        message = "helm is missing: docs/testing.md says how to get it"
-        if os.environ.get("SHOAL_REQUIRE_SERVICES"):
-            pytest.fail(message)
-        pytest.skip(message)
+        skip_or_fail("helm is missing: docs/testing.md says how to get it")
     return found
 
 
