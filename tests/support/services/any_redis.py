@@ -77,6 +77,8 @@ class SentinelServer(OtherRedis):
 
 def hand_over(primary: int, replica: int, patience_s: float = 30.0) -> None:
     """The server on the first port hands over to the one on the second, its replica, once that has everything."""
+    before: Any
+    after: Any
     before, after = (redis.Redis(port=port, socket_timeout=5) for port in (primary, replica))
     deadline = time.monotonic() + patience_s
     _await_replication(after, "master_link_status", "up", deadline)
