@@ -12,6 +12,7 @@ chooses first.
 
 from collections import Counter
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
 import numpy as np
@@ -182,21 +183,29 @@ def _swap(
 def _serve_picky(
     newcomers: Newcomers, picky: list[int], known: Signatures, used: Rows, slots: Rows, found: Rows
 ) -> None:
-    holding: dict[int, list[tuple[int, int]]] = {}
+    """Each takes the place of its value that most are left of, among those that fit it."""
+    places: dict[int, list[tuple[int, int, int]]] = {}  # heaps of (-how many are left, -line, -slot)
     for line, number in enumerate(used.tolist()):
         for slot, value in enumerate(known.sets[number]):
-            holding.setdefault(value, []).append((line, slot))
+            if slots[line, slot]:
+                places.setdefault(value, []).append((-int(slots[line, slot]), -line, -slot))
+    for heap in places.values():
+        heapify(heap)
     for position in sorted(picky, key=lambda at: int(newcomers.draw[at])):
-        fitting = [
-            (int(slots[line, slot]), line, slot)
-            for line, slot in holding.get(int(newcomers.value[position]), ())
-            if slots[line, slot] and newcomers.fits(position, known.sets[int(used[line])])
-        ]
-        if fitting:
-            _, line, slot = max(fitting)
-            slots[line, slot] -= 1
-            found[position] = used[line]
-            newcomers.settle(position, known.sets[int(used[line])])
+        heap, unfit = places.get(int(newcomers.value[position]), []), []
+        while heap and not newcomers.fits(position, known.sets[int(used[-heap[0][1]])]):
+            unfit.append(heappop(heap))
+        if heap:
+            left, line, slot = heap[0]
+            slots[-line, -slot] -= 1
+            found[position] = used[-line]
+            newcomers.settle(position, known.sets[int(used[-line])])
+            if left == -1:
+                heappop(heap)
+            else:
+                heapreplace(heap, (left + 1, line, slot))
+        for place in unfit:
+            heappush(heap, place)
 
 
 def _fill_blocks(value: Rows, block: Rows, members: Rows, slots: Rows, *, is_last: bool) -> Rows:

@@ -44,8 +44,8 @@ def seat(newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, m: i
 class _Waiting:
     """Newcomers without a signature, and how many rounds of a signature they could make.
 
-    Layout: by value, its newcomers, those that shun most first, as they fit nowhere else, then by draw; and by value
-    and value shunned, those who shun it. These sets are small, so it is quick to count who fits a signature.
+    Layout: by value, its newcomers; and by value and value shunned, those of them who shun it. These sets are small, so
+    it is quick to count who fits a signature.
     """
 
     def __init__(self, newcomers: Newcomers, undecided: Rows) -> None:
@@ -58,16 +58,20 @@ class _Waiting:
         for position, value in self._value.items():
             self._by_value.setdefault(value, []).append(position)
             self._note_shunned(position)
-        for value in self._by_value:
-            self._sort(value)
+        self._unsorted = set(self._by_value)
         self.counts = np.bincount(newcomers.value[undecided], minlength=1)
 
     def _note_shunned(self, position: int) -> None:
         for shunned in self._shunned.get(position, ()):
             self._shunning.setdefault((self._value[position], shunned), set()).add(position)
 
-    def _sort(self, value: int) -> None:
-        self._by_value[value].sort(key=lambda one: (-len(self._shunned.get(one, ())), self._draw[one]))
+    def _waiting_for(self, value: int) -> list[int]:
+        """The newcomers of a value, those that shun most first, as they fit nowhere else, then by draw."""
+        mine = self._by_value[value]
+        if value in self._unsorted:
+            self._unsorted.remove(value)
+            mine.sort(key=lambda one: (-len(self._shunned.get(one, ())), self._draw[one]))
+        return mine
 
     def _unfit(self, value: int, signature: Sequence[int]) -> set[int]:
         """The newcomers of this value who shun something in the signature."""
@@ -85,7 +89,7 @@ class _Waiting:
         return least
 
     def _has_guest(self, value: int, signature: Sequence[int]) -> bool:
-        """Whether a newcomer of this value fits; most values have one that shuns nothing, and that is their last."""
+        """Whether a newcomer of this value fits; once they are sorted, one that shuns nothing is the last."""
         mine = self._by_value[value]
         return bool(mine) and (mine[-1] not in self._shunned or len(mine) > len(self._unfit(value, signature)))
 
@@ -124,22 +128,25 @@ class _Waiting:
         half = (self._rounds(signature) + 1) // 2
         seated: list[int] = []
         for value in signature:
-            mine, unfit = self._by_value[value], self._unfit(value, signature)
+            mine, unfit = self._waiting_for(value), self._unfit(value, signature)
             first = dict.fromkeys(islice((one for one in mine if one not in unfit), half))
             self._by_value[value] = [one for one in mine if one not in first]
             self.counts[value] -= half
             seated += first
         for one in seated:
             self._leave(one, signature)
+        self._note_siblings(seated)
         return seated
 
     def _leave(self, position: int, signature: tuple[int, ...]) -> None:
-        """Forget a newcomer that has its signature, which those of its siblings must have nothing in common with."""
         value = self._value.pop(position)
         for shunned in self._shunned.get(position, ()):
             self._shunning[value, shunned].discard(position)
         self._settle(position, signature)
-        for sibling in self._siblings.get(position, ()):
-            if sibling in self._value:
-                self._note_shunned(sibling)
-                self._sort(self._value[sibling])
+
+    def _note_siblings(self, seated: Sequence[int]) -> None:
+        """The siblings of these shun more now."""
+        siblings = [one for position in seated for one in self._siblings.get(position, ()) if one in self._value]
+        for sibling in siblings:
+            self._note_shunned(sibling)
+        self._unsorted.update([self._value[sibling] for sibling in siblings])
