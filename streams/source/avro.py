@@ -54,9 +54,14 @@ class _Writer(NamedTuple):
 class Record(Protocol):
     """As much of aiokafka's records as is looked at."""
 
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
+    @property
+    def key(self) -> bytes | None: ...
+
+    @property
+    def value(self) -> bytes | None: ...
+
+    @property
+    def headers(self) -> Headers: ...
 
 
 class Schemas:
