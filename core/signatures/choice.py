@@ -167,18 +167,16 @@ def _swap(
     used, slots = places
     for position in sorted(unserved, key=lambda at: int(newcomers.draw[at])):
         value = int(newcomers.value[position])
-        free = (known.members[used] == value) & (slots[:, : known.members.shape[1]] > 0)
-        open_lines = np.flatnonzero(free.any(axis=1))
         for number, others in sorted(given[value].items(), key=lambda one: (-len(one[1]), one[0])):
             if others and newcomers.fits(position, known.sets[number]):
                 found[position] = number
                 newcomers.settle(position, known.sets[number])
                 other = others.pop()
                 found[other] = UNDECIDED
-                if len(open_lines):
-                    line = int(open_lines[0])
-                    found[other] = used[line]
-                    slots[line, int(np.argmax(known.members[used[line]] == value))] -= 1
+                lines, columns = np.nonzero((known.members[used] == value) & (slots > 0))
+                if len(lines):
+                    found[other] = used[lines[0]]
+                    slots[lines[0], columns[0]] -= 1
                 break
 
 
@@ -316,10 +314,9 @@ def _spend_counterfeits(
     newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, most: int, found: Rows
 ) -> None:
     """Let a few that are still left join signatures in use, in rounds that are counterfeit but for them."""
-    undecided = left[found[left] == UNDECIDED]
+    undecided, holding = left[found[left] == UNDECIDED], known.holding(usable)
     for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist()[: max(0, most)]:
-        holding = usable[(known.members[usable] == newcomers.value[position]).any(axis=1)]
-        for number in holding.tolist():
+        for number in holding.get(int(newcomers.value[position]), usable[:0]):
             if newcomers.fits(position, known.sets[number]):
                 found[position] = number
                 newcomers.settle(position, known.sets[number])

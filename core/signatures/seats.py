@@ -23,6 +23,7 @@ UNLIMITED: Final = 1 << 40
 def seat(newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, m: int, found: Rows) -> None:
     """Make rounds of the newcomers in `left` that are undecided, of signatures in `usable` and of new ones."""
     waiting = _Waiting(newcomers, left[found[left] == UNDECIDED])
+    usable = known.fillable(usable, waiting.counts)
     holding, listed = known.holding(usable), set(usable.tolist())
     nowhere = np.zeros(0, dtype=np.int64)
     asked = waiting.counts.copy()
@@ -97,10 +98,7 @@ class _Waiting:
         """The signature that most rounds fit, of those for which there are most newcomers; None if none fits."""
         if not len(numbers):
             return None
-        members = known.members[numbers]
-        counts = np.zeros(max(len(self.counts), int(members.max()) + 1) + 1, dtype=np.int64)
-        counts[: len(self.counts)], counts[-1] = self.counts, UNLIMITED  # the last one is no value
-        at_most = counts[members].min(axis=1)
+        at_most = np.append(self.counts, UNLIMITED)[known.members[numbers]].min(axis=1)  # the last one is no value
         best, most = None, 0
         for at in np.lexsort((numbers, -at_most))[:SIGNATURES_WEIGHED].tolist():
             if at_most[at] <= most:
