@@ -95,7 +95,7 @@ class _Trouble:
             fault()
             self.made[fault.__name__] += 1
             self._tidy()
-            self._scene.judge(complete=False)
+            self._judge()
             time.sleep(self._dice.uniform(0.0, 4.0))
 
     def is_over(self) -> None:
@@ -105,6 +105,14 @@ class _Trouble:
         self._tidy()
         if all(worker in self._doomed for worker in self._workers):
             self._workers.append(self._scene.start_ready())
+
+    def _judge(self) -> None:
+        """A broker that has had no room may end long after it has some again; then an operator starts it."""
+        try:
+            self._scene.judge(complete=False)
+        except TimeoutError:
+            self._services.kafka.restart()
+            self._scene.judge(complete=False)
 
     @property
     def _awake(self) -> list[Worker]:
