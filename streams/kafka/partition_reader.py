@@ -8,6 +8,7 @@ begun is over.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,6 +21,7 @@ from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.topics import connect_within
 
 _POLL_MS = 200
+_STALLED_S = 330.0  # a transaction may be open for 300
 
 
 @asynccontextmanager
@@ -50,11 +52,19 @@ async def read_to_end(
 ) -> AsyncIterator[list[Any]]:
     """Committed records from `start` to `end`, by default to where the partition ends now (see above).
 
-    Raises KafkaError, and GuaranteeError if the record at `start` is gone.
+    Raises KafkaError, also if nothing has moved for longer than any transaction may take, and GuaranteeError if the
+    record at `start` is gone.
     """
     _assign(consumer, partition)
     consumer.seek(partition, start)
-    while end is None or await consumer.position(partition) < end:
+    seen, moved = start, time.monotonic()
+    while end is None or seen < end:
+        position = await consumer.position(partition)
+        if position != seen:
+            seen, moved = position, time.monotonic()
+            continue
+        if time.monotonic() - moved > _STALLED_S:
+            raise KafkaError(f"topic {partition.topic} cannot be read on")
         try:
             fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
         except OffsetOutOfRangeError:

@@ -16,6 +16,7 @@ from shoal.streams.kafka.topics import LONGEST_DEAD_LETTER
 from shoal.streams.prometheus import KAFKA_SECONDS
 
 _BATCH = 256 * 1024
+_START_S = 30.0
 _STOP_S = 5.0
 
 
@@ -48,9 +49,12 @@ class Transaction:
         )
 
     async def start(self) -> None:
-        """Raises KafkaError."""
+        """Raises KafkaError, also if there is no answer: aiokafka may wait for ever when coordinators come and go."""
         try:
-            await self._producer.start()
+            async with asyncio.timeout(_START_S):
+                await self._producer.start()
+        except TimeoutError as error:
+            raise KafkaError("Kafka did not hand over the transactional id in time") from error
         except AssertionError as error:
             # aiokafka's own: a broker that has just come back may name no broker at all, not even itself.
             raise KafkaError("Kafka names no broker") from error

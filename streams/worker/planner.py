@@ -79,6 +79,7 @@ _NOT_LEFT_OUT = {
     "unknown": Reject(Reason.OUT_OF_DOMAIN, "skip", "partition"),
 }
 _LOOK_S = 1.0  # how often a planner that is stuck looks for a `skip`
+_LOOK_ANYWAY_S = 15.0  # how often the topic is looked at if nobody brings a trigger
 _TRY_AGAIN_S = 300.0  # what stopped it may have passed by itself, if it was memory
 
 
@@ -230,13 +231,17 @@ class Planner(Service):
     # -- triggers -----------------------------------------------------------------------------------------------------
 
     async def _serve(self, tenure: _Tenure) -> None:
-        """Handle triggers in their order: first those on the topic already, then those the agent brings."""
+        """Handle triggers in their order: first those on the topic already, then those the agent brings.
+
+        The agent brings one at a time, and others may wait behind it. It may also bring none: Faust's consumer was seen
+        to wait for ever, after brokers had come and gone. So the topic is looked at now and then.
+        """
         assert self._next_trigger is not None
         await self._catch_up(tenure)
         while True:
-            trigger = await self._incoming.get()
-            # The agent brings one trigger at a time, and others may wait behind it. None: the partition was assigned
-            # again.
+            trigger: Trigger | None = None  # the partition was assigned again, or it is time
+            with contextlib.suppress(TimeoutError):
+                trigger = await asyncio.wait_for(self._incoming.get(), _LOOK_ANYWAY_S)
             if trigger is None or trigger.offset >= self._next_trigger:
                 await self._catch_up(tenure)
 
