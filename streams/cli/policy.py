@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
-from shoal.streams.cli.terminal import json_option, note
+from shoal.streams.cli.terminal import bar, json_option, note
 
 
 @click.group()
@@ -37,7 +37,9 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
     if sample is not None:
         from shoal.streams.files.policy_sample import findings, read_sample
 
-        for finding in findings(rules, read_sample(rules, sample, choice_of(event_format, mapping))):
+        with bar("reading the sample") as shown:
+            found = list(findings(rules, read_sample(rules, sample, choice_of(event_format, mapping), shown)))
+        for finding in found:
             if finding.name is None:
                 warned.append(finding.sentence)
             else:
