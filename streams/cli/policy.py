@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
-from shoal.streams.cli.terminal import bar, json_option, note
+from shoal.streams.cli.terminal import bar, json_option, note, quiet_clients
 
 
 @click.group()
@@ -78,6 +78,7 @@ def init(source: str, table: str | None, id_column: str | None, sensitive: str |
     from shoal.streams.source.first.draft import draft
     from shoal.streams.source.first.look import look_at
 
+    quiet_clients()
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out} is not empty; name a new folder.")
     made = draft(look_at(source, table, load_settings()), name, id_column, sensitive)
@@ -102,7 +103,6 @@ def change(new: Path, policy: Path | None, kafka: str | None, dry_run: bool) -> 
     """
     import asyncio
 
-    from shoal.streams.cli.terminal import quiet_clients
     from shoal.streams.files.policy_change import describe, refuse
     from shoal.streams.files.policy_record import pack_policy
     from shoal.streams.files.policy_yaml import load_policy
