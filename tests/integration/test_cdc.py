@@ -224,6 +224,7 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
     service.stop()
 
 
+@pytest.mark.timeout(400)  # the registry may have to be downloaded
 def test_avro_with_a_registry_comes_to_the_same_table(hospital: Hospital, registry: Registry) -> None:
     fill(hospital)
     table, connect = hospital.table, hospital.connect

@@ -1,6 +1,7 @@
 """Avro: a record comes out as the same record in Connect's JSON would, or with a reason why it cannot be read."""
 
 import json
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from shoal.streams.source.avro import Headers, Schemas
 from shoal.streams.source.envelope import Change, cut_down, read_change, read_row
 from shoal.streams.source.mapping import CapturedTable
 from shoal.streams.source.registry import RegistryError, open_registry
+from tests.support.services.certificates import make_certificates
 from tests.support.services.schemas import Registry, avro, framed
 
 DATE = {"type": "int", "connect.version": 1, "connect.name": "io.debezium.time.Date"}
@@ -194,6 +196,20 @@ async def test_the_password_goes_along_and_nothing_is_asked_twice(registry: Regi
         await schemas.learn([Taken(framed(1, KEY, {"id": 7}), None)])
     (asked,) = registry.asked
     assert asked["Authorization"] == "Basic bWU6c2VjcmV0"
+
+
+async def test_a_registry_must_show_a_certificate_of_the_authority_that_is_set(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(made.server, made.server_key)
+    taken = Taken(framed(1, KEY, {"id": 7}), None)
+    with Registry(0, tls).serving() as registry:
+        registry.put(1, KEY)
+        await open_schemas(registry.address, schema_registry_ssl_ca=made.ca).learn([taken])
+        assert len(registry.asked) == 1
+        for ca in (made.stranger_ca, None):
+            with pytest.raises(RegistryError, match="cannot be reached"):
+                await open_schemas(registry.address, schema_registry_ssl_ca=ca).learn([taken])
 
 
 def test_a_file_without_authorities_is_refused(tmp_path: Path) -> None:
