@@ -2,7 +2,7 @@
 
 A batch goes through five steps (docs/protocol.md, "The source"):
 
-1. poll   committed records of the captured tables
+1. poll   committed records of the captured tables and, of those in Avro, the schemas
 2. judge  read them, join them with what Redis holds, decide on events and dead letters; in memory only
 3. stage  write to Redis what the batch will change, under its number
 4. commit one Kafka transaction: events, dead letters, offsets, the number of the batch

@@ -2,14 +2,16 @@
 
 import json
 import ssl
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import pytest
 
 from deploy.local.ports import free_port
-from shoal.core.events.event import Reason
+from shoal.core.events.event import Reason, Reject
 from shoal.streams.errors import InputError
 from shoal.streams.settings import Settings
 from shoal.streams.source.avro import Headers, Schemas
@@ -165,6 +167,19 @@ async def test_what_cannot_be_read_is_rejected_with_a_reason(registry: Registry,
     registry.put(4, {"type": "no such type"})
     registry.put(5, {"type": "record", "name": "R", "fields": [{"name": "other", "type": "some.Other"}]})
     assert (await read(registry, Taken(None, value))).reason is reason
+
+
+async def test_whatever_stands_in_a_record_it_is_read_or_rejected(registry: Registry) -> None:
+    draw, whole = Random(1), framed(2, ENVELOPE, CHANGE)
+    schemas = open_schemas(registry.address)
+    await schemas.learn([Taken(framed(1, KEY, {"id": 7}), whole)])
+    outcomes: Counter[type] = Counter()
+    for _ in range(3000):
+        spoilt = bytearray(whole[: draw.randrange(5, len(whole) + 1)])
+        for _ in range(draw.randrange(4)):
+            spoilt[draw.randrange(5, len(spoilt)) if len(spoilt) > 5 else 4] = draw.randrange(256)
+        outcomes[type(read_change(framed(1, KEY, {"id": 7}), bytes(spoilt), (), TABLE, schemas))] += 1
+    assert outcomes.keys() == {Change, Reject}
 
 
 @pytest.mark.parametrize(
