@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
-from shoal.streams.cli.terminal import json_option, note
+from shoal.streams.cli.terminal import bar, json_option, note, quiet_clients
 
 
 @click.group()
@@ -37,7 +37,9 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
     if sample is not None:
         from shoal.streams.files.policy_sample import findings, read_sample
 
-        for finding in findings(rules, read_sample(rules, sample, choice_of(event_format, mapping))):
+        with bar("reading the sample") as shown:
+            found = list(findings(rules, read_sample(rules, sample, choice_of(event_format, mapping), shown)))
+        for finding in found:
             if finding.name is None:
                 warned.append(finding.sentence)
             else:
@@ -76,6 +78,7 @@ def init(source: str, table: str | None, id_column: str | None, sensitive: str |
     from shoal.streams.source.first.draft import draft
     from shoal.streams.source.first.look import look_at
 
+    quiet_clients()
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out} is not empty; name a new folder.")
     made = draft(look_at(source, table, load_settings()), name, id_column, sensitive)
@@ -100,7 +103,6 @@ def change(new: Path, policy: Path | None, kafka: str | None, dry_run: bool) -> 
     """
     import asyncio
 
-    from shoal.streams.cli.terminal import quiet_clients
     from shoal.streams.files.policy_change import describe, refuse
     from shoal.streams.files.policy_record import pack_policy
     from shoal.streams.files.policy_yaml import load_policy

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from shoal.streams.cli.terminal import quiet_clients
+from shoal.streams.cli.terminal import quiet_clients, web_port_option
 
 
 class DefaultGroup(click.Group):
@@ -34,8 +34,11 @@ def command() -> None:
     help="Stop when everything is read and nothing has come for so long.",
 )
 @click.option("--anew", is_flag=True, help="Forget what was kept, and read the topics from their beginning.")
+@web_port_option
 @click.pass_context
-def run(ctx: click.Context, policy: Path, mapping: Path, stop_after_s: float | None, anew: bool) -> int:
+def run(
+    ctx: click.Context, policy: Path, mapping: Path, stop_after_s: float | None, anew: bool, web_port: int | None
+) -> int:
     """Run the source: Debezium's topics in, events out, until Ctrl-C or SIGTERM."""
     from shoal.streams.cli import is_debugging
     from shoal.streams.settings import load_settings
@@ -43,7 +46,9 @@ def run(ctx: click.Context, policy: Path, mapping: Path, stop_after_s: float | N
 
     quiet_clients()
     settings = load_settings(required=["key"])
-    return run_source(settings, policy, mapping, stop_after_s=stop_after_s, anew=anew, debug=is_debugging(ctx))
+    return run_source(
+        settings, policy, mapping, stop_after_s=stop_after_s, anew=anew, web_port=web_port, debug=is_debugging(ctx)
+    )
 
 
 @command.command()

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 
+web_port_option = click.option(
+    "--web-port",
+    metavar="PORT",
+    type=click.IntRange(1, 65535),
+    help="Serve /health, /ready and /metrics there, on SHOAL_WEB_BIND [default: not at all].",
+)
+
 
 def note(sentence: str) -> None:
     """Prints a remark to standard error, so that standard output has results only."""

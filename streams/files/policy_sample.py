@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.policy_forecast import Forecast, suggestions
 from shoal.streams.files.policy_summary import first_ratio
 from shoal.streams.files.true_tables import tables_at_releases
+from shoal.streams.files.unwatched import Unwatched
 
 SHOWN = 5
 UNIQUE = 0.5  # if this share of the people have a value that nobody else has, the attribute is nearly an identifier
@@ -48,16 +49,24 @@ class Sample:
     forecast: Forecast | None = None  # of a lasting table
 
 
-def read_sample(policy: Policy, source: str, choice: FormatChoice = BY_NAME) -> Sample:
+class Watcher(Protocol):
+    """Is told how far the reading is."""
+
+    def say(self, text: str) -> None: ...
+
+
+def read_sample(policy: Policy, source: str, choice: FormatChoice = BY_NAME, watcher: Watcher | None = None) -> Sample:
     """Reads the events of a file. Raises `InputError` if it cannot be read at all."""
     sample = Sample({}, forecast=Forecast(policy) if policy.values == "lasting" else None)
     before: dict[str, Record] | None = None
+    watcher = watcher or Unwatched()
     for number, table, accepted, rejected in tables_at_releases(policy, read_lines(policy, [source], choice)):
         if number is None:
             sample.table, sample.accepted, sample.rejected = table, accepted, rejected
             if before is None and sample.forecast:
                 sample.forecast.see(table)
             continue
+        watcher.say(f"release {number}")
         if sample.forecast:
             sample.forecast.see(table)
         if before:

@@ -19,6 +19,7 @@ from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.release_reader import CommittedRelease, Place, last_committed, open_releases
 from shoal.streams.settings import Settings
 from shoal.streams.thread import in_thread
+from shoal.streams.vitals import SinkVitals
 
 
 class Kept(NamedTuple):
@@ -65,7 +66,7 @@ class NewestSink(Protocol):
 
 
 async def follow_newest(
-    settings: Settings, table: str, sink: NewestSink, *, once: bool = False
+    settings: Settings, table: str, sink: NewestSink, vitals: SinkVitals, *, once: bool = False
 ) -> AsyncIterator[CommittedRelease]:
     """Keeps the newest release now and, unless it is for once, every later one; yields each that was written.
 
@@ -78,12 +79,14 @@ async def follow_newest(
     after = None if kept is None else kept.place
     async with open_releases(settings.kafka_servers, table, settings.connect_s, after) as reader:
         end = await _last_offset(settings.kafka_servers, table)
+        vitals.holds(0 if after is None else after.number)
         passed: list[Mapping[str, Any]] = []
         async for release in reader.releases(follow=not once):
             passed.append(release.meaning)
             if release.next_offset <= end:
                 continue
             await in_thread(sink.keep, Delivery(release, passed))
+            vitals.kept(release.number)
             passed = []
             yield release
             end = await _last_offset(settings.kafka_servers, table)

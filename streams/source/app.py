@@ -17,6 +17,7 @@ from shoal.streams.store.connection import RedisError, explain, without_secret
 from shoal.streams.store.encryption import make_strict_cipher
 from shoal.streams.store.source_book import SourceBook
 from shoal.streams.store.store import Store
+from shoal.streams.vitals import SourceVitals, serving
 
 
 def run_source(
@@ -26,30 +27,41 @@ def run_source(
     *,
     stop_after_s: float | None = None,
     anew: bool = False,
+    web_port: int | None = None,
     debug: bool = False,
 ) -> int:
-    """Run until a signal ends it, or until nothing has come for `stop_after_s`. Raises StreamsError."""
+    """Run until a signal ends it, or until nothing has come for `stop_after_s`; on a port it says how it is. Raises
+    StreamsError.
+    """
     configure_log(settings.log_format, settings.log_level, debug=debug)
     set_limit(settings.max_record)
-    asyncio.run(_run(settings, policy, mapping, stop_after_s=stop_after_s, anew=anew))
+    asyncio.run(_run(settings, policy, mapping, web_port, stop_after_s=stop_after_s, anew=anew))
     return 0
 
 
 async def _run(
-    settings: Settings, policy_path: Path, mapping_path: Path, *, stop_after_s: float | None, anew: bool
+    settings: Settings,
+    policy_path: Path,
+    mapping_path: Path,
+    web_port: int | None,
+    *,
+    stop_after_s: float | None,
+    anew: bool,
 ) -> None:
     policy = load_policy(policy_path)
     mapping = load_mapping(mapping_path, policy)
     cipher = make_strict_cipher(settings.state_key_bytes, settings.key_bytes)
     store = Store(settings.redis, f"{policy.table}:source", cipher, access_of(settings))
-    source = Source(settings, policy, mapping, SourceBook(store, settings.key_bytes))
+    vitals = SourceVitals(policy.table)
+    source = Source(settings, policy, mapping, SourceBook(store, settings.key_bytes), vitals)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, source.stop)
     try:
-        await store.connect(settings.connect_s)
-        await enter(settings, policy.table, source_rights(policy.table, [table.topic for table in mapping.tables]))
-        await source.run(stop_after_s=stop_after_s, anew=anew)
+        async with serving(vitals, settings, web_port):
+            await store.connect(settings.connect_s)
+            await enter(settings, policy.table, source_rights(policy.table, [table.topic for table in mapping.tables]))
+            await source.run(stop_after_s=stop_after_s, anew=anew)
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), policy.table) from error
     finally:

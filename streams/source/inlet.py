@@ -70,6 +70,11 @@ class Inlet:
             return {}
         return {one: await self._consumer.position(one) for one in self._consumer.assignment()}
 
+    def lag(self, offsets: Mapping[TopicPartition, int]) -> int:
+        """How many records there are after a place, as far as the last answers of the brokers say."""
+        ends = {one: self._consumer.highwater(one) for one in self._consumer.assignment()}
+        return sum(max(0, end - offsets.get(one, 0)) for one, end in ends.items() if end is not None)
+
     async def is_at_end(self) -> bool:
         """Whether everything that is there now was taken."""
         if self._queue:

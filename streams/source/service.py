@@ -2,7 +2,7 @@
 
 A batch goes through five steps (docs/protocol.md, "The source"):
 
-1. poll   committed records of the captured tables
+1. poll   committed records of the captured tables and, of those in Avro, the schemas
 2. judge  read them, join them with what Redis holds, decide on events and dead letters; in memory only
 3. stage  write to Redis what the batch will change, under its number
 4. commit one Kafka transaction: events, dead letters, offsets, the number of the batch
@@ -24,7 +24,7 @@ from typing import Any
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from shoal.core.events.event import Reject
+from shoal.core.events.event import Reason, Reject
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import FencedError, GuaranteeError, InputError, LostError, ServiceError
 from shoal.streams.faults import crash_point
@@ -47,6 +47,7 @@ from shoal.streams.source.present import read_present
 from shoal.streams.source.registry import open_registry
 from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.source_book import PEOPLE, ROWS, SourceBook, Staged, Write
+from shoal.streams.vitals import READY, SourceVitals
 
 _PAUSE_S = 1.0
 # Kafka forgets the offsets of a group that commits nothing, after a week unless it is told otherwise.
@@ -57,8 +58,11 @@ _Taken = tuple[TopicPartition, Any]
 class Source:
     """The source of one table. `run` goes on until `stop`, or until nothing has come for `stop_after_s`."""
 
-    def __init__(self, settings: Settings, policy: Policy, mapping: TableMapping, book: SourceBook) -> None:
+    def __init__(
+        self, settings: Settings, policy: Policy, mapping: TableMapping, book: SourceBook, vitals: SourceVitals
+    ) -> None:
         self._settings, self._policy, self._mapping, self._book = settings, policy, mapping, book
+        self._vitals = vitals
         self._roles: dict[str, tuple[Role, CapturedTable]] = {mapping.people.topic: (Role.PEOPLE, mapping.people)}
         if mapping.values_table is not None:
             self._roles[mapping.values_table.topic] = (Role.VALUES, mapping.values_table)
@@ -87,6 +91,7 @@ class Source:
             except (FencedError, LostError, KafkaError, RedisError, ServiceError, OSError) as error:
                 await self._check(error)
                 self._log.warning("source.again", error=type(error).__name__)
+                self._vitals.again(type(error).__name__)
                 await asyncio.sleep(_PAUSE_S)
 
     async def _check(self, error: Exception) -> None:
@@ -123,6 +128,7 @@ class Source:
                 inlet = Inlet(consumer, servers, self._roles)
                 await inlet.open(self._place.offsets)
                 self._log.info("source.ready", partitions=len(self._place.offsets))
+                self._vitals.say(READY)
                 yield inlet, outlet
         finally:
             await outlet.stop()
@@ -175,6 +181,7 @@ class Source:
                 return
             else:  # behind the last record there may be the end of a transaction
                 self._place.offsets.update(await inlet.positions())
+            self._vitals.behind(inlet.lag(self._place.offsets))
 
     async def _take(self, records: list[_Taken], inlet: Inlet, outlet: Outlet, today: date) -> None:
         """One batch. It ends with the last row of a snapshot, so that what is missing goes before what comes next."""
@@ -183,6 +190,7 @@ class Source:
         changes = [(taken, self._read(taken)) for taken in records]
         await self._load([change for _, change in changes if isinstance(change, Change)])
         letters: list[Message] = []
+        reasons: list[Reason] = []
         done = 0
         for (partition, record), change in changes:
             done += 1
@@ -190,12 +198,14 @@ class Source:
             outcome = self._desk.apply(role, change, today) if isinstance(change, Change) else change
             if isinstance(outcome, Reject):
                 letters.append(self._letter(partition, record, outcome, table))
+                reasons.append(outcome.reason)
             self._place.offsets[partition] = record.offset + 1
             if isinstance(change, Change) and await self._note_sweeps(role, change, inlet):
                 break
         inlet.take_back(records[done:])
         events = self._settle(today)
         await self._commit(outlet, events, letters, self._writes())
+        self._vitals.batch(done, len(events), reasons)
         self._log.info("source.batch", records=done, events=len(events), rejects=len(letters))
 
     def _read(self, taken: _Taken) -> Change | Reject | None:

@@ -4,8 +4,9 @@ import pytest
 
 from deploy.local.ports import free_port
 from tests.fault.scene import PATIENCE_S, Scene
-from tests.fault.test_seen import ask, ready
+from tests.fault.test_seen import ready
 from tests.support.judges.metrics import value
+from tests.support.services.ask import ask
 from tests.support.services.frail import Frail
 from tests.support.services.table import await_that
 

@@ -1,23 +1,14 @@
 """What a worker says of itself while a service is away: it is alive, not ready, and still tells Prometheus why."""
 
 import json
-import urllib.error
-import urllib.request
 from typing import Any
 
 from deploy.local import Local
 from deploy.local.ports import free_port
 from tests.fault.scene import PATIENCE_S, Scene
 from tests.support.judges.metrics import read_page, value
+from tests.support.services.ask import ask
 from tests.support.services.table import await_that
-
-
-def ask(port: int, page: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
 
 
 def ready(port: int) -> tuple[int, dict[str, Any]]:

@@ -16,6 +16,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from deploy.local.ports import free_port
+from tests.support.judges.metrics import value
+from tests.support.services.ask import ask
 from tests.support.services.kept import Target, check
 from tests.support.services.releases_topic import make_releases, publish
 from tests.support.services.services import environment
@@ -64,9 +67,11 @@ def test_a_sink_killed_at_random_moments_shows_whole_releases_and_ends_with_the_
     chance = random.Random(os.environ.get("SHOAL_SINK_SEED", ""))
     with _looking(target) as seen:
         for number in range(1, len(releases), 3):
-            following = start(kafka, target, policy)
+            web = free_port()
+            following = start(kafka, target, policy, "--web-port", str(web))
             asyncio.run(publish(kafka, table, releases[number : number + 1]))
             await_that(lambda least=number: seen[-1:] > [least], 60)
+            check_vitals(web, number + 1)
             asyncio.run(publish(kafka, table, releases[number + 1 : number + 3]))
             time.sleep(chance.uniform(0, 0.3))  # it is writing one of the two, or has just done so
             following.kill()
@@ -75,6 +80,13 @@ def test_a_sink_killed_at_random_moments_shows_whole_releases_and_ends_with_the_
     assert len(seen) > KILLS
     assert seen == sorted(seen)
     check(target, tmp_path / "out", len(releases), tmp_path / "expected")
+
+
+def check_vitals(web: int, number: int) -> None:
+    """What a sink says of itself that follows the topic and has written this release, and no other."""
+    assert ask(web, "ready") == (200, '{"ready": true, "state": "ready", "reason": null}')
+    await_that(lambda: value(ask(web, "metrics")[1], "shoal_sink_release_number") == number, 10)
+    assert value(ask(web, "metrics")[1], "shoal_sink_releases_total") == 1
 
 
 @contextmanager

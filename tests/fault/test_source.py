@@ -16,7 +16,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from deploy.local import Local
 from deploy.local.ports import free_port
 from tests.support.histories.debezium import record
+from tests.support.judges.metrics import value
 from tests.support.root import ROOT
+from tests.support.services.ask import ask
 from tests.support.services.schemas import Registry, framed
 from tests.support.services.table import Table, Worker, await_that
 
@@ -56,10 +58,10 @@ class Clinic:
         return self.table.run(*self.command, "--stop-after", "0", *options, **given)
 
     @contextmanager
-    def running(self, **settings: str) -> Iterator[Worker]:
+    def running(self, *options: str, **settings: str) -> Iterator[Worker]:
         """A source that goes on until it is killed at the end."""
         log = self.table.folder / "source.log"
-        command = [sys.executable, "-m", "shoal.streams.cli", *self.command]
+        command = [sys.executable, "-m", "shoal.streams.cli", *self.command, *options]
         with log.open("wb") as output:
             given = self.table.environment(**settings)
             process = subprocess.Popen(command, env=given, cwd=ROOT, stdout=output, stderr=output)
@@ -80,6 +82,10 @@ class Clinic:
 
     def read(self, partition: int) -> list[bytes]:
         return [one.value or b"" for one in self.table.read(self.table.topics.events, partition)]
+
+
+AWAY = '{"ready": false, "state": "retrying", "reason": "it begins again after RegistryError"}'
+COUNTED = ("records_total", "events_total", "restarts_total", "lag_records", "ready")
 
 
 def MAPPING(topic: str) -> Mapping[str, Any]:
@@ -136,8 +142,8 @@ def test_whatever_step_it_dies_after_every_change_is_told_once(clinic: Clinic, s
 
 
 def test_a_record_that_cannot_be_read_is_a_dead_letter_without_a_body_and_stops_nothing(clinic: Clinic) -> None:
-    for value in (b"canary", b"x" * 5000):
-        clinic.table._send(clinic.topic, value, None, 0)
+    for garbage in (b"canary", b"x" * 5000):
+        clinic.table._send(clinic.topic, garbage, None, 0)
     clinic.change("c", 1)
     assert clinic.run(MAX_RECORD="4096").returncode == 0
     assert clinic.present() == {"1"}
@@ -168,17 +174,28 @@ def test_it_waits_for_a_registry_that_is_away(clinic: Clinic) -> None:
     fields = [{"name": "after", "type": row}, {"name": "source", "type": place}, {"name": "op", "type": "string"}]
     schema = {"type": "record", "name": "Envelope", "fields": fields}
     person = {"id": 1, "years": 30, "sex": "f", "zip": "z1", "code": "gout"}
-    value = framed(5, schema, {"after": person, "source": {"lsn": 1}, "op": "c"})
-    clinic.table._send(clinic.topic, value, b'{"id": 1}', 0)
+    record = framed(5, schema, {"after": person, "source": {"lsn": 1}, "op": "c"})
+    clinic.table._send(clinic.topic, record, b'{"id": 1}', 0)
+    clinic.table._send(clinic.topic, b"not json", None, 0)
     clinic.table.flush()
-    port = free_port()
-    with clinic.running(SCHEMA_REGISTRY_URL=f"http://127.0.0.1:{port}") as source:
+    port, web = free_port(), free_port()
+    options = ("--web-port", str(web))
+    with clinic.running(*options, SCHEMA_REGISTRY_URL=f"http://127.0.0.1:{port}") as source:
         source.await_log("error=RegistryError")
+        await_that(lambda: ask(web, "ready") == (503, AWAY), 10, source._log)  # for a moment it tries again
         registry = Registry(port)
         registry.put(5, schema)
         with registry.serving():
             await_that(lambda: clinic.present() == {"1"}, 30, source._log)
-    assert clinic.table.dead_letters().total() == 0
+        assert ask(web, "ready") == (200, '{"ready": true, "state": "ready", "reason": null}')
+        assert ask(web, "health") == (200, '{"status": "alive"}')
+        page = ask(web, "metrics")[1]
+        about = {"table": clinic.table.name}
+        counted = {name: value(page, f"shoal_source_{name}", **about) for name in COUNTED}
+        assert counted.pop("restarts_total") > 0
+        assert counted == {"records_total": 2, "events_total": 1, "lag_records": 0, "ready": 1}
+        assert value(page, "shoal_source_rejects_total", reason="bad-json") == 1
+    assert clinic.table.dead_letters().total() == 1
 
 
 @pytest.mark.parametrize("clinic", [3], indirect=True)

@@ -224,6 +224,7 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
     service.stop()
 
 
+@pytest.mark.timeout(400)  # the registry may have to be downloaded
 def test_avro_with_a_registry_comes_to_the_same_table(hospital: Hospital, registry: Registry) -> None:
     fill(hospital)
     table, connect = hospital.table, hospital.connect
@@ -250,6 +251,10 @@ def test_avro_with_a_registry_comes_to_the_same_table(hospital: Hospital, regist
         assert b'"sex": "x"' in body  # in JSON, and without what nobody reads
         assert b"secret" not in body
         assert first.stop() == 0
+    look = ("policy", "init", "--from", f"{table.name}.public.patient", "--sensitive", "zip")
+    done = table.run(*look, "--out", str(table.folder / "first"), SCHEMA_REGISTRY_URL=registry.confluent)
+    assert done.returncode == 0, done.stderr
+    assert 'column: "born", convert: age' in (table.folder / "first" / "mapping.yaml").read_text()
     connect.stop()
     connect.converter = to_avro(registry, own_ids=True)
     connect.start()

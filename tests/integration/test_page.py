@@ -11,7 +11,8 @@ from deploy.local.ports import free_port
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from tests.conftest import obtain
-from tests.integration.test_seen import _CANARY, ask, run_with_canaries
+from tests.integration.test_seen import _CANARY, run_with_canaries
+from tests.support.services.ask import ask
 from tests.support.services.browser import find_browser
 from tests.support.services.table import Make, await_that
 

@@ -2,8 +2,6 @@
 
 import json
 import time
-import urllib.error
-import urllib.request
 from typing import Any
 
 import pytest
@@ -15,17 +13,10 @@ from shoal.streams.prometheus import STEPS
 from shoal.streams.store.records import FORMAT
 from tests.support.judges.metrics import foreign_labels, read_page, value
 from tests.support.root import ROOT
+from tests.support.services.ask import ask
 from tests.support.services.table import Make, Table, Worker, await_that, insert
 
 _CANARY = "canary"
-
-
-def ask(port: int, page: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
 
 
 def scrape(port: int) -> str:

@@ -17,6 +17,7 @@ from shoal.streams.prometheus import State
 from shoal.streams.settings import Settings
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.store import Store
+from shoal.streams.vitals import SinkVitals, SourceVitals
 from shoal.streams.worker.exposition import Exposition
 from shoal.streams.worker.faust_app import make_app
 from shoal.streams.worker.planner import Planner
@@ -49,7 +50,9 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 async def exposed() -> dict[str, set[str]]:
-    """The labels of every metric of a worker that has nothing to do, and of a release that it knows."""
+    """The labels of every metric of a worker that has nothing to do, and of a release that it knows; of a source and of
+    a sink, too.
+    """
     policy = clinic_policy()
     settings = Settings(key=SecretStr("a secret of the alerts"))
     store = Store(settings.redis, policy.table, make_cipher(None))  # which nobody connects
@@ -62,6 +65,8 @@ async def exposed() -> dict[str, set[str]]:
     planner.standing.snapshot = 1
     page = Exposition(make_app(settings, policy, planner), policy.table, ingest, planner.standing).write().decode()
     families = read_page(page)
+    for beside in (SourceVitals(policy.table), SinkVitals(policy.table)):
+        families |= read_page(beside.metrics().decode())
     found: dict[str, set[str]] = {}
     for name, family in families.items():
         endings = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}.get(family.type, ("",))

@@ -48,6 +48,17 @@ _EVERYTHING: dict[str, Any] = {
     "nodeSelector": {"disk": "ssd"},
     "tolerations": [{"key": "k", "operator": "Exists"}],
 }
+_BESIDE: dict[str, Any] = {
+    **_EVERYTHING,
+    "source": {"enabled": True, "mapping": "clinic.yaml"},
+    "sink": {
+        "enabled": True,
+        "target": "postgresql://me@db:5432/x",
+        "schema": "ward",
+        "passwordSecret": "database",
+        "resources": {"limits": {"memory": "1Gi"}},
+    },
+}
 # What the chart uses of the Prometheus operator's two kinds: their own schemas cannot be had offline.
 _MONITORING = {
     "ServiceMonitor": {
@@ -125,14 +136,14 @@ def wrong(manifest: Manifest) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("values", [_GIVEN, _EVERYTHING], ids=["what must be given", "everything"])
+@pytest.mark.parametrize("values", [_GIVEN, _EVERYTHING, _BESIDE], ids=["what must be given", "everything", "beside"])
 def test_the_chart_renders_valid_kubernetes(values: dict[str, Any], render: Render, tmp_path: Path) -> None:
     lint = run_helm(tmp_path, values, "lint", "--strict")
     assert lint.returncode == 0, lint.stdout + lint.stderr
     manifests = render(values)
     assert {one["kind"]: wrong(one) for one in manifests if wrong(one)} == {}
     wanted = {"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount"}
-    if values is _EVERYTHING:
+    if values is not _GIVEN:
         wanted |= {"ConfigMap", "PrometheusRule", "ServiceMonitor"}
     assert {one["kind"] for one in manifests} == wanted
 
@@ -156,6 +167,9 @@ def test_a_manifest_with_a_misspelt_field_is_found(render: Render) -> None:
         {"policy": {}},
         {"policy": {"configMap": "a", "files": {"policy.yaml": ""}}},
         {"image": {}},
+        {"source": {"enabled": True, "mapping": "../mapping.yaml"}},
+        {"sink": {"enabled": True}},
+        {"sink": {"enabled": True, "target": "postgresql://me:password@db/x"}},
     ],
     ids="-".join,
 )
@@ -200,6 +214,43 @@ def test_the_worker_runs_restricted(render: Render) -> None:
     spoilt["volumes"].append({"name": "host", "hostPath": {"path": "/"}})
     spoilt["automountServiceAccountToken"] = True
     assert unrestricted(spoilt) == ["token", "hostPath", "privileges", "capabilities", "writable"]
+
+
+def test_a_source_and_a_sink_stand_beside_the_workers_and_are_none(render: Render) -> None:
+    manifests = render(_BESIDE)
+    deployments = {one["metadata"]["name"]: one["spec"] for one in manifests if one["kind"] == "Deployment"}
+    assert deployments.keys() == {"ward-shoal", "ward-shoal-source", "ward-shoal-sink"}
+    worker = only(manifests, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"]
+    walled = only(manifests, "NetworkPolicy")["spec"]["podSelector"]["matchExpressions"][0]["values"]
+    monitored = only(manifests, "ServiceMonitor")["spec"]["selector"]["matchLabels"]
+    for name in ("source", "sink"):
+        deployment = deployments[f"ward-shoal-{name}"]
+        assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
+        labels = deployment["template"]["metadata"]["labels"]
+        assert deployment["selector"]["matchLabels"].items() <= labels.items()
+        assert not worker.items() <= labels.items()
+        assert labels["app.kubernetes.io/name"] in walled
+        assert unrestricted(deployment["template"]["spec"]) == []
+        (service,) = [
+            one for one in manifests if (one["kind"], one["metadata"]["name"]) == ("Service", f"ward-shoal-{name}")
+        ]
+        assert service["spec"]["selector"].items() <= labels.items()
+        assert monitored.items() <= service["metadata"]["labels"].items()
+
+
+def test_a_source_has_the_secrets_of_a_worker_and_a_sink_only_its_databases_password(render: Render) -> None:
+    pods = {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]
+        for one in render(_BESIDE)
+        if one["kind"] == "Deployment"
+    }
+    source, sink = (pods[f"ward-shoal-{name}"]["containers"][0] for name in ("source", "sink"))
+    assert source["args"] == ["source", "/policy/policy.yaml", "/policy/clinic.yaml", "--web-port", "6066"]
+    assert sink["args"] == ["sink", "postgresql://me@db:5432/x", "--web-port", "6066", "--schema", "ward"]
+    secrets = {one["name"] for one in source["env"] if one["name"].endswith("_FILE")}
+    assert secrets == {"SHOAL_KEY_FILE", "SHOAL_STATE_KEY_FILE"}
+    assert {one["name"] for one in sink["env"] if "valueFrom" in one or one["name"].endswith("_FILE")} == {"PGPASSWORD"}
+    assert "secret" not in {volume["name"] for volume in pods["ward-shoal-sink"]["volumes"]}
 
 
 def test_secrets_are_read_from_files_and_every_setting_is_one_that_shoal_knows(render: Render) -> None:

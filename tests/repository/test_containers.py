@@ -139,16 +139,26 @@ def test_the_image_runs_a_command_that_exists() -> None:
 
 def test_every_setting_in_the_containers_is_one_that_shoal_knows() -> None:
     named = set(re.findall(r"\bSHOAL_[A-Z_]+", (ROOT / "deploy" / "Dockerfile").read_text()))
-    for service in ("worker", "clinic"):
-        named |= set(_SERVICES[service]["environment"])
+    for service in ("worker", "clinic", "source", "sink"):
+        named |= {name for name in _SERVICES[service]["environment"] if name != "PGPASSWORD"}
     assert {name.removeprefix("SHOAL_").lower() for name in named} <= set(Settings.model_fields)
 
 
 def test_no_secret_stands_in_the_compose_file() -> None:
-    for service in ("worker", "clinic"):
+    for service in ("worker", "clinic", "source"):
         settings = _SERVICES[service]["environment"]
         assert settings["SHOAL_KEY"] is None
         assert settings["SHOAL_STATE_KEY"] is None
+    assert _SERVICES["sink"]["environment"]["PGPASSWORD"] is None
+    assert "SHOAL_KEY" not in _SERVICES["sink"]["environment"]
+
+
+def test_a_source_and_a_sink_run_only_if_they_are_asked_for_and_say_how_they_are_where_the_health_check_asks() -> None:
+    for service in ("source", "sink"):
+        assert _SERVICES[service]["profiles"] == [service]
+        command = _SERVICES[service]["command"]
+        assert command[0] in COMMANDS
+        assert command[-2:] == ["--web-port", dict(one.split("=") for one in last("ENV").split())["SHOAL_WEB_PORT"]]
 
 
 def test_nothing_is_published_beyond_the_loopback_interface() -> None:

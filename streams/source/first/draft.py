@@ -56,6 +56,8 @@ def _sensitive(columns: dict[str, Column], ids: tuple[str, ...], named: str | No
             f"{named} cannot be the sensitive column: it must have from {_FEWEST_VALUES} to {_MOST_VALUES:,} values, "
             f"and has {len(column.labels):,}."
         )
+    if column.flaw is not None:
+        raise InputError(f"{named} cannot be the sensitive column: {column.flaw}.")
     return column
 
 
@@ -100,7 +102,8 @@ def _decide(column: Column, look: Look, files: dict[str, str]) -> tuple[str, str
     if column.kind is Kind.LABEL:
         values = ", ".join(_quoted(label) for label in sorted(column.labels))
         return f"type: category, values: [{values}]", "add labels that could come"
-    why = {Kind.IDENTIFIER: "it differs on nearly every row", Kind.TEXT: "it has too many texts"}
+    text = "it has too many texts" if column.flaw is None else column.flaw
+    why = {Kind.IDENTIFIER: "it differs on nearly every row", Kind.TEXT: text}
     return why.get(column.kind, "it is empty")
 
 
@@ -138,7 +141,11 @@ def _mapped(column: Column, look: Look) -> Iterator[str]:
         return
     convert = ", convert: age" if column.kind is Kind.DATE else ""
     missing = ", missing: withhold" if column.missing else ""
-    yield f"  {name}: {{column: {name}{convert}{missing}}}"
+    yield f"  {name}: {{column: {name}{convert}{_trimmed(column)}{missing}}}"
+
+
+def _trimmed(column: Column) -> str:
+    return ", trim: true" if column.trim else ""
 
 
 def _mapping(look: Look, ids: tuple[str, ...], mapped: list[str], value: Column) -> Iterator[str]:
@@ -158,3 +165,5 @@ def _mapping(look: Look, ids: tuple[str, ...], mapped: list[str], value: Column)
     yield from mapped
     yield "sensitive:"
     yield f"  column: {_quoted(value.name)}   # or `table`, if people have a row for each value in another one"
+    if value.trim:
+        yield "  trim: true   # there are blanks around what was seen"

@@ -9,6 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from shoal.core.policy.hierarchy import wrong_label
 from shoal.streams.source.first.look import Look
 from shoal.streams.source.moments import day_of, number_of
 
@@ -32,7 +33,9 @@ class Kind(StrEnum):
 
 
 class Column(NamedTuple):
-    """One column. `low` and `high` are of numbers; `labels` has the distinct texts with how often each was seen."""
+    """One column. `low` and `high` are of numbers. `labels` has the distinct texts with how often each was seen, and
+    without blanks around them if the mapping is to `trim` them. `flaw` says why they cannot be labels.
+    """
 
     name: str
     kind: Kind
@@ -41,23 +44,32 @@ class Column(NamedTuple):
     low: float
     high: float
     labels: Counter[str]
+    trim: bool
+    flaw: str | None
 
 
 def profile(look: Look) -> list[Column]:
     """Every column of a look, in its order."""
-    return [_profile(name, [row.get(name) for row in look.rows]) for name in look.columns]
+    can_trim = look.kind != "csv"  # a source does, a CSV file is taken as it is
+    return [_profile(name, [row.get(name) for row in look.rows], can_trim=can_trim) for name in look.columns]
 
 
-def _profile(name: str, values: Sequence[Any]) -> Column:
+def _profile(name: str, values: Sequence[Any], *, can_trim: bool) -> Column:
+    trim = can_trim and any(isinstance(value, str) and value != value.strip() for value in values)
+    if trim:
+        values = [(value.strip() or None) if isinstance(value, str) else value for value in values]
     there = [value for value in values if value is not None]
     labels = Counter(_text(value) for value in there)
+    flaw = next(filter(None, map(wrong_label, labels)), None)
     numbers = [number_of(value if isinstance(value, int | float) else str(value), None) for value in there]
     low, high = 0.0, 0.0
     if there and None not in numbers:
         found = [float(number) for number in numbers if number is not None]
         low, high = min(found), max(found)
     kind = _kind(there, labels, numbers)
-    return Column(name, kind, len(values), len(values) - len(there), low, high, labels)
+    if flaw is not None and kind in (Kind.LABEL, Kind.POSTCODE):
+        kind = Kind.TEXT
+    return Column(name, kind, len(values), len(values) - len(there), low, high, labels, trim, flaw)
 
 
 def _kind(there: Sequence[Any], labels: Counter[str], numbers: Sequence[Decimal | None]) -> Kind:

@@ -1,6 +1,7 @@
 """Releases topics as earlier versions wrote them, a record a line, and a program that was written for format 2.
 
-`releases-1.jsonl` was made by engine 1.0, `releases-2.jsonl` by engine 2.0, both from examples/ward.
+`releases-1.jsonl` was read from the topic of a worker of engine 1.0, `releases-2.jsonl` from that of one of engine 2.0,
+on a real Kafka and Redis; `shoal produce` of the same version had sent them the events of examples/ward.
 `release-2.schema.json` is the schema of format 2 as it was then. They never change: what is published stays readable.
 """
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import fastavro
 class Registry:
     """`answers` has a status and a body for each path; any other is not found. `asked` has the headers of requests."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
         self.answers: dict[str, tuple[int, bytes]] = {}
         self.asked: list[Mapping[str, str]] = []
         registry = self
@@ -31,7 +32,9 @@ class Registry:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.address = f"http://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.address = f"http{'' if tls is None else 's'}://127.0.0.1:{self._server.server_port}"
 
     def put(self, identity: int, schema: Any) -> None:
         """Have a schema, as Confluent's API says it."""

@@ -14,7 +14,8 @@ COMMANDS = {
     "replaying": ["replay", str(WARD / "policy.yaml"), str(WARD / "events.jsonl"), "--out", "again"],
     "auditing": ["audit", str(WARD / "policy.yaml"), "out"],
     "exporting": ["export", "out", "--to", "csv", "--out", "tables"],
-    "reading": ["report", str(WARD / "policy.yaml"), "out"],
+    "reading the sample": ["policy", "check", str(WARD / "policy.yaml"), "--sample", str(WARD / "events.jsonl")],
+    "reading releases": ["report", str(WARD / "policy.yaml"), "out"],
 }
 
 

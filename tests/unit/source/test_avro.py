@@ -1,20 +1,24 @@
 """Avro: a record comes out as the same record in Connect's JSON would, or with a reason why it cannot be read."""
 
 import json
+import ssl
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import pytest
 
 from deploy.local.ports import free_port
-from shoal.core.events.event import Reason
+from shoal.core.events.event import Reason, Reject
 from shoal.streams.errors import InputError
 from shoal.streams.settings import Settings
 from shoal.streams.source.avro import Headers, Schemas
 from shoal.streams.source.envelope import Change, cut_down, read_change, read_row
 from shoal.streams.source.mapping import CapturedTable
 from shoal.streams.source.registry import RegistryError, open_registry
+from tests.support.services.certificates import make_certificates
 from tests.support.services.schemas import Registry, avro, framed
 
 DATE = {"type": "int", "connect.version": 1, "connect.name": "io.debezium.time.Date"}
@@ -165,6 +169,19 @@ async def test_what_cannot_be_read_is_rejected_with_a_reason(registry: Registry,
     assert (await read(registry, Taken(None, value))).reason is reason
 
 
+async def test_whatever_stands_in_a_record_it_is_read_or_rejected(registry: Registry) -> None:
+    draw, whole = Random(1), framed(2, ENVELOPE, CHANGE)
+    schemas = open_schemas(registry.address)
+    await schemas.learn([Taken(framed(1, KEY, {"id": 7}), whole)])
+    outcomes: Counter[type] = Counter()
+    for _ in range(3000):
+        spoilt = bytearray(whole[: draw.randrange(5, len(whole) + 1)])
+        for _ in range(draw.randrange(4)):
+            spoilt[draw.randrange(5, len(spoilt)) if len(spoilt) > 5 else 4] = draw.randrange(256)
+        outcomes[type(read_change(framed(1, KEY, {"id": 7}), bytes(spoilt), (), TABLE, schemas))] += 1
+    assert outcomes.keys() == {Change, Reject}
+
+
 @pytest.mark.parametrize(
     ("status", "body", "kind", "sentence"),
     [
@@ -194,6 +211,20 @@ async def test_the_password_goes_along_and_nothing_is_asked_twice(registry: Regi
         await schemas.learn([Taken(framed(1, KEY, {"id": 7}), None)])
     (asked,) = registry.asked
     assert asked["Authorization"] == "Basic bWU6c2VjcmV0"
+
+
+async def test_a_registry_must_show_a_certificate_of_the_authority_that_is_set(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(made.server, made.server_key)
+    taken = Taken(framed(1, KEY, {"id": 7}), None)
+    with Registry(0, tls).serving() as registry:
+        registry.put(1, KEY)
+        await open_schemas(registry.address, schema_registry_ssl_ca=made.ca).learn([taken])
+        assert len(registry.asked) == 1
+        for ca in (made.stranger_ca, None):
+            with pytest.raises(RegistryError, match="cannot be reached"):
+                await open_schemas(registry.address, schema_registry_ssl_ca=ca).learn([taken])
 
 
 def test_a_file_without_authorities_is_refused(tmp_path: Path) -> None:

@@ -79,6 +79,22 @@ def test_nothing_is_guessed_silently(
     assert not (tmp_path / "first").exists()
 
 
+def test_labels_that_a_policy_cannot_have_are_named(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["policy", "init", "--from", str(people), "--id", "number", "--sensitive", "disease", "--out"]
+    text = people.read_text()
+    people.write_text(text.replace(",m,", ",m ,"))
+    assert main([*command, str(tmp_path / "first")]) == 0
+    assert (
+        "\"sex\" is left out: the label 'm ' begins or ends with a blank"
+        in (tmp_path / "first" / "policy.yaml").read_text()
+    )
+    people.write_text(text.replace(",gout", ", gout"))
+    assert main([*command, str(tmp_path / "second")]) == 2
+    assert "disease cannot be the sensitive column: the label ' gout' begins or ends" in capsys.readouterr().err
+
+
 def test_a_file_that_is_none_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "short.csv").write_text("a,b\n1\n1,2,3\n")
     for path in (tmp_path / "short.csv", tmp_path / "none.csv"):
