@@ -22,6 +22,7 @@ from shoal.core.cells.tree import Rows
 from shoal.core.runs import each_between
 from shoal.core.signatures.nearest import ranks
 from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
+from shoal.core.signatures.occurrence import occurrences
 from shoal.core.signatures.places import Gaps, first_of_each, take_places
 from shoal.core.signatures.quotas import Surplus, find_surplus, pack_known, peel, wrap_around
 from shoal.core.signatures.seats import seat
@@ -82,7 +83,8 @@ def _make_rounds(
     left = _leave_out(newcomers, mine, find_surplus(counts, m, l, spare), m)
     counts = np.bincount(newcomers.value[left], minlength=leaves)
     rounds = pack_known(counts, known, usable, m)
-    rounds = _sum(rounds, pack_known(counts, known, peel(counts, m, known), m))
+    near = occurrences(newcomers.value[left], newcomers.place[left], leaves)
+    rounds = _sum(rounds, pack_known(counts, known, peel(counts, m, known, near), m))
     more = max(-(-int(counts.sum()) // m), int(counts.max(initial=0)))
     order = _by_place(newcomers, left, values)
     for signature, times in wrap_around(counts, m, more, order).items():
