@@ -46,10 +46,7 @@ def join_nearest(kind: Rows, place: NDArray[np.float64], sites: Sites) -> Rows:
 
 
 def ranks(key: Rows, *order_by: Rows | Tags) -> Rows:
-    """The rank of each line among those with the same key, in the order of the last column given, then the others.
-
-    No number may be below 0.
-    """
+    """The rank of each line among those with the same key, in the order of the last column given, then the others."""
     order = np.lexsort([narrow(column) for column in (*order_by, key)])
     sorted_keys, at = key[order], np.arange(len(key))
     is_first = np.r_[True, sorted_keys[1:] != sorted_keys[:-1]][: len(key)]
