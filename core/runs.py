@@ -1,5 +1,7 @@
 """Runs, parts of an array given by where they begin and how long they are, and lines that have one key."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,3 +24,9 @@ def numbered(keys: Places) -> tuple[Places, Places]:
     position = np.zeros(int(keys.max(initial=-1)) + 1, dtype=np.int64)
     position[found] = np.arange(len(found))
     return found, position[keys]
+
+
+def narrow(keys: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in as few bits as they need: numpy sorts those of 16 bits several times faster."""
+    least, most = (np.min_scalar_type(int(end)) for end in (keys.min(initial=0), keys.max(initial=0)))
+    return keys.astype(np.result_type(least, most))

@@ -34,15 +34,13 @@ class NodeRecord(NamedTuple):
 
 
 def top_down(records: Mapping[int, NodeRecord]) -> Iterator[tuple[int, NodeRecord]]:
-    """Records in an order in which parents come before their children, whatever their numbers. O(records)."""
+    """Records level by level, so that parents come before their children, whatever their numbers. O(records)."""
     children = {child for record in records.values() for child in (record.left, record.right)}
-    waiting = sorted(records.keys() - children, reverse=True)
-    while waiting:
-        node = waiting.pop()
-        record = records.get(node)
-        if record is not None:
-            yield node, record
-            waiting += (record.right, record.left)
+    level = [(node, records[node]) for node in sorted(records.keys() - children)]
+    while level:
+        yield from level
+        below = (child for _, record in level for child in (record.left, record.right))
+        level = [(child, records[child]) for child in below if child in records]
 
 
 class _Splits(NamedTuple):
@@ -101,10 +99,14 @@ class Tree:
         attribute = int(self._attribute[node])
         return NodeRecord(attribute, self._cut[attribute][node].item(), int(self._left[node]), int(self._right[node]))
 
-    def records(self) -> Iterable[tuple[int, NodeRecord]]:
-        for node in range(self.size):
-            if self._attribute[node] != LEAF:
-                yield node, self.record(node)
+    def records(self) -> Iterator[tuple[int, NodeRecord]]:
+        """All inner nodes as they are stored."""
+        nodes = np.flatnonzero(self._attribute[: self.size] != LEAF)
+        attributes, cuts = self._attribute[nodes], np.empty(len(nodes), dtype=object)
+        for position, column in enumerate(self._cut):
+            cuts[attributes == position] = column[nodes[attributes == position]].tolist()
+        columns = (attributes, cuts, self._left[nodes], self._right[nodes])
+        return zip(nodes.tolist(), map(NodeRecord, *(column.tolist() for column in columns)), strict=True)
 
     def route(self, columns: Sequence[Column], rows: Rows, start: Rows | None = None) -> Rows:
         """The leaf of each of these rows, searched from the root or from a node above it."""
@@ -197,22 +199,32 @@ class Tree:
     # -- growing ------------------------------------------------------------------------------------------------
 
     def put(self, records: Iterable[tuple[int, NodeRecord]]) -> None:
-        """Split leaves as these records say, parents before children."""
+        """Split leaves as these records say, parents before children. Those that come level by level cost least."""
+        level: list[tuple[int, NodeRecord]] = []
+        children: set[int] = set()
         for node, record in records:
-            attribute = self.attributes[record.attribute]
-            self._reserve(max(record.left, record.right) + 1)
-            whole, real = (0, record.cut) if attribute.kind == "float" else (record.cut, 0.0)
-            self._split(
-                _Splits(
-                    nodes=np.array([node]),
-                    attributes=np.array([record.attribute]),
-                    whole=np.array([whole], dtype=np.int64),
-                    real=np.array([real], dtype=np.float64),
-                    left=np.array([record.left]),
-                    right=np.array([record.right]),
-                )
-            )
-            self.size = max(self.size, record.left + 1, record.right + 1)
+            if node in children:
+                self._put_level(level)
+                level, children = [], set()
+            level.append((node, record))
+            children.update((record.left, record.right))
+        self._put_level(level)
+
+    def _put_level(self, level: Sequence[tuple[int, NodeRecord]]) -> None:
+        """Split leaves none of which is a child of another."""
+        if not level:
+            return
+        is_real = [self.attributes[record.attribute].kind == "float" for _, record in level]
+        cuts = [record.cut for _, record in level]
+        nodes, attributes, left, right = np.array(
+            [(node, record.attribute, record.left, record.right) for node, record in level], dtype=np.int64
+        ).T
+        whole = np.array([0 if real else cut for real, cut in zip(is_real, cuts, strict=True)], dtype=np.int64)
+        real = np.array([cut if real else 0.0 for real, cut in zip(is_real, cuts, strict=True)], dtype=np.float64)
+        last = int(max(left.max(), right.max()))
+        self._reserve(last + 1)
+        self._split(_Splits(nodes, attributes, whole, real, left, right))
+        self.size = max(self.size, last + 1)
 
     def put_many(self, nodes: Rows, attributes: Rows, whole: Rows, real: NDArray[np.float64]) -> int:
         """Split many leaves at once; the children are numbered in pairs from the number returned.

@@ -59,7 +59,7 @@ def choose_signatures(
     waiting = np.flatnonzero(found == UNDECIDED)
     for values in classes:
         mine = waiting[np.isin(newcomers.value[waiting], values)]
-        alike = usable[np.isin(known.members[usable], [-1, *values.tolist()]).all(axis=1)]
+        alike = known.within(usable, values)
         share = spare * len(mine) // max(1, len(waiting))
         _make_rounds(newcomers, mine, known, alike, values, m, l, share, found, family)
     return Choice(found, np.where(_is_even(newcomers, known, found, family), family, 0))

@@ -11,7 +11,7 @@ No result may depend on the order of entries: a restart reads them back in any o
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -226,14 +226,12 @@ class Entries:
 
     def put_all(self, rows: Sequence[int], records: Sequence[Sequence[Stored]], known: Signatures) -> None:
         """Write the entries of people who have none yet, as they were stored."""
-        flat = [(row, *record) for row, mine in zip(rows, records, strict=True) for record in mine]
-        if not flat:
-            return
-        table = np.array(flat, dtype=np.int64)
-        new = self.append(table[:, 0], table[:, 1])
-        self.signature[new], self.group[new], self.flags[new] = table[:, 2], table[:, 3], table[:, 4]
-        self.spells[new] = table[:, 5]
-        signed = new[table[:, 2] >= 0]
+        numbers = np.fromiter(chain.from_iterable(chain.from_iterable(records)), dtype=np.int64)
+        values, signatures, groups, flags, spells = numbers.reshape(-1, len(EntryRecord._fields)).T
+        times = np.fromiter(map(len, records), dtype=np.int64)
+        new = self.append(np.repeat(np.asarray(rows, dtype=np.int64), times), values)
+        self.signature[new], self.group[new], self.flags[new], self.spells[new] = signatures, groups, flags, spells
+        signed = new[signatures >= 0]
         self.slot[signed] = known.slots(self.signature[signed].astype(np.int64), self.value[signed])
 
     def records(self, rows: Rows) -> Iterator[tuple[Stored, ...]]:

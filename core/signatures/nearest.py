@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
 from shoal.core.randomness import Tags
+from shoal.core.runs import narrow
 
 NONE = -1
 
@@ -46,7 +47,7 @@ def join_nearest(kind: Rows, place: NDArray[np.float64], sites: Sites) -> Rows:
 
 def ranks(key: Rows, *order_by: Rows | Tags) -> Rows:
     """The rank of each line among those with the same key, in the order of the last column given, then the others."""
-    order = np.lexsort((*order_by, key))
+    order = np.lexsort([narrow(column) for column in (*order_by, key)])
     sorted_keys, at = key[order], np.arange(len(key))
     is_first = np.r_[True, sorted_keys[1:] != sorted_keys[:-1]][: len(key)]
     found = np.empty(len(key), dtype=np.int64)

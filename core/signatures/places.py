@@ -59,8 +59,9 @@ def _give_back_places(newcomers: Newcomers, gaps: Gaps, lacking: int, found: Row
 def _take_fitting_places(newcomers: Newcomers, known: Signatures, gaps: Gaps, found: Rows) -> None:
     """Picky newcomers take places before the others do, one after the other."""
     value, signatures = gaps.value.tolist(), gaps.signature.tolist()
+    asked = np.flatnonzero(np.isin(gaps.value, newcomers.value[list(newcomers.shunned)]))
     places: dict[int, list[tuple[int, list[int]]]] = {}  # by value, runs of gaps of one signature
-    for gap in np.argsort(gaps.missing, kind="stable").tolist():
+    for gap in asked[np.argsort(gaps.missing[asked], kind="stable")].tolist():
         runs = places.setdefault(value[gap], [])
         if not runs or runs[-1][0] != signatures[gap]:
             runs.append((signatures[gap], []))

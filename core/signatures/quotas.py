@@ -56,7 +56,7 @@ def pack_known(counts: Rows, known: Signatures, usable: Rows, m: int) -> Rows:
     of what there is at a time. What is left must still make rounds, so no value may become more than one in m of it.
     """
     rounds = np.zeros(len(known), dtype=np.int64)
-    holding = known.holding(known.fillable(usable, counts))
+    holding = known.holding(known.within(usable, np.flatnonzero(counts)))  # the others can make no round
     total, waiting = int(counts.sum()), counts.copy()
     waiting[[value for value in np.flatnonzero(counts).tolist() if value not in holding]] = 0
     left = np.append(counts, total + 1)  # the last one stands for members that are not there, -1

@@ -150,8 +150,7 @@ class Regrouping:
     def _choose(self, new: Rows, values: Rows, shown: Rows) -> None:
         entries = self.entries
         newcomers = self._newcomers(new)
-        is_mine = np.isin(self.signatures.members[: len(self.signatures)], [-1, *values.tolist()]).all(axis=1)
-        usable = np.flatnonzero(is_mine)
+        usable = self.signatures.within(np.arange(len(self.signatures)), values)
         gaps = self._gaps(usable, shown)
         m, l = self._policy.signature, self._policy.l
         rows = np.bincount(entries.group[entries.group != NO_GROUP], minlength=self.groups.size)

@@ -23,7 +23,7 @@ UNLIMITED: Final = 1 << 40
 def seat(newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, m: int, found: Rows) -> None:
     """Make rounds of the newcomers in `left` that are undecided, of signatures in `usable` and of new ones."""
     waiting = _Waiting(newcomers, left[found[left] == UNDECIDED])
-    usable = known.fillable(usable, waiting.counts)
+    usable = known.within(usable, np.flatnonzero(waiting.counts))  # the others can make no round
     holding, listed = known.holding(usable), set(usable.tolist())
     nowhere = np.zeros(0, dtype=np.int64)
     asked = waiting.counts.copy()
@@ -55,7 +55,7 @@ class _Waiting:
         self._value = dict(zip(undecided.tolist(), newcomers.value[undecided].tolist(), strict=True))
         self._draw = dict(zip(undecided.tolist(), newcomers.draw[undecided].tolist(), strict=True))
         self._by_value: dict[int, list[int]] = {}
-        self._shunning: dict[tuple[int, int], set[int]] = {}
+        self._shunning: dict[int, dict[int, set[int]]] = {}
         for position, value in self._value.items():
             self._by_value.setdefault(value, []).append(position)
             self._note_shunned(position)
@@ -63,8 +63,9 @@ class _Waiting:
         self.counts = np.bincount(newcomers.value[undecided], minlength=1)
 
     def _note_shunned(self, position: int) -> None:
+        shunning = self._shunning.setdefault(self._value[position], {})
         for shunned in self._shunned.get(position, ()):
-            self._shunning.setdefault((self._value[position], shunned), set()).add(position)
+            shunning.setdefault(shunned, set()).add(position)
 
     def _waiting_for(self, value: int) -> list[int]:
         """The newcomers of a value, those that shun most first, as they fit nowhere else, then by draw."""
@@ -76,8 +77,8 @@ class _Waiting:
 
     def _unfit(self, value: int, signature: Sequence[int]) -> set[int]:
         """The newcomers of this value who shun something in the signature."""
-        unfit = [found for member in signature if (found := self._shunning.get((value, member)))]
-        return unfit[0].union(*unfit[1:]) if unfit else set()
+        shunning = self._shunning.get(value, {})
+        return set().union(*[shunning[member] for member in signature if member in shunning])
 
     def _rounds(self, signature: Sequence[int]) -> int:
         """How many rounds of a signature the newcomers that fit it make."""
@@ -139,7 +140,7 @@ class _Waiting:
     def _leave(self, position: int, signature: tuple[int, ...]) -> None:
         value = self._value.pop(position)
         for shunned in self._shunned.get(position, ()):
-            self._shunning[value, shunned].discard(position)
+            self._shunning[value][shunned].discard(position)
         self._settle(position, signature)
 
     def _note_siblings(self, seated: Sequence[int]) -> None:

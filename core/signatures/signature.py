@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.runs import each_between
+from shoal.core.runs import each_between, narrow
 
 
 class SignatureRecord(NamedTuple):
@@ -107,20 +107,18 @@ class Signatures:
             return np.zeros(0, dtype=np.int64)
         return np.asarray(np.argmax(self.members[signatures] == values[:, None], axis=1), dtype=np.int64)
 
-    def fillable(self, signatures: Rows, counts: Rows) -> Rows:
-        """Those of these signatures of which somebody has each value: `counts` are by value. Mostly few of many."""
-        there = np.ones(max(len(counts), int(self.members.max(initial=0)) + 1) + 1, dtype=bool)  # the last is no value
-        there[:-1] = False
-        there[: len(counts)] = counts > 0
-        return signatures[there[self.members[signatures]].all(axis=1)]
+    def within(self, signatures: Rows, values: Rows) -> Rows:
+        """Those of these signatures that hold none but these values."""
+        is_one = np.zeros(max(self.members.max(initial=0), values.max(initial=0)) + 2, dtype=bool)
+        is_one[values] = is_one[-1] = True  # the last one stands for members that are not there, -1
+        return np.asarray(signatures[is_one[self.members[signatures]].all(axis=1)])
 
     def holding(self, signatures: Rows) -> dict[int, Rows]:
         """By value, those of these signatures that hold it, in the order given."""
         members = self.members[signatures]
         is_there = members >= 0
         value, number = members[is_there], np.repeat(signatures, np.count_nonzero(is_there, axis=1))
-        short = value.astype(np.min_scalar_type(int(value.max(initial=0))))  # numbers of 16 bits are sorted by radix
-        number, counts = number[np.argsort(short, kind="stable")], np.bincount(value)
+        number, counts = number[np.argsort(narrow(value), kind="stable")], np.bincount(value)
         bounds = pairwise([0, *np.cumsum(counts[counts > 0]).tolist()])
         found = zip(np.flatnonzero(counts).tolist(), bounds, strict=True)
         return {value: number[begin:end] for value, (begin, end) in found}

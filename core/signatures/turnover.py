@@ -22,7 +22,8 @@ def classes_of(values: Rows, known: Signatures, m: int) -> list[Rows]:
 
     A class has at least m values, or it could make no signature.
     """
-    seen = np.flatnonzero(np.isin(known.members[: len(known)], [-1, *values.tolist()]).all(axis=1) & (known.rows > 0))
+    seen = known.within(np.arange(len(known)), values)
+    seen = seen[known.rows[seen] > 0]
     members, rows, ended = known.members[seen], known.rows[seen], known.ended[seen]
     if not ended.any():
         return [values]
@@ -58,8 +59,11 @@ def _evidence(members: Rows, rows: Rows, ended: Rows, rates: NDArray[np.float64]
 
     Rates that are fitted to mere chance reach about half a point for each value.
     """
-    line, slot = np.nonzero(members >= 0)
-    expected = rows * np.bincount(line, weights=rates[members[line, slot]]) / np.bincount(line)
+    sizes = np.count_nonzero(members >= 0, axis=1)
+    line = np.repeat(np.arange(len(members)), sizes)
+    expected = rows * np.bincount(line, weights=rates[members[members >= 0]]) / sizes
     alike = rows * (int(ended.sum()) / int(rows.sum()))
-    lines = zip(ended.tolist(), expected.tolist(), alike.tolist(), strict=True)
-    return fsum(count * log(mine / other) - mine + other for count, mine, other in lines)
+    has_ends = ended > 0  # where none ended, the logarithm counts for nothing
+    some = (column[has_ends].tolist() for column in (ended, expected, alike))
+    logs = [count * log(mine / other) - mine + other for count, mine, other in zip(*some, strict=True)]
+    return fsum([*logs, *(alike - expected)[~has_ends].tolist()])
