@@ -10,7 +10,9 @@ Broken off before the end, Redis counts as knowing nothing, and the next restore
 import asyncio
 from pathlib import Path
 
+from shoal.core.older import Layout
 from shoal.core.policy.policy import Policy
+from shoal.core.state import ENGINE
 from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.files.policy_yaml import load_policy
@@ -26,8 +28,8 @@ from shoal.streams.store.whole_table import write_table
 from shoal.streams.thread import in_thread
 
 _CHANGED = {
-    "policy": "under another policy: set its file and its hierarchy files back to what they were then",
-    "engine": "by another engine: use the version of Shoal that wrote it",
+    "policy": "under another policy: restore it under the file as it was then (SHOAL_POLICY, with its hierarchy "
+    "files), and `shoal rebuild --snapshot` goes on from there to the policy of today",
     "key": "under another SHOAL_KEY: set it to what it was then",
 }
 
@@ -67,7 +69,14 @@ async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
 
 
 def check_made(path: Path, head: Head, identity: Identity) -> None:
-    """Raises InputError if a snapshot was made under another policy, engine or secret than `identity` says."""
+    """Raises InputError if a snapshot was made under another policy or secret than `identity` says, or by a later
+    engine. One by an older engine is as good: what it holds is the state after a release, whoever made that.
+    """
+    engine = head.identity["engine"]
+    if not Layout(head.records, engine).is_known:
+        raise InputError(
+            f"{path} was made by engine {engine}, and this is engine {ENGINE}: use the version that wrote it"
+        )
     for name, reason in _CHANGED.items():
         if head.identity[name] != identity[name]:
             raise InputError(f"{path} was made {reason}")
