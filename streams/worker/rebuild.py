@@ -302,8 +302,8 @@ class _Replayed:
         first = self.state.meta.release + 1
         if engine != ENGINE or release.number != first:  # a reader passes over those of engine 1.0
             raise InputError(
-                f"release {first} of table {self.policy.table} was made by another engine than {ENGINE}, which would not "
-                "make the same bytes: begin with the snapshot that `shoal upgrade` has taken, or a later one "
+                f"release {first} of table {self.policy.table} was made by another engine than {ENGINE}, which would "
+                "not make the same bytes: begin with the snapshot that `shoal upgrade` has taken, or a later one "
                 "(--snapshot), or run the version of Shoal that made it"
             )
         found = self._policies.get(policy) or self._policies.get(origin.policy or "")
