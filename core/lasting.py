@@ -19,7 +19,7 @@ from shoal.core.release import NO_VALUE, ShownGroup
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.bonds import Site, cohorts_of, lose_bonds, make_bonds, rows_of, show_bonds
 from shoal.core.signatures.entries import NO_GROUP, SHOWN
-from shoal.core.signatures.group import CLIQUE_GROUP, STAR, LastingGroup
+from shoal.core.signatures.group import CLIQUE_GROUP, STAR
 from shoal.core.signatures.regroup import Regrouping
 from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.trail import follow
@@ -134,7 +134,7 @@ class Lasting:
             people=np.flatnonzero(np.bincount(entries.owner[has_changed])),
             records={
                 "signatures": self._signatures.changed_since(self._state.signatures),
-                "lasting_groups": self._group_records(written),
+                "lasting_groups": dict(groups.records(written)),
                 "bonds": self._bonds.changed_since(self._state.bonds),
             },
             after={
@@ -186,15 +186,9 @@ class Lasting:
         has_moved[rows[~is_inside]] = True
         return has_moved
 
-    def _group_records(self, groups: Rows) -> dict[int, LastingGroup]:
-        """These groups as they are stored, column by column: one by one would be a tenth of a release."""
-        columns = (getattr(self._groups, name)[groups].tolist() for name in LastingGroup._fields)
-        return dict(zip(groups.tolist(), map(LastingGroup, *columns), strict=True))
-
     def _shown(self, groups: Rows) -> Iterator[ShownGroup]:
         nodes, sets = self._policy.sensitive.hierarchy.leaf_node, self._signatures.sets
-        records = self._group_records(groups).values()
-        for record, rows in zip(records, self._sizes[groups].tolist(), strict=True):
+        for (_, record), rows in zip(self._groups.records(groups), self._sizes[groups].tolist(), strict=True):
             formed, changed, kind, value, rounds, _ = record
             if kind >= 0:
                 shown = tuple([(nodes[value], rounds) for value in sets[kind]])

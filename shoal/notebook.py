@@ -91,7 +91,8 @@ class Release:
         A number attribute takes a number or a pair of ends, both included, None for no end; a category and the
         sensitive attribute take a label or several. With values it counts values of people of the region, without any
         it counts people. The truth about everything this release shows is from `low` to `high`; `estimate` takes rows
-        to lie evenly in their regions. Withheld people, and values that are not shown, are in no count.
+        to lie in their regions as all regions together suggest. Withheld people, and values that are not shown, are in
+        no count.
 
         Raises `InputError` for a condition that cannot be read, or another policy than the release was made with.
         """

@@ -77,6 +77,10 @@ class Settings(BaseModel):
     redis_ssl_ca: Path | None = None
     redis_ssl_cert: Path | None = None
     redis_ssl_key: Path | None = None
+    schema_registry_url: str | None = None
+    schema_registry_username: str | None = None
+    schema_registry_password: SecretStr | None = None
+    schema_registry_ssl_ca: Path | None = None
     policy: Path | None = None
     key: SecretStr | None = None
     state_key: SecretStr | None = None
@@ -135,13 +139,21 @@ class Settings(BaseModel):
             raise ValueError("must begin with https://, for the client's secret goes there")
         return value
 
+    @field_validator("schema_registry_url")
+    @classmethod
+    def _check_registry(cls, value: str | None) -> str | None:
+        parts = urlsplit(value or "https://nowhere")
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+            raise ValueError("must begin with http:// or https://, and have no password in it")
+        return value
+
     @property
     def kafka_servers(self) -> "Brokers":
         return Brokers(self)
 
     def contradictions(self) -> list[str]:
         """What is wrong with settings that are each right for themselves."""
-        return [*_kafka_contradictions(self), *_redis_contradictions(self)]
+        return [*_kafka_contradictions(self), *_redis_contradictions(self), *_registry_contradictions(self)]
 
     @property
     def key_bytes(self) -> bytes:
@@ -276,6 +288,18 @@ def _redis_contradictions(settings: Settings) -> list[str]:
         found.append("SHOAL_REDIS_SSL_CERT and SHOAL_REDIS_SSL_KEY go together")
     if settings.redis_sentinel_password is not None and "+sentinel://" not in settings.redis:
         found.append("SHOAL_REDIS_SENTINEL_PASSWORD has no effect unless SHOAL_REDIS names Sentinels")
+    return found
+
+
+def _registry_contradictions(settings: Settings) -> list[str]:
+    name, password = settings.schema_registry_username, settings.schema_registry_password
+    found = []
+    if (name is None) != (password is None):
+        found.append("SHOAL_SCHEMA_REGISTRY_USERNAME and SHOAL_SCHEMA_REGISTRY_PASSWORD go together")
+    if password is not None and settings.schema_registry_url is None:
+        found.append("SHOAL_SCHEMA_REGISTRY_PASSWORD has no effect without SHOAL_SCHEMA_REGISTRY_URL")
+    if settings.schema_registry_ssl_ca is not None and not (settings.schema_registry_url or "").startswith("https:"):
+        found.append("SHOAL_SCHEMA_REGISTRY_SSL_CA has no effect unless SHOAL_SCHEMA_REGISTRY_URL begins with https")
     return found
 
 

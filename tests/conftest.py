@@ -87,13 +87,17 @@ def postgres(postgres_service: Found) -> Iterator[str]:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+def _are_given() -> bool:
+    return bool({"SHOAL_TEST_KAFKA", "SHOAL_TEST_REDIS"} & os.environ.keys())
+
+
 @pytest.fixture
 def table(request: pytest.FixtureRequest) -> str:
     """A table name that no other test has used: the same in every run, because what is drawn depends on it.
 
     Services that outlive the run may hold the tables of an earlier one, and get names of the run's own.
     """
-    run = _RUN if {"SHOAL_TEST_KAFKA", "SHOAL_TEST_REDIS"} & os.environ.keys() else ""
+    run = _RUN if _are_given() else ""
     return f"test-{hashlib.blake2b((run + request.node.nodeid).encode(), digest_size=5).hexdigest()}"
 
 
@@ -140,13 +144,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is in tests/integration and tests/fault is marked so by being there.
 
-    `make test` runs two processes: one for all that needs the services, so that there is one Kafka, one for the rest.
+    `make test` runs three processes: one for each of the two, with a Kafka and a Redis of its own, and one for the
+    rest. Both wait more than they compute. Services that somebody gave the run are used by one process at a time.
     """
     for item in items:
         folder = item.path.relative_to(_TESTS).parts[0] if item.path.is_relative_to(_TESTS) else ""
         if folder in _MARKED_FOLDERS:
             item.add_marker(folder)
-            item.add_marker(pytest.mark.xdist_group("services"))
+            item.add_marker(pytest.mark.xdist_group("services" if _are_given() else folder))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -21,6 +21,8 @@ class Reason(StrEnum):
 
     BAD_JSON = "bad-json"
     BAD_MSGPACK = "bad-msgpack"
+    BAD_AVRO = "bad-avro"
+    UNKNOWN_SCHEMA = "unknown-schema"  # of a record in Avro: the registry does not have it
     UNKNOWN_CONTENT_TYPE = "unknown-content-type"
     NOT_AN_OBJECT = "not-an-object"
     DUPLICATE_KEY = "duplicate-key"

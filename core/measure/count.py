@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from shoal.core.cells.region import domain
 from shoal.core.cells.tree import Column, Rows
 from shoal.core.errors import CoreError
-from shoal.core.measure.query import Numbers, Query, Range, estimate
+from shoal.core.measure.query import Numbers, Query, Range, estimate, share_inside
 from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
@@ -99,8 +99,7 @@ def count_people(release: ReleaseColumns, question: Question) -> Count:
     by_cell = release.cell_people
     share = np.ones(len(release.cell_names))
     for position, runs in question.conditions:
-        low, high = release.low[position], release.high[position]
-        share *= np.sum([run.share(low, high) for run in runs], axis=0)
+        share *= np.sum([share_inside(release, position, run) for run in runs], axis=0)
     return _count(float(by_cell @ share), by_cell[whole].sum(), by_cell[meets].sum())
 
 

@@ -6,11 +6,11 @@ of the attributes, drawn at random, and of the sensitive attribute (Wong, sectio
 ordered as in their hierarchy, so that a range is a run of related labels. With q attributes each range takes the share
 selectivity^(1/(q+1)) of its domain: every query would select the same share of uniform values.
 
-The answer of a release assumes that rows lie uniformly in their region, that each value of a group is equally likely to
-belong to each of its rows, that a generalized value is any of the leaves below it, and "*" any leaf at all, as often
-as the release shows the leaf elsewhere. Withheld people are in the truth and not in the answer. The error of a query is
-|answer - truth| / max(truth, bound). The sanity bound, 1 % of all true values, keeps tiny truths from deciding the
-mean. (Xiao-Tao asks only queries that select more.)
+The answer of a release assumes that rows lie in their region as all regions together suggest (see `density.py`), that
+each value of a group is equally likely to belong to each of its rows, that a generalized value is any of the leaves
+below it, and "*" any leaf at all, as often as the release shows the leaf elsewhere. Withheld people are in the truth
+and not in the answer. The error of a query is |answer - truth| / max(truth, bound). The sanity bound, 1 % of all true
+values, keeps tiny truths from deciding the mean. (Xiao-Tao asks only queries that select more.)
 
 Everything random comes from the seed, so that one seed asks the same queries of every release.
 """
@@ -117,13 +117,18 @@ def estimate(release: ReleaseColumns, queries: Sequence[Query]) -> Numbers:
     for position, query in enumerate(queries):
         share = np.ones(len(release.cell_names))
         for attribute, condition in query.conditions:
-            share *= condition.share(release.low[attribute], release.high[attribute])
+            share *= share_inside(release, attribute, condition)
         rows = np.bincount(release.cell_rows_group, release.cell_rows_count * share[release.cell_rows_cell], groups)
         anything = float(seen[query.sensitive.has(np.arange(len(seen)))].sum())
         accepted = np.where(suppressed, anything, query.sensitive.share(first, last)) * release.shown_count
         values = np.bincount(release.shown_group, accepted, groups)
         answers[position] = float(rows @ (values * per_row))
     return answers
+
+
+def share_inside(release: ReleaseColumns, attribute: int, condition: Range) -> Numbers:
+    """By cell, the share of its people who are likely to meet a condition on an attribute."""
+    return release.spread[attribute].share(release.low[attribute], release.high[attribute], condition)
 
 
 def _seen(release: ReleaseColumns, leaves: int) -> Numbers:

@@ -9,12 +9,14 @@ lasting one. Reading costs one JSON parse per cell and per group.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from shoal.core.cells.tree import Column, Rows
 from shoal.core.errors import CoreError
+from shoal.core.measure.density import Spread, spread_over
 from shoal.core.policy.policy import Attribute, Policy
 
 
@@ -47,6 +49,12 @@ class ReleaseColumns:
     @property
     def rows(self) -> int:
         return int(self.group_rows.sum())
+
+    @cached_property
+    def spread(self) -> tuple[Spread, ...]:
+        """By attribute, how people are spread over it."""
+        runs = zip(self.low, self.high, strict=True)
+        return tuple(spread_over(low, high, self.cell_people) for low, high in runs)
 
 
 def read_columns(policy: Policy, records: Iterable[bytes]) -> ReleaseColumns:

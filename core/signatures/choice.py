@@ -12,6 +12,7 @@ chooses first.
 
 from collections import Counter
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from shoal.core.cells.tree import Rows
 from shoal.core.runs import each_between
 from shoal.core.signatures.nearest import ranks
 from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
+from shoal.core.signatures.occurrence import occurrences
 from shoal.core.signatures.places import Gaps, first_of_each, take_places
 from shoal.core.signatures.quotas import Surplus, find_surplus, pack_known, peel, wrap_around
 from shoal.core.signatures.seats import seat
@@ -81,7 +83,8 @@ def _make_rounds(
     left = _leave_out(newcomers, mine, find_surplus(counts, m, l, spare), m)
     counts = np.bincount(newcomers.value[left], minlength=leaves)
     rounds = pack_known(counts, known, usable, m)
-    rounds = _sum(rounds, pack_known(counts, known, peel(counts, m, known), m))
+    near = occurrences(newcomers.value[left], newcomers.place[left], leaves)
+    rounds = _sum(rounds, pack_known(counts, known, peel(counts, m, known, near), m))
     more = max(-(-int(counts.sum()) // m), int(counts.max(initial=0)))
     order = _by_place(newcomers, left, values)
     for signature, times in wrap_around(counts, m, more, order).items():
@@ -164,39 +167,45 @@ def _swap(
     used, slots = places
     for position in sorted(unserved, key=lambda at: int(newcomers.draw[at])):
         value = int(newcomers.value[position])
-        free = (known.members[used] == value) & (slots[:, : known.members.shape[1]] > 0)
-        open_lines = np.flatnonzero(free.any(axis=1))
         for number, others in sorted(given[value].items(), key=lambda one: (-len(one[1]), one[0])):
             if others and newcomers.fits(position, known.sets[number]):
                 found[position] = number
                 newcomers.settle(position, known.sets[number])
                 other = others.pop()
                 found[other] = UNDECIDED
-                if len(open_lines):
-                    line = int(open_lines[0])
-                    found[other] = used[line]
-                    slots[line, int(np.argmax(known.members[used[line]] == value))] -= 1
+                lines, columns = np.nonzero((known.members[used] == value) & (slots > 0))
+                if len(lines):
+                    found[other] = used[lines[0]]
+                    slots[lines[0], columns[0]] -= 1
                 break
 
 
 def _serve_picky(
     newcomers: Newcomers, picky: list[int], known: Signatures, used: Rows, slots: Rows, found: Rows
 ) -> None:
-    holding: dict[int, list[tuple[int, int]]] = {}
+    """Each takes the place of its value that most are left of, among those that fit it."""
+    places: dict[int, list[tuple[int, int, int]]] = {}  # heaps of (-how many are left, -line, -slot)
     for line, number in enumerate(used.tolist()):
         for slot, value in enumerate(known.sets[number]):
-            holding.setdefault(value, []).append((line, slot))
+            if slots[line, slot]:
+                places.setdefault(value, []).append((-int(slots[line, slot]), -line, -slot))
+    for heap in places.values():
+        heapify(heap)
     for position in sorted(picky, key=lambda at: int(newcomers.draw[at])):
-        fitting = [
-            (int(slots[line, slot]), line, slot)
-            for line, slot in holding.get(int(newcomers.value[position]), ())
-            if slots[line, slot] and newcomers.fits(position, known.sets[int(used[line])])
-        ]
-        if fitting:
-            _, line, slot = max(fitting)
-            slots[line, slot] -= 1
-            found[position] = used[line]
-            newcomers.settle(position, known.sets[int(used[line])])
+        heap, unfit = places.get(int(newcomers.value[position]), []), []
+        while heap and not newcomers.fits(position, known.sets[int(used[-heap[0][1]])]):
+            unfit.append(heappop(heap))
+        if heap:
+            left, line, slot = heap[0]
+            slots[-line, -slot] -= 1
+            found[position] = used[-line]
+            newcomers.settle(position, known.sets[int(used[-line])])
+            if left == -1:
+                heappop(heap)
+            else:
+                heapreplace(heap, (left + 1, line, slot))
+        for place in unfit:
+            heappush(heap, place)
 
 
 def _fill_blocks(value: Rows, block: Rows, members: Rows, slots: Rows, *, is_last: bool) -> Rows:
@@ -305,10 +314,9 @@ def _spend_counterfeits(
     newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, most: int, found: Rows
 ) -> None:
     """Let a few that are still left join signatures in use, in rounds that are counterfeit but for them."""
-    undecided = left[found[left] == UNDECIDED]
+    undecided, holding = left[found[left] == UNDECIDED], known.holding(usable)
     for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist()[: max(0, most)]:
-        holding = usable[(known.members[usable] == newcomers.value[position]).any(axis=1)]
-        for number in holding.tolist():
+        for number in holding.get(int(newcomers.value[position]), usable[:0]):
             if newcomers.fits(position, known.sets[number]):
                 found[position] = number
                 newcomers.settle(position, known.sets[number])

@@ -81,12 +81,11 @@ class Groups:
         self._columns["rounds"][first:last] = self._columns["is_frozen"][first:last] = 0
         return np.arange(first, last)
 
-    def record(self, group: int) -> LastingGroup:
-        return LastingGroup(*(int(self._columns[name][group]) for name in LastingGroup._fields))
-
-    def records(self) -> Iterator[tuple[int, LastingGroup]]:
-        for group in range(1, self.size):
-            yield group, self.record(group)
+    def records(self, groups: Rows | None = None) -> Iterator[tuple[int, LastingGroup]]:
+        """Groups as they are stored, all of them or these. Column by column: one by one takes a tenth of a release."""
+        asked = np.arange(1, self.size) if groups is None else groups
+        columns = (self._columns[name][asked].tolist() for name in LastingGroup._fields)
+        return zip(asked.tolist(), map(LastingGroup, *columns), strict=True)
 
     def put(self, records: Iterable[tuple[int, LastingGroup]]) -> None:
         """Write groups as they were stored."""

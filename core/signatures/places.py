@@ -59,22 +59,21 @@ def _give_back_places(newcomers: Newcomers, gaps: Gaps, lacking: int, found: Row
 def _take_fitting_places(newcomers: Newcomers, known: Signatures, gaps: Gaps, found: Rows) -> None:
     """Picky newcomers take places before the others do, one after the other."""
     value, signatures = gaps.value.tolist(), gaps.signature.tolist()
-    places: dict[int, list[int]] = {}
+    places: dict[int, list[tuple[int, list[int]]]] = {}  # by value, runs of gaps of one signature
     for gap in np.argsort(gaps.missing, kind="stable").tolist():
-        places.setdefault(value[gap], []).append(gap)
+        runs = places.setdefault(value[gap], [])
+        if not runs or runs[-1][0] != signatures[gap]:
+            runs.append((signatures[gap], []))
+        runs[-1][1].append(gap)
     for position in sorted(newcomers.shunned, key=lambda at: int(newcomers.draw[at])):
-        mine = places.get(int(newcomers.value[position]), [])
-        unfit: set[int] = set()
-        for at, gap in enumerate(mine):
-            signature = signatures[gap]
-            if signature in unfit:
-                continue
+        runs = places.get(int(newcomers.value[position]), [])
+        for at, (signature, run) in enumerate(runs):
             if newcomers.fits(position, known.sets[signature]):
-                found[position], gaps.is_taken[gap] = signature, True
+                found[position], gaps.is_taken[run.pop(0)] = signature, True
                 newcomers.settle(position, known.sets[signature])
-                del mine[at]
+                if not run:
+                    del runs[at]
                 break
-            unfit.add(signature)
 
 
 def first_of_each(value: Rows, rows: Rows, draw: Rows | Tags, most: Rows) -> Rows:

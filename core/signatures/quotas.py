@@ -1,11 +1,11 @@
 """How many rounds of which signature newcomers are given: a packing that comes out even.
 
 A *round* of a signature is one entry of each of its values. Given how many newcomers have each value, rounds are chosen
-so that nearly all newcomers are in one: first of signatures in use, then of new ones whose values are about as
-frequent, then of new ones by McNaughton's wrap-around rule. That rule lays the values one after the other around m
-machines of length T; the values that run at the same time are a signature. It is exact: whenever no value is more than
-one in m of the newcomers, every newcomer is in a round, but for the fewer than m that do not divide, and there are at
-most as many new signatures as values.
+so that nearly all newcomers are in one: first of signatures in use, then of new ones whose values are frequent in the
+same neighbourhoods, then of new ones by McNaughton's wrap-around rule. That rule lays the values one after the other
+around m machines of length T; the values that run at the same time are a signature. It is exact: whenever no value is
+more than one in m of the newcomers, every newcomer is in a round, but for the fewer than m that do not divide, and
+there are at most as many new signatures as values.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def pack_known(counts: Rows, known: Signatures, usable: Rows, m: int) -> Rows:
     of what there is at a time. What is left must still make rounds, so no value may become more than one in m of it.
     """
     rounds = np.zeros(len(known), dtype=np.int64)
-    holding = known.holding(usable)
+    holding = known.holding(known.fillable(usable, counts))
     total, waiting = int(counts.sum()), counts.copy()
     waiting[[value for value in np.flatnonzero(counts).tolist() if value not in holding]] = 0
     left = np.append(counts, total + 1)  # the last one stands for members that are not there, -1
@@ -80,15 +80,25 @@ def pack_known(counts: Rows, known: Signatures, usable: Rows, m: int) -> Rows:
     return rounds
 
 
-def peel(counts: Rows, m: int, known: Signatures) -> Rows:
-    """New signatures of values that are about as frequent, by number: m at a time, from the most frequent on.
+def peel(counts: Rows, m: int, known: Signatures, near: Rows) -> Rows:
+    """New signatures, by number: the most frequent value and those that make most rounds with it, m at a time.
 
-    Few signatures with many entries each stay even for longer than many with few.
+    `near` has counts by neighbourhood and value (see `occurrence.py`): rounds are made within one. With one
+    neighbourhood these are values that are about as frequent. Few signatures with many entries each stay even for
+    longer than many with few.
     """
-    frequent = np.flatnonzero(counts >= LEAST_PEELED)
-    order = frequent[np.lexsort((frequent, -counts[frequent]))]
-    whole = order[: len(order) // m * m].reshape(-1, m)
-    return np.array([known.number(tuple(sorted(values))) for values in whole.tolist()], dtype=np.int64)
+    is_free = counts >= LEAST_PEELED
+    found = []
+    while np.count_nonzero(is_free) >= m:
+        members: list[int] = []
+        rounds, score = near.max(axis=1), counts
+        for _ in range(m):
+            members.append(int(np.where(is_free, score, -1).argmax()))
+            is_free[members[-1]] = False
+            rounds = np.minimum(rounds, near[:, members[-1]])
+            score = np.minimum(rounds[:, None], near).sum(axis=0) * (counts.max() + 1) + counts
+        found.append(known.number(tuple(sorted(members))))
+    return np.array(found, dtype=np.int64)
 
 
 def wrap_around(counts: Rows, m: int, rounds: int, order: Sequence[int]) -> dict[tuple[int, ...], int]:

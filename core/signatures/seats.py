@@ -6,8 +6,9 @@ value becomes too frequent, by the signature in use that most rounds fit, or els
 frequent values that fit each other; half of the rounds that fit are made at a time.
 """
 
-from collections.abc import Sequence, Set
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
 
 import numpy as np
 
@@ -16,91 +17,134 @@ from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import SIGNATURES_WEIGHED
 
-NOTHING: Final[Set[int]] = frozenset()
 UNLIMITED: Final = 1 << 40
-
-
-class _Table(NamedTuple):
-    """A signature, the newcomers that fit it for each of its values, and how many rounds they make."""
-
-    values: tuple[int, ...]
-    guests: list[list[int]]
-    rounds: int
 
 
 def seat(newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, m: int, found: Rows) -> None:
     """Make rounds of the newcomers in `left` that are undecided, of signatures in `usable` and of new ones."""
     waiting = _Waiting(newcomers, left[found[left] == UNDECIDED])
-    holding = {value: numbers.tolist() for value, numbers in known.holding(usable).items()}
+    usable = known.fillable(usable, waiting.counts)
+    holding, listed = known.holding(usable), set(usable.tolist())
+    nowhere = np.zeros(0, dtype=np.int64)
     asked = waiting.counts.copy()
     while asked.any():
         value = int(asked.argmax())
-        table = waiting.best_of(known, holding.get(value, [])) or waiting.best_new(value, m)
-        if table is None:
+        signature = waiting.best_of(known, holding.get(value, nowhere)) or waiting.best_new(value, m)
+        if signature is None:
             asked[value] = 0
             continue
-        number = known.number(table.values)
-        for member in table.values:
-            if number not in holding.setdefault(member, []):
-                holding[member].append(number)
-        found[waiting.take(table)] = number
+        number = known.number(signature)
+        if number not in listed:
+            listed.add(number)
+            for member in signature:
+                holding[member] = np.append(holding.get(member, nowhere), number)
+        found[waiting.take(signature)] = number
         asked = np.minimum(asked, waiting.counts)
 
 
 class _Waiting:
-    """Newcomers without a signature and what they shun, by value in the order of their draws."""
+    """Newcomers without a signature, and how many rounds of a signature they could make.
+
+    Layout: by value, its newcomers; and by value and value shunned, those of them who shun it. These sets are small, so
+    it is quick to count who fits a signature.
+    """
 
     def __init__(self, newcomers: Newcomers, undecided: Rows) -> None:
-        self._newcomers = newcomers
-        self._by_value: dict[int, dict[int, Set[int]]] = {}
-        for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist():
-            shunned: Set[int] = newcomers.shunned.get(position, NOTHING)
-            self._by_value.setdefault(int(newcomers.value[position]), {})[position] = shunned
+        self._shunned, self._settle = newcomers.shunned, newcomers.settle
+        self._siblings = newcomers.siblings
+        self._value = dict(zip(undecided.tolist(), newcomers.value[undecided].tolist(), strict=True))
+        self._draw = dict(zip(undecided.tolist(), newcomers.draw[undecided].tolist(), strict=True))
+        self._by_value: dict[int, list[int]] = {}
+        self._shunning: dict[tuple[int, int], set[int]] = {}
+        for position, value in self._value.items():
+            self._by_value.setdefault(value, []).append(position)
+            self._note_shunned(position)
+        self._unsorted = set(self._by_value)
         self.counts = np.bincount(newcomers.value[undecided], minlength=1)
 
-    def _weigh(self, values: tuple[int, ...]) -> _Table:
-        is_free, nobody = frozenset(values).isdisjoint, dict[int, Set[int]]()
-        waiting = (self._by_value.get(value, nobody) for value in values)
-        guests = [[one for one, shunned in mine.items() if is_free(shunned)] for mine in waiting]
-        return _Table(values, guests, min(map(len, guests)))
+    def _note_shunned(self, position: int) -> None:
+        for shunned in self._shunned.get(position, ()):
+            self._shunning.setdefault((self._value[position], shunned), set()).add(position)
 
-    def best_of(self, known: Signatures, numbers: Sequence[int]) -> _Table | None:
+    def _waiting_for(self, value: int) -> list[int]:
+        """The newcomers of a value, those that shun most first, as they fit nowhere else, then by draw."""
+        mine = self._by_value[value]
+        if value in self._unsorted:
+            self._unsorted.remove(value)
+            mine.sort(key=lambda one: (-len(self._shunned.get(one, ())), self._draw[one]))
+        return mine
+
+    def _unfit(self, value: int, signature: Sequence[int]) -> set[int]:
+        """The newcomers of this value who shun something in the signature."""
+        unfit = [found for member in signature if (found := self._shunning.get((value, member)))]
+        return unfit[0].union(*unfit[1:]) if unfit else set()
+
+    def _rounds(self, signature: Sequence[int]) -> int:
+        """How many rounds of a signature the newcomers that fit it make."""
+        least = UNLIMITED
+        for value in signature:
+            fitting = len(self._by_value.get(value, ())) - len(self._unfit(value, signature))
+            if not fitting:
+                return 0
+            least = min(least, fitting)
+        return least
+
+    def _has_guest(self, value: int, signature: Sequence[int]) -> bool:
+        """Whether a newcomer of this value fits; once they are sorted, one that shuns nothing is the last."""
+        mine = self._by_value[value]
+        return bool(mine) and (mine[-1] not in self._shunned or len(mine) > len(self._unfit(value, signature)))
+
+    def best_of(self, known: Signatures, numbers: Rows) -> tuple[int, ...] | None:
         """The signature that most rounds fit, of those for which there are most newcomers; None if none fits."""
-        if not numbers:
+        if not len(numbers):
             return None
-        counts = np.append(np.pad(self.counts, (0, int(known.members.max()))), UNLIMITED)  # the last one is no value
-        at_most = counts[known.members[numbers]].min(axis=1)
-        best: _Table | None = None
+        at_most = np.append(self.counts, UNLIMITED)[known.members[numbers]].min(axis=1)  # the last one is no value
+        best, most = None, 0
         for at in np.lexsort((numbers, -at_most))[:SIGNATURES_WEIGHED].tolist():
-            if at_most[at] <= (best.rounds if best else 0):
+            if at_most[at] <= most:
                 break
-            table = self._weigh(known.sets[numbers[at]])
-            if table.rounds > (best.rounds if best else 0):
-                best = table
+            signature = known.sets[numbers[at]]
+            rounds = self._rounds(signature)
+            if rounds > most:
+                best, most = signature, rounds
         return best
 
-    def best_new(self, value: int, m: int) -> _Table | None:
+    def best_new(self, value: int, m: int) -> tuple[int, ...] | None:
         """A signature of this value and the most frequent others with which a round fits."""
         others = np.flatnonzero(self.counts)
-        members, table = [value], None
+        members = [value]
         for other in others[np.lexsort((others, -self.counts[others]))].tolist():
             if len(members) == m:
                 break
-            if other != value:
-                wider = self._weigh(tuple(sorted([*members, other])))
-                if wider.rounds:
-                    members, table = [*members, other], wider
-        return table if len(members) == m else None
+            wider = [*members, other]
+            if other != value and all(self._has_guest(one, wider) for one in wider):
+                members = wider
+        return tuple(sorted(members)) if len(members) == m else None
 
-    def take(self, table: _Table) -> list[int]:
-        """Half of the rounds of a signature; newcomers that shun most come first, as they fit nowhere else."""
+    def take(self, signature: tuple[int, ...]) -> list[int]:
+        """Half of the rounds of a signature."""
+        half = (self._rounds(signature) + 1) // 2
         seated: list[int] = []
-        for value, guests in zip(table.values, table.guests, strict=True):
-            mine = self._by_value[value]
-            first = sorted(guests, key=lambda one: -len(mine[one]))[: (table.rounds + 1) // 2]
-            self.counts[value] -= len(first)
-            for one in first:
-                del mine[one]
-                self._newcomers.settle(one, table.values)
+        for value in signature:
+            mine, unfit = self._waiting_for(value), self._unfit(value, signature)
+            first = dict.fromkeys(islice((one for one in mine if one not in unfit), half))
+            self._by_value[value] = [one for one in mine if one not in first]
+            self.counts[value] -= half
             seated += first
+        for one in seated:
+            self._leave(one, signature)
+        self._note_siblings(seated)
         return seated
+
+    def _leave(self, position: int, signature: tuple[int, ...]) -> None:
+        value = self._value.pop(position)
+        for shunned in self._shunned.get(position, ()):
+            self._shunning[value, shunned].discard(position)
+        self._settle(position, signature)
+
+    def _note_siblings(self, seated: Sequence[int]) -> None:
+        """The siblings of these shun more now."""
+        siblings = [one for position in seated for one in self._siblings.get(position, ()) if one in self._value]
+        for sibling in siblings:
+            self._note_shunned(sibling)
+        self._unsorted.update([self._value[sibling] for sibling in siblings])

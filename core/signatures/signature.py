@@ -107,14 +107,23 @@ class Signatures:
             return np.zeros(0, dtype=np.int64)
         return np.asarray(np.argmax(self.members[signatures] == values[:, None], axis=1), dtype=np.int64)
 
+    def fillable(self, signatures: Rows, counts: Rows) -> Rows:
+        """Those of these signatures of which somebody has each value: `counts` are by value. Mostly few of many."""
+        there = np.ones(max(len(counts), int(self.members.max(initial=0)) + 1) + 1, dtype=bool)  # the last is no value
+        there[:-1] = False
+        there[: len(counts)] = counts > 0
+        return signatures[there[self.members[signatures]].all(axis=1)]
+
     def holding(self, signatures: Rows) -> dict[int, Rows]:
         """By value, those of these signatures that hold it, in the order given."""
-        line, slot = np.nonzero(self.members[signatures] >= 0)
-        value = self.members[signatures[line], slot]
-        order = np.argsort(value, kind="stable")
-        numbers, (found, starts) = signatures[line[order]], np.unique(value[order], return_index=True)
-        bounds = pairwise([*starts.tolist(), len(numbers)])
-        return {value: numbers[begin:end] for value, (begin, end) in zip(found.tolist(), bounds, strict=True)}
+        members = self.members[signatures]
+        is_there = members >= 0
+        value, number = members[is_there], np.repeat(signatures, np.count_nonzero(is_there, axis=1))
+        short = value.astype(np.min_scalar_type(int(value.max(initial=0))))  # numbers of 16 bits are sorted by radix
+        number, counts = number[np.argsort(short, kind="stable")], np.bincount(value)
+        bounds = pairwise([0, *np.cumsum(counts[counts > 0]).tolist()])
+        found = zip(np.flatnonzero(counts).tolist(), bounds, strict=True)
+        return {value: number[begin:end] for value, (begin, end) in found}
 
     def offer(self, signatures: Rows, slots: Rows, l: float) -> None:
         """Note the places of entries that ended, and offer those of batches whose values are mixed enough."""
@@ -150,16 +159,15 @@ class Signatures:
         missing = np.count_nonzero((counts[number] <= turn[:, None]) & is_slot[number], axis=1)
         return number, slot, turn, missing
 
-    def records(self) -> Iterator[tuple[int, SignatureRecord]]:
-        for number in range(len(self.sets)):
-            yield number, self.record(number)
-
-    def record(self, number: int) -> SignatureRecord:
-        values = self.sets[number]
-        width = len(values)
-        pending, offered = self.pending[number, :width].tolist(), self.offered[number, :width].tolist()
-        past: list[int] = self._past[:, number].tolist()
-        return SignatureRecord(values, tuple(pending), tuple(offered), *past)
+    def records(self, numbers: Rows | None = None) -> Iterator[tuple[int, SignatureRecord]]:
+        """Signatures as they are stored, all of them or these. Column by column: a release writes most of them."""
+        asked = np.arange(len(self)) if numbers is None else numbers
+        places = (zip(*matrix[asked].T.tolist(), strict=True) for matrix in (self.pending, self.offered))
+        lines = zip(asked.tolist(), *places, *self._past[:, asked].tolist(), strict=True)
+        for number, pending, offered, rows, ended in lines:
+            values = self.sets[number]
+            width = len(values)
+            yield number, SignatureRecord(values, pending[:width], offered[:width], rows, ended)
 
     def changed_since(self, before: "Signatures") -> dict[int, SignatureRecord]:
         """The signatures that have to be written to turn `before` into this."""
@@ -169,7 +177,7 @@ class Signatures:
         same_pending = (self.pending[:known, :width] == before.pending[:known]).all(axis=1)
         is_changed[:known] = ~(same_pending & (self.offered[:known, :width] == before.offered[:known]).all(axis=1))
         is_changed[:known] |= (self._past[:, :known] != before._past[:, :known]).any(axis=0)
-        return {number: self.record(number) for number in np.flatnonzero(is_changed).tolist()}
+        return dict(self.records(np.flatnonzero(is_changed)))
 
     def put(self, records: Iterable[tuple[int, SignatureRecord]]) -> None:
         """Write signatures as they were stored, in the order of their numbers."""

@@ -21,6 +21,12 @@ IDLE: Final = 3
 NEIGHBOURHOOD: Final = 256
 NEIGHBOURHOOD_GROWTH: Final = 8
 
+# Neighbourhoods in which values are compared: of so many newcomers at least, and at most so many of them. Values occur
+# near each other if their counts differ from chance by so many standard deviations.
+NEAR_ENTRIES: Final = 64
+NEIGHBOURHOODS_COMPARED: Final = 256
+NEARNESS_SURE: Final = 5
+
 # Values that at least so many newcomers have are put into signatures by frequency; below that, chance decides anyway.
 LEAST_PEELED: Final = 3
 

@@ -40,14 +40,15 @@ def end_rates(members: Rows, rows: Rows, ended: Rows, leaves: int) -> NDArray[np
     `rows` and `ended` are by signature, over all releases. Sums are made in the order of the lines, so that they are
     the same on every machine.
     """
-    line, slot = np.nonzero(members >= 0)
-    value = members[line, slot]
-    mean = int(ended.sum()) / int(rows.sum())
-    seen = np.bincount(value, weights=(rows / np.bincount(line))[line], minlength=leaves)
-    rates = np.full(leaves, mean)
+    sizes = np.count_nonzero(members >= 0, axis=1)
+    value, mean = members[members >= 0], int(ended.sum()) / int(rows.sum())
+    seen = np.bincount(value, weights=np.repeat(rows / sizes, sizes), minlength=leaves)
+    members, ended, sizes = members[ended > 0], ended[ended > 0], sizes[ended > 0]  # the others say no more than `seen`
+    line, value = np.repeat(np.arange(len(members)), sizes), members[members >= 0]
+    rates, ends = np.full(leaves, mean), np.repeat(ended, sizes)
     for _ in range(RATE_STEPS):
-        share = rates[value] / np.bincount(line, weights=rates[value])[line]
-        theirs = np.bincount(value, weights=share * ended[line], minlength=leaves)
+        mine = rates[value]
+        theirs = np.bincount(value, weights=mine / np.bincount(line, weights=mine)[line] * ends, minlength=leaves)
         rates = (theirs + PRIOR_ENDS) / (seen + PRIOR_ENDS / mean)
     return rates
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from deploy.local import Kafka, Local, Redis, Service, Unavailable, local_services
-from deploy.local.connect import Connect, debezium
+from deploy.local.connect import Connect, debezium, to_json
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 
@@ -99,7 +99,8 @@ def _start(folder: Path, servers: list[Postgres]) -> int:
 def _follow(server: Postgres, local: Local, folder: Path) -> Connect:
     settings = debezium("hospital", server.address, "public.patient,public.condition")
     where = folder / "connect"
-    return Connect(where, local.kafka.address, settings, free_port(8083), watched=False, schemas=False)
+    converter = to_json(schemas=False)
+    return Connect(where, local.kafka.address, settings, free_port(8083), watched=False, converter=converter)
 
 
 def _down(folder: Path) -> int:

@@ -6,27 +6,29 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from deploy.local.jars import connect_jars
+from deploy.local.jars import connect_jars, converter_jars
+from deploy.local.registry import Registry
 from deploy.local.service import Service, Unavailable
 
 _LOG4J = Path(__file__).with_name("log4j.properties")
+_SIDES = ("key", "value")
 _WORKER = """\
 bootstrap.servers={kafka}
 listeners=http://127.0.0.1:{port}
 offset.storage.file.filename={folder}/offsets
 offset.flush.interval.ms=200
-key.converter=org.apache.kafka.connect.json.JsonConverter
-value.converter=org.apache.kafka.connect.json.JsonConverter
-key.converter.schemas.enable={schemas}
-value.converter.schemas.enable={schemas}
 plugin.discovery=service_load
 """
 
 
 class Connect(Service):
-    """One connector, `connector`, with the settings that it is given. Its offsets are in its folder."""
+    """One connector, `connector`, with the settings that it is given. Its offsets are in its folder.
+
+    Without another converter it writes JSON with schemas.
+    """
 
     name = "connect"
     ready_within_s = 90.0
@@ -39,12 +41,13 @@ class Connect(Service):
         port: int | None = None,
         *,
         watched: bool = True,
-        schemas: bool = True,
+        converter: "Converter | None" = None,
         heap_mb: int = 192,
     ) -> None:
         super().__init__(folder, port, watched=watched)
         self.connector = dict(connector)
-        self._kafka, self._schemas, self._heap_mb = kafka, schemas, heap_mb
+        self._kafka, self._heap_mb = kafka, heap_mb
+        self.converter = to_json(schemas=True) if converter is None else converter
 
     @property
     def address(self) -> str:
@@ -57,13 +60,16 @@ class Connect(Service):
                 "Kafka Connect needs Java 17 or later, which is not installed (package `default-jre-headless`)"
             )
         worker, connector = self.folder / "worker.properties", self.folder / "connector.properties"
-        schemas = str(self._schemas).lower()
-        worker.write_text(_WORKER.format(kafka=self._kafka, port=self.port, folder=self.folder, schemas=schemas))
-        connector.write_text("".join(f"{name}={value}\n" for name, value in self.connector.items()))
+        settings = self.converter.settings
+        converters = {f"{side}.converter{name}": value for side in _SIDES for name, value in settings.items()}
+        common = _WORKER.format(kafka=self._kafka, port=self.port, folder=self.folder)
+        worker.write_text(common + _properties(converters))
+        connector.write_text(_properties(self.connector))
         heap = [f"-Xms{self._heap_mb // 4}m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         program = "org.apache.kafka.connect.cli.ConnectStandalone"
         quiet = f"-Dlog4j.configuration={_LOG4J.as_uri()}"
-        return [java, *heap, quiet, "-cp", f"{connect_jars()}/*", program, str(worker), str(connector)]
+        classpath = ":".join(f"{folder}/*" for folder in (connect_jars(), *self.converter.jars))
+        return [java, *heap, quiet, "-cp", classpath, program, str(worker), str(connector)]
 
     def is_ready(self) -> bool:
         """The connector and its task run."""
@@ -79,6 +85,32 @@ class Connect(Service):
     def forget_offsets(self) -> None:
         """Have the next start take a snapshot again, as after a loss of Connect's own state."""
         (self.folder / "offsets").unlink(missing_ok=True)
+
+
+class Converter(NamedTuple):
+    """How Connect writes keys and values: the class and its settings, and folders with jars that it needs besides."""
+
+    settings: Mapping[str, str]
+    jars: tuple[Path, ...] = ()
+
+
+def to_json(*, schemas: bool) -> Converter:
+    """JSON, with a schema around every record or without."""
+    return Converter({"": "org.apache.kafka.connect.json.JsonConverter", ".schemas.enable": str(schemas).lower()})
+
+
+def to_avro(registry: Registry, *, own_ids: bool = False) -> Converter:
+    """Avro, with ids as Confluent's converter writes them or, with `own_ids`, in headers, as Apicurio's does. Raises
+    Unavailable.
+    """
+    ids = {} if own_ids else {"use-id": "contentId", "as-confluent": "true", "headers.enabled": "false"}
+    settings = {"url": registry.address, "auto-register": "true", "find-latest": "true", **ids}
+    names = {f".apicurio.registry.{name}": value for name, value in settings.items()}
+    return Converter({"": "io.apicurio.registry.utils.converter.AvroConverter", **names}, (converter_jars(),))
+
+
+def _properties(settings: Mapping[str, str]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
 def debezium(name: str, database: str, tables: str, **settings: str) -> dict[str, str]:

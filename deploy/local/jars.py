@@ -1,5 +1,5 @@
-"""Gets the jars of Kafka, of Kafka Connect and of Debezium with Maven, once for each version, into a cache outside the
-tree. Maven compares every file with the checksum that was published with it.
+"""Gets the jars of Kafka, of Kafka Connect, of Debezium and of Apicurio with Maven, once for each version, into a cache
+outside the tree. Maven compares every file with the checksum that was published with it.
 """
 
 import fcntl
@@ -18,6 +18,7 @@ from deploy.local.service import Unavailable
 
 _POM = Path(__file__).with_name("pom.xml")
 _CONNECT_POM = Path(__file__).with_name("connect.xml")
+_CONVERTER_POM = Path(__file__).with_name("converter.xml")
 _WITHIN_S = 600
 # A newer plugin for dependencies wants the parents of a file's description, too, and Debezium's are not all published.
 _COPY_ONE = "org.apache.maven.plugins:maven-dependency-plugin:2.10:copy"
@@ -47,6 +48,26 @@ def connect_jars() -> Path:
         _copy_plugin(f"io.debezium:debezium-connector-postgres:{version}:tar.gz:plugin", target)
 
     return _get(_folder(f"connect-{version}", _CONNECT_POM), f"Kafka Connect with Debezium {version}", fill)
+
+
+def converter_jars() -> Path:
+    """The folder with the jars with which Kafka Connect writes Avro. Raises Unavailable."""
+    version = _version("apicurio", _CONVERTER_POM)
+    folder = _folder(f"converter-{version}", _CONVERTER_POM)
+    proof = "apicurio-registry-utils-converter-*.jar"
+    return _get(folder, f"Apicurio's converter {version}", lambda target: _copy_jars(_CONVERTER_POM, target, proof))
+
+
+def registry_folder() -> Path:
+    """The folder with Apicurio's registry, 140 MB. Raises Unavailable."""
+    version = _version("apicurio", _CONVERTER_POM)
+    artifact = f"io.apicurio:apicurio-registry-app:{version}:tar.gz:all"
+
+    def fill(target: Path) -> None:
+        with tempfile.TemporaryDirectory() as folder, tarfile.open(_copy_archive(artifact, folder)) as packed:
+            packed.extractall(target, filter="data")
+
+    return _get(_folder(f"registry-{version}", _CONVERTER_POM), f"Apicurio's registry {version}", fill)
 
 
 def _version(name: str, pom: Path) -> str:
@@ -90,15 +111,19 @@ def _copy_jars(pom: Path, target: Path, proof: str) -> None:
 
 def _copy_plugin(artifact: str, target: Path) -> None:
     """The jars in an archive of Debezium's, beside the others."""
-    with tempfile.TemporaryDirectory() as folder:
-        _run_maven(_COPY_ONE, f"-Dartifact={artifact}", f"-DoutputDirectory={folder}", cwd=folder)
-        for archive in Path(folder).glob("*.tar.gz"):
-            with tarfile.open(archive) as packed:
-                for member in packed.getmembers():
-                    name = Path(member.name).name
-                    if name.endswith(".jar") and not (target / name).exists():
-                        member.name = name
-                        packed.extract(member, target, filter="data")
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(_copy_archive(artifact, folder)) as packed:
+        for member in packed.getmembers():
+            name = Path(member.name).name
+            if name.endswith(".jar") and not (target / name).exists():
+                member.name = name
+                packed.extract(member, target, filter="data")
+
+
+def _copy_archive(artifact: str, folder: str) -> Path:
+    """An archive, got into a folder that has nothing else."""
+    _run_maven(_COPY_ONE, f"-Dartifact={artifact}", f"-DoutputDirectory={folder}", cwd=folder)
+    (archive,) = Path(folder).glob("*.tar.gz")
+    return archive
 
 
 def _run_maven(*command: str, cwd: str | None = None) -> None:

@@ -50,14 +50,14 @@ FROM_SOURCE = "faust-streaming"
 FILES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "build": (("hatchling", "editables", "setuptools", "setuptools-scm", "wheel"), ()),
     "run": (("shoal",), ()),
-    "postgres": (("shoal[postgres]",), ("run",)),
+    "image": (("shoal[avro,postgres]",), ("run",)),
     "demo": (("shoal[demo]",), ("run",)),
-    "dev": (("shoal[dev]",), ("demo", "postgres", "build")),
+    "dev": (("shoal[dev]",), ("demo", "image", "build")),
 }
 _NOTE = {
     "build": "What builds Shoal's own wheel and, where it has none, Faust's.",
     "run": "What the service runs with, and no more.",
-    "postgres": "What `shoal sink` writes to PostgreSQL with, besides.",
+    "image": "What `shoal source` reads Avro with and `shoal sink` writes to PostgreSQL with, besides.",
     "demo": "The embedded broker and Redis of `shoal demo`, besides.",
     "dev": "What tests and linters need, besides.",
 }

@@ -78,22 +78,27 @@ class Transaction:
         return end
 
     async def _send_all(self, topic: str, partition: int, messages: Iterable[Message]) -> int:
-        sent: list[tuple[int, asyncio.Future[Any]]] = []
-        batch = self._producer.create_batch()
-        for message in messages:
-            while (
-                batch.append(timestamp=None, key=message.key, value=message.value, headers=list(message.headers))
-                is None
-            ):
-                sent.append((batch.record_count(), await self._producer.send_batch(batch, topic, partition=partition)))
-                batch = self._producer.create_batch()
-        if batch.record_count():
-            sent.append((batch.record_count(), await self._producer.send_batch(batch, topic, partition=partition)))
-        # commit_transaction commits the batches that arrived: a batch that failed must raise here, before it.
-        answers = await asyncio.gather(*(future for _, future in sent))
-        return max((answer.offset + count for (count, _), answer in zip(sent, answers, strict=True)), default=0)
+        return await send_batches(self._producer, topic, partition, messages)
 
     async def stop(self) -> None:
         """Let go of the id. An open transaction is aborted by the id's next owner, or by the broker's timeout."""
         with contextlib.suppress(KafkaError, TimeoutError, asyncio.TimeoutError):
             await asyncio.wait_for(self._producer.stop(), _STOP_S)
+
+
+async def send_batches(producer: AIOKafkaProducer, topic: str, partition: int, messages: Iterable[Message]) -> int:
+    """Send these in the open transaction, and wait until they have arrived; returns the offset after the last one.
+
+    A batch takes a record without key and value, which `AIOKafkaProducer.send` refuses.
+    """
+    sent: list[tuple[int, asyncio.Future[Any]]] = []
+    batch = producer.create_batch()
+    for message in messages:
+        while batch.append(timestamp=None, key=message.key, value=message.value, headers=list(message.headers)) is None:
+            sent.append((batch.record_count(), await producer.send_batch(batch, topic, partition=partition)))
+            batch = producer.create_batch()
+    if batch.record_count():
+        sent.append((batch.record_count(), await producer.send_batch(batch, topic, partition=partition)))
+    # commit_transaction commits the batches that arrived: a batch that failed must raise here, before it.
+    answers = await asyncio.gather(*(future for _, future in sent))
+    return max((answer.offset + count for (count, _), answer in zip(sent, answers, strict=True)), default=0)

@@ -1,7 +1,7 @@
 """Reads Debezium's envelopes: from a record of a captured table's topic to what happened to one row.
 
-JSON comes with a schema around every record (`{"schema": …, "payload": …}`) or without; both are read. Of a row only
-the columns that the mapping names are taken.
+JSON comes with a schema around every record (`{"schema": …, "payload": …}`) or without; both are read, and Avro, whose
+schemas are in a registry (streams/source/avro.py). Of a row only the columns that the mapping names are taken.
 
 | record   | is                                                                                        |
 |----------|-------------------------------------------------------------------------------------------|
@@ -16,13 +16,14 @@ a row, so a change that comes again is told by it.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from shoal.core.events.event import Reason, Reject
 from shoal.streams.kafka.record_limit import measure
+from shoal.streams.source.avro import Headers, Schemas, Unreadable
 from shoal.streams.source.mapping import CapturedTable
 from shoal.streams.source.moments import plain
 
@@ -55,18 +56,22 @@ class Change(NamedTuple):
 
 
 def read_change(
-    key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]], table: CapturedTable
+    key: bytes | None,
+    value: bytes | None,
+    headers: Headers,
+    table: CapturedTable,
+    schemas: Schemas | None = None,
 ) -> Change | Reject | None:
-    """The change in a record, why it is none, or None for a tombstone. Never raises."""
+    """The change in a record, why it is none, or None for a tombstone. Never raises. Avro is read with `schemas`."""
     if measure(value, headers, key) is not None:
         return Reject(Reason.TOO_LARGE)
     if value is None:
         return None
     try:
-        envelope, schema = _unwrap(_decode(value))
-        key_row, key_schema = _unwrap(None if key is None else _decode(key))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return Reject(Reason.BAD_JSON)
+        envelope, schema = _open(value, headers, "value", schemas)
+        key_row, key_schema = _open(key, headers, "key", schemas)
+    except Unreadable as error:
+        return Reject(error.reason)
     if envelope is None:
         return None
     if type(envelope) is not dict:
@@ -81,12 +86,14 @@ class KeyedRow(NamedTuple):
     row: Mapping[str, Any]
 
 
-def read_row(key: bytes | None, value: bytes | None) -> KeyedRow | None:
+def read_row(
+    key: bytes | None, value: bytes | None, headers: Headers = (), schemas: Schemas | None = None
+) -> KeyedRow | None:
     """All columns of a row, for somebody who looks at a topic before there is a mapping; None if there is no row."""
     try:
-        envelope, schema = _unwrap(None if value is None else _decode(value))
-        key_row, _ = _unwrap(None if key is None else _decode(key))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        envelope, schema = _open(value, headers, "value", schemas)
+        key_row, _ = _open(key, headers, "key", schemas)
+    except Unreadable:
         return None
     if not isinstance(envelope, dict) or not isinstance(envelope.get("after"), dict) or not isinstance(key_row, dict):
         return None
@@ -96,11 +103,15 @@ def read_row(key: bytes | None, value: bytes | None) -> KeyedRow | None:
     return KeyedRow(key_row, {name: row[name] for name in after})
 
 
-def cut_down(value: bytes | None, table: CapturedTable) -> bytes | None:
-    """A record with the columns that the mapping names and nothing else, for a dead letter; None if it is not JSON."""
+def cut_down(
+    value: bytes | None, table: CapturedTable, headers: Headers = (), schemas: Schemas | None = None
+) -> bytes | None:
+    """A record with the columns that the mapping names and nothing else, for a dead letter; None if it is unreadable.
+    What came in Avro is written in JSON.
+    """
     try:
-        envelope, _ = _unwrap(None if value is None else _decode(value))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        envelope, _ = _open(value, headers, "value", schemas)
+    except Unreadable:
         return None
     if type(envelope) is not dict:
         return None
@@ -110,6 +121,21 @@ def cut_down(value: bytes | None, table: CapturedTable) -> bytes | None:
         if isinstance(row, dict):
             kept[side] = {name: row[name] for name in sorted(table.columns & row.keys())}
     return json.dumps(kept).encode()
+
+
+def _open(
+    raw: bytes | None, headers: Headers, side: str, schemas: Schemas | None
+) -> tuple[Any, Mapping[str, Any] | None]:
+    """A key or a value, in JSON or Avro, and its schema. Raises Unreadable."""
+    if raw is None:
+        return None, None
+    in_avro = None if schemas is None else schemas.split(raw, headers, side)
+    if schemas is not None and in_avro is not None:
+        return schemas.decode(*in_avro)
+    try:
+        return _unwrap(_decode(raw))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise Unreadable(Reason.BAD_JSON) from None
 
 
 def _unwrap(document: Any) -> tuple[Any, Mapping[str, Any] | None]:

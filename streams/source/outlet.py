@@ -18,7 +18,7 @@ from shoal.streams.intake.formats import MSGPACK
 from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.topics import LONGEST_DEAD_LETTER, Topics, admin_client
-from shoal.streams.kafka.transaction import Message
+from shoal.streams.kafka.transaction import Message, send_batches
 
 _TRANSACTION_S = 60.0
 _HEADERS = [("content-type", MSGPACK.media_types[0].encode())]
@@ -95,8 +95,6 @@ class Outlet:
             key, value = event["id"].encode(), MSGPACK.write(event)
             # Without a partition it is the key's murmur2 hash, as for every producer of Shoal.
             sent.append(await self._producer.send(self._topics.events, value, key=key, headers=_HEADERS))
-        for letter in letters:
-            headers, topic = list(letter.headers), self._topics.dead_letter
-            sent.append(await self._producer.send(topic, letter.value, partition=0, headers=headers))
+        await send_batches(self._producer, self._topics.dead_letter, 0, letters)
         # A commit would commit what arrived: what did not must raise here.
         await asyncio.gather(*sent)

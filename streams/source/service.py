@@ -35,6 +35,7 @@ from shoal.streams.kafka.rights import refused
 from shoal.streams.kafka.transaction import Message
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
+from shoal.streams.source.avro import Schemas
 from shoal.streams.source.desk import Desk, Role
 from shoal.streams.source.envelope import Change, cut_down, read_change
 from shoal.streams.source.inlet import Inlet
@@ -43,6 +44,7 @@ from shoal.streams.source.outlet import Outlet
 from shoal.streams.source.person import UNKNOWN, Person, read_person
 from shoal.streams.source.place import Place, Stage, read_place
 from shoal.streams.source.present import read_present
+from shoal.streams.source.registry import open_registry
 from shoal.streams.store.connection import RedisError, is_passing
 from shoal.streams.store.source_book import PEOPLE, ROWS, SourceBook, Staged, Write
 
@@ -61,6 +63,7 @@ class Source:
         if mapping.values_table is not None:
             self._roles[mapping.values_table.topic] = (Role.VALUES, mapping.values_table)
         self._desk = Desk(policy, mapping)
+        self._schemas = Schemas(open_registry(settings))
         self._place = Place()
         self._number = 0
         self._committed_at = 0.0
@@ -176,6 +179,7 @@ class Source:
     async def _take(self, records: list[_Taken], inlet: Inlet, outlet: Outlet, today: date) -> None:
         """One batch. It ends with the last row of a snapshot, so that what is missing goes before what comes next."""
         self._desk.forget()
+        await self._schemas.learn(record for _, record in records)
         changes = [(taken, self._read(taken)) for taken in records]
         await self._load([change for _, change in changes if isinstance(change, Change)])
         letters: list[Message] = []
@@ -185,7 +189,7 @@ class Source:
             role, table = self._roles[partition.topic]
             outcome = self._desk.apply(role, change, today) if isinstance(change, Change) else change
             if isinstance(outcome, Reject):
-                letters.append(_letter(self._policy.table, partition, record, outcome, table))
+                letters.append(self._letter(partition, record, outcome, table))
             self._place.offsets[partition] = record.offset + 1
             if isinstance(change, Change) and await self._note_sweeps(role, change, inlet):
                 break
@@ -197,7 +201,15 @@ class Source:
     def _read(self, taken: _Taken) -> Change | Reject | None:
         partition, record = taken
         _, table = self._roles[partition.topic]
-        return read_change(record.key, record.value, record.headers, table)
+        return read_change(record.key, record.value, record.headers, table, self._schemas)
+
+    def _letter(self, partition: TopicPartition, record: Any, reject: Reject, table: CapturedTable) -> Message:
+        """The dead letter of a row: the columns that the mapping names, and why it was not taken."""
+        said = {"reason": str(reject.reason)} | ({} if reject.field is None else {"field": reject.field})
+        said |= {"topic": partition.topic, "partition": str(partition.partition), "offset": str(record.offset)}
+        headers = [("content-type", b"application/json"), *((name, value.encode()) for name, value in said.items())]
+        about = dead_letter_event(self._policy.table, partition.topic, partition.partition, record.offset)
+        return Message(None, cut_down(record.value, table, record.headers, self._schemas), [*headers, *about])
 
     async def _load(self, changes: list[Change]) -> None:
         """Have everybody at hand whom these changes are about."""
@@ -335,12 +347,3 @@ class Source:
         await self._book.apply(batch)
         crash_point("source.5")
         self._number, self._committed_at = batch.number, time.monotonic()
-
-
-def _letter(shoal_table: str, partition: TopicPartition, record: Any, reject: Reject, table: CapturedTable) -> Message:
-    """The dead letter of a row: the columns that the mapping names, and why it was not taken."""
-    said = {"reason": str(reject.reason)} | ({} if reject.field is None else {"field": reject.field})
-    said |= {"topic": partition.topic, "partition": str(partition.partition), "offset": str(record.offset)}
-    headers = [("content-type", b"application/json"), *((name, value.encode()) for name, value in said.items())]
-    about = dead_letter_event(shoal_table, partition.topic, partition.partition, record.offset)
-    return Message(None, cut_down(record.value, table), [*headers, *about])

@@ -1,16 +1,18 @@
 """Which record stops a release that cannot be planned: found by planning again with fewer of the window's people.
 
 Planning is pure, so it can be tried as often as one likes. People are taken in until it fails: the last one taken in is
-somebody without whom it would not have failed yet, and the records about them in this window are named. A person is
-found in some twenty plans, however many there are. Records have a place; nothing else of them is ever said.
+somebody without whom it would not have failed yet, and the records about them in this window are named. If it fails
+without anybody, the groups of other publishers are tried likewise. A person is found in some twenty plans, however many
+there are. Records have a place; nothing else of them is ever said.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from aiokafka import TopicPartition
 
 from shoal.core.events.window import Delta
+from shoal.core.overlap.external import ExternalGroup
 from shoal.core.plan import Window
 from shoal.core.policy.policy import Policy
 from shoal.streams.intake.formats import EventReader
@@ -24,18 +26,17 @@ _MOST_NAMED: Final = 5
 
 
 class Culprit(NamedTuple):
-    """Where the records are that stop a release; without offsets it is one of what other publishers sent."""
+    """Where the records are that stop a release."""
 
     topic: str
+    """As `shoal skip` takes it."""
     partition: int
     offsets: Sequence[int]
 
     @property
     def advice(self) -> str:
         """What an operator is told to do."""
-        if not self.offsets:
-            return f"it is a record of topic {self.topic} that stops it, to be left out with `shoal skip external …`"
-        commands = (f"`shoal skip events {self.partition} {offset}`" for offset in self.offsets[-_MOST_NAMED:])
+        commands = (f"`shoal skip {self.topic} {self.partition} {offset}`" for offset in self.offsets[-_MOST_NAMED:])
         one = "the record that stops it" if len(self.offsets) == 1 else "the records that stop it, last one first"
         return f"leave out {one}: {', '.join(reversed(list(commands)))}"
 
@@ -47,30 +48,34 @@ async def find_culprit(
     partition; `handle_of` tells what the window calls a person. Raises KafkaError, ServiceError.
     """
     topics, window = Topics(policy.table), failure.window
-    if await _fails(failure.again, _with(window, (), has_external=False)):
+    if await _fails(failure.again, _with(window, (), ())):
         return None
     if await _fails(failure.again, _with(window, ())):
-        return Culprit(topics.external, 0, ())
-    number, person = await _last_straw(failure.again, window)
+        groups = window.externals
+        last = await _last_straw(len(groups), lambda count: _fails(failure.again, _with(window, (), groups[:count])))
+        number, offset = failure.places[last]
+        return Culprit("external", number, [offset])
+    people = [(number, person) for number, deltas in window.deltas.items() for person in deltas]
+    last = await _last_straw(len(people), lambda count: _fails(failure.again, _with(window, people[:count])))
+    number, person = people[last]
     reader, offsets = EventReader(policy), list[int]()
     async for record in _records(servers, TopicPartition(topics.events, number), begins[number], failure.ends[number]):
         event = reader.read(record.value, record.headers)
         if isinstance(event, dict) and isinstance(event.get("id"), str) and handle_of(event["id"]) == person:
             offsets.append(record.offset)
-    return Culprit(topics.events, number, offsets) if offsets else None
+    return Culprit("events", number, offsets) if offsets else None
 
 
-async def _last_straw(again: Callable[[Window], None], window: Window) -> tuple[int, str]:
-    """The first of the window's people, and their partition, with whom planning fails."""
-    people = [(number, person) for number, deltas in window.deltas.items() for person in deltas]
-    passes, fails = 0, len(people)
+async def _last_straw(most: int, fails_with: Callable[[int], Awaitable[bool]]) -> int:
+    """The first of `most` things with which planning fails, if it fails with all of them and not with none."""
+    passes, fails = 0, most
     while fails - passes > 1:
         middle = (passes + fails) // 2
-        if await _fails(again, _with(window, people[:middle])):
+        if await fails_with(middle):
             fails = middle
         else:
             passes = middle
-    return people[fails - 1]
+    return fails - 1
 
 
 async def _fails(again: Callable[[Window], None], window: Window) -> bool:
@@ -81,11 +86,13 @@ async def _fails(again: Callable[[Window], None], window: Window) -> bool:
     return False
 
 
-def _with(window: Window, people: Iterable[tuple[int, str]], *, has_external: bool = True) -> Window:
+def _with(
+    window: Window, people: Iterable[tuple[int, str]], externals: Sequence[ExternalGroup] | None = None
+) -> Window:
     deltas: dict[int, dict[str, Delta]] = {number: {} for number in window.deltas}
     for number, person in people:
         deltas[number][person] = window.deltas[number][person]
-    return Window(window.at, deltas, window.externals if has_external else ())
+    return Window(window.at, deltas, window.externals if externals is None else externals)
 
 
 async def _records(servers: list[str], partition: TopicPartition, begin: int, end: int) -> AsyncIterator[Record]:

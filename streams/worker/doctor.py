@@ -38,7 +38,7 @@ from shoal.streams.worker.trigger import has_timers
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 # What each extra brings, to tell whether it is installed.
-_EXTRAS: Final = {"analysis": "duckdb", "report": "matplotlib", "postgres": "psycopg", "demo": "confluent_kafka"}
+_EXTRAS: Final = {"analysis": "duckdb", "avro": "fastavro", "postgres": "psycopg", "demo": "confluent_kafka"}
 _WITHIN_S: Final = 5.0
 
 

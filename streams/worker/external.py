@@ -31,9 +31,11 @@ from shoal.streams.store.store import Store
 
 
 class ExternalRead(NamedTuple):
-    """What a window brought: groups, where each partition ended, and rejects by label."""
+    """What a window brought: groups and where each was read, where each partition ended, and rejects by label."""
 
     groups: tuple[ExternalGroup, ...]
+    places: tuple[tuple[int, int], ...]
+    """Partition and offset of the record of each group."""
     ends: tuple[int, ...]
     rejects: Mapping[str, list[RejectNote]]
 
@@ -82,10 +84,11 @@ async def read_external(
     """
     reader = EventReader(policy)
     groups: list[ExternalGroup] = []
+    places: list[tuple[int, int]] = []
     rejects: dict[str, list[RejectNote]] = {}
     starts = [*begin, *([0] * (len(ends) - len(begin)))]
     if list(starts) == list(ends):
-        return ExternalRead((), tuple(ends), {})
+        return ExternalRead((), (), tuple(ends), {})
     async with open_reader(servers) as consumer:
         for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
             if start == end:
@@ -99,7 +102,8 @@ async def read_external(
                         rejects.setdefault(external_label(number), []).append(note_of(record.offset, read))
                     else:
                         groups += read.groups
-    return ExternalRead(tuple(groups), tuple(ends), rejects)
+                        places += [(number, record.offset)] * len(read.groups)
+    return ExternalRead(tuple(groups), tuple(places), tuple(ends), rejects)
 
 
 class Gathered:

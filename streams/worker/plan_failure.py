@@ -14,16 +14,23 @@ class PlanFailedError(Exception):
     """A release cannot be planned: the window has something that the engine does not get over. Never leaves the worker.
 
     Its text names the kind of error and the line of code, never what the error says: that may quote an event. `again`
-    plans another window in place of `window`, which ends at `ends`, and fails as this one did or does not.
+    plans another window in place of `window`, which ends at `ends`, and fails as this one did or does not. `places` has
+    partition and offset of the record of each group of other publishers.
     """
 
     def __init__(
-        self, release: int, window: Window, ends: Sequence[int], again: Callable[[Window], None], cause: BaseException
+        self,
+        release: int,
+        window: Window,
+        ends: Sequence[int],
+        places: Sequence[tuple[int, int]],
+        again: Callable[[Window], None],
+        cause: BaseException,
     ) -> None:
         frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _is_ours(frame.filename)]
         place = f" at {_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
         super().__init__(f"release {release} cannot be planned ({type(cause).__name__}{place})")
-        self.release, self.window, self.ends, self.again = release, window, ends, again
+        self.release, self.window, self.ends, self.places, self.again = release, window, ends, places, again
 
 
 def _is_ours(filename: str) -> bool:

@@ -136,7 +136,7 @@ class ReleaseMaker:
             self.standing.enter("plan")
             began = time.monotonic()
             again = partial(self._try, state, task, release)
-            failed = partial(PlanFailedError, release, task.window, task.ends, again)
+            failed = partial(PlanFailedError, release, task.window, task.ends, task.read.places, again)
             try:
                 planned = await in_thread(self._plan, state, task, release)
             except Exception as error:

@@ -2,12 +2,12 @@
 
 The machine's clock may be set, or be wrong for a moment. Two rules keep releases coming. Spans are measured by the
 monotonic clock, which nobody can set. And a time of day that does not follow from the one before is believed only once
-it has held for a while: `now` is None until then.
+it has held for a while: until then the one before goes on.
 """
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _TOLERANCE_S: Final = 5.0
@@ -27,19 +27,17 @@ class SteadyClock:
     def monotonic_s(self) -> float:
         return self._monotonic()
 
-    def now(self) -> datetime | None:
-        """The time of day in UTC, None while there is doubt about it."""
+    def now(self) -> datetime:
+        """The time of day in UTC."""
         monotonic = self._monotonic()
         offset = self._wall() - monotonic
         if abs(offset - self._offset) <= _TOLERANCE_S:
             self._offset = self._other = offset  # drift, which is corrected all the time
-            return datetime.fromtimestamp(monotonic + offset, UTC)
-        if abs(offset - self._other) > _TOLERANCE_S:
+        elif abs(offset - self._other) > _TOLERANCE_S:
             self._other, self._since = offset, monotonic
         elif monotonic - self._since >= _BELIEVED_AFTER_S:
             self._offset = offset
-            return datetime.fromtimestamp(monotonic + offset, UTC)
-        return None
+        return datetime.fromtimestamp(monotonic + self._offset, UTC)
 
 
 class Elapsed:
@@ -48,16 +46,19 @@ class Elapsed:
     def __init__(self, clock: SteadyClock) -> None:
         self._clock = clock
         self._release: int | None = None
-        self._known = self._began = 0.0
+        self._known = self._began = self._looked = 0.0
         self._last = datetime.fromtimestamp(0, UTC)
 
     def look(self, release: int, last: datetime, now: datetime) -> tuple[float, datetime]:
         """Seconds since the release before `release` was asked for, and when that was. `last` is what a clock said.
 
-        If it said a moment that is still to come, the clock was wrong: the release counts as just made.
+        That clock may have been wrong. It was not asked for in the future, nor, if it is new, before the last look.
         """
+        uptime = self._clock.monotonic_s
         if release != self._release:
-            self._release, self._began = release, self._clock.monotonic_s
-            self._last = min(last, now)
-            self._known = (now - self._last).total_seconds()
-        return self._known + self._clock.monotonic_s - self._began, self._last
+            said_s = max(0.0, (now - last).total_seconds())
+            self._known = said_s if self._release is None else min(said_s, uptime - self._looked)
+            self._last = now - timedelta(seconds=self._known)
+            self._release, self._began = release, uptime
+        self._looked = uptime
+        return self._known + uptime - self._began, self._last

@@ -50,10 +50,7 @@ async def keep_time(settings: Settings, policy: Policy, store: Store, progress: 
                 wanted = progress.release + 1
                 if progress.is_planning or (asked == wanted and time.monotonic() - asked_at < _ASK_AGAIN_S):
                     continue
-                now = steady.now()
-                if now is None:
-                    continue  # the machine's clock has jumped; it is looked at again
-                clock = await read_clock(store, wanted, now, elapsed)
+                clock = await read_clock(store, wanted, steady.now(), elapsed)
                 if policy.triggers.every_events is not None:
                     others = await gathered.count(await store.external_offsets())
                     clock = clock._replace(accepted=clock.accepted + others)

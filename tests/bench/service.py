@@ -45,12 +45,12 @@ def ingest(local: Local, events: int, few: int) -> Figures:
             taken[kind].append(_ingest(local, table, count) if kind == "shoal" else _read(local, table, kind, count))
     found: Figures = {"events": events, "faust_events": few}
     for kind, rounds in taken.items():
-        found[f"{kind}_per_s"] = median(map(_rate, rounds))
-        found[f"{kind}_core_us"] = median(map(_core_us, rounds))
+        found[f"{kind}_per_s"] = median(map(rate, rounds))
+        found[f"{kind}_core_us"] = median(map(core_us, rounds))
     for kind in _READERS:  # within each round, because the machine may be busier in the next
         pairs = list(zip(taken["shoal"], taken[kind], strict=True))
-        found[f"of_{kind}"] = median(_rate(ours) / _rate(theirs) for ours, theirs in pairs)
-        found[f"of_{kind}_by_core"] = median(_core_us(theirs) / _core_us(ours) for ours, theirs in pairs)
+        found[f"of_{kind}"] = median(rate(ours) / rate(theirs) for ours, theirs in pairs)
+        found[f"of_{kind}_by_core"] = median(core_us(theirs) / core_us(ours) for ours, theirs in pairs)
     found["rounds"] = taken
     return found
 
@@ -87,11 +87,11 @@ def releases(local: Local, people: int, values: str, rounds: int = 3) -> Figures
         return found
 
 
-def _rate(turn: Figures) -> float:
+def rate(turn: Figures) -> float:
     return float(turn["events"] / turn["wall_s"])
 
 
-def _core_us(turn: Figures) -> float:
+def core_us(turn: Figures) -> float:
     return float(1e6 * turn["core_s"] / turn["events"])
 
 

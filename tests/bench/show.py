@@ -73,6 +73,24 @@ def show_service(found: Figures) -> str:
     return "\n\n".join(parts)
 
 
+def show_page(found: Figures) -> str:
+    if "skipped" in found:
+        return f"Skipped: {found['skipped']}."
+    lines = [
+        (name, f"{found[f'{key}_per_s']:,.0f}", f"{found[f'{key}_core_us']:.1f}", ratio)
+        for name, key, ratio in (
+            ("nobody", "alone", ""),
+            (f"{found['visitors']} visitors", "visited", f"{found['of_alone']:.2f}"),
+        )
+    ]
+    answered = (
+        f"{found['answers']} requests were answered meanwhile, in {found['answer_ms']:.0f} ms (median), the slowest in "
+        f"{found['slowest_ms']:.0f} ms."
+    )
+    head = ("at the page", "events/s", "core µs/event", "of ingest with nobody there")
+    return f"{found['events']:,} events, median of 3.\n\n{table(head, lines)}\n\n{answered}"
+
+
 def show_engine(found: Figures) -> str:
     adult, uniform = found["adult"], found["uniform"]
     lines = [
@@ -196,6 +214,7 @@ def show_snapshots(found: Figures) -> str:
 
 SHOW = {
     "service": show_service,
+    "page": show_page,
     "snapshots": show_snapshots,
     "engine": show_engine,
     "peers": show_peers,

@@ -121,13 +121,18 @@ class Worker:
 
 
 @contextlib.contextmanager
-def running_worker(local: Local, table: str, values: str = "lasting") -> Iterator[Worker]:
+def running_worker(local: Local, table: str, values: str = "lasting", **chosen: str) -> Iterator[Worker]:
     """A worker for a table that has topics already, with nothing of it in Redis; stopped at the end."""
     store = redis.Redis.from_url(local.redis.address)
     store.flushall()
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
         policy = write_policy(Path(folder), table, values)
-        settings = {"POLICY": str(policy), "KEY": "a secret of the bench", "WEB_PORT": "0", "LOG_FORMAT": "json"}
+        settings = {
+            "POLICY": str(policy),
+            "KEY": "a secret of the bench",
+            "WEB_PORT": "0",
+            "LOG_FORMAT": "json",
+        } | chosen
         log = Path(folder) / "worker.log"
         surroundings = environment(local.kafka.address, local.redis.address, **settings)
         with log.open("wb") as sink:

@@ -10,6 +10,7 @@ import os
 import random
 import secrets
 import signal
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ import pytest
 from deploy.local import Local, Service
 from tests.fault.scene import KINDS, PATIENCE_S, Scene, signal_all
 from tests.fault.test_crash_points import POINTS
+from tests.support.services.any_redis import OtherRedis, hand_over
 from tests.support.services.clock import FakeClock
 from tests.support.services.frail import Frail, SmallDisk
 from tests.support.services.proxy import Proxy
@@ -60,7 +62,7 @@ def test_an_hour_of_mixed_faults_loses_nothing(frail: Frail, clock: FakeClock, t
     end = time.monotonic() + 60 * _MINUTES
     while time.monotonic() < end:
         with _scene(frail.services, tmp_path, dice, frail.wired) as scene:
-            trouble = _Trouble(scene, frail, clock, dice)
+            trouble = _Trouble(scene, frail, clock, dice, tmp_path)
             scene.settle()
             with scene.load(pause_s=0.3):
                 trouble.make_until(min(end, time.monotonic() + _TABLE_S))
@@ -74,9 +76,9 @@ def test_an_hour_of_mixed_faults_loses_nothing(frail: Frail, clock: FakeClock, t
 class _Trouble:
     """Faults, one after the other and sometimes two at once."""
 
-    def __init__(self, scene: Scene, frail: Frail, clock: FakeClock, dice: random.Random) -> None:
+    def __init__(self, scene: Scene, frail: Frail, clock: FakeClock, dice: random.Random, folder: Path) -> None:
         self._scene, self._frail, self._services, self._dice = scene, frail, frail.services, dice
-        self._clock = clock
+        self._clock, self._folder = clock, folder
         self._workers: list[Worker] = [scene.start_ready()]
         self._asleep: list[Worker] = []
         self._doomed: list[Worker] = []  # those that will kill themselves, perhaps while they are asked to leave
@@ -86,7 +88,7 @@ class _Trouble:
         faults = (
             self.kill, self.kill, self.leave, self.join, self.join, self.crash, self.crash, self.sleep, self.wake,
             self.lose_redis, self.lose_kafka, self.hang, self.slow, self.cut, self.cut, self.fill_memory,
-            self.fill_redis_disk, self.fill_kafka_disk, self.jump, self.mistake,
+            self.fill_redis_disk, self.fill_kafka_disk, self.jump, self.mistake, self.fail_over,
         )  # fmt: skip
         while time.monotonic() < end:
             fault = self._dice.choice(faults)
@@ -193,6 +195,20 @@ class _Trouble:
         stranger = self._scene.start(REDIS=self._scene.redis.rpartition("/")[0] + "/1")
         code = self._scene.await_exit(stranger)
         assert code in (1, 2, 3), f"exit code {code}:\n{stranger.log[-3000:]}"
+
+    def fail_over(self) -> None:
+        """Redis hands over to a replica that has everything, which hands back after a while."""
+        primary = self._services.redis
+        with OtherRedis(Path(tempfile.mkdtemp(dir=self._folder)), [f"replicaof 127.0.0.1 {primary.port}"]) as replica:
+            hand_over(primary.port, replica.port)
+            self._turn_to(replica.port)
+            time.sleep(self._dice.uniform(0.5, 6.0))
+            hand_over(replica.port, primary.port)
+            self._turn_to(primary.port)
+
+    def _turn_to(self, port: int) -> None:
+        self._frail.redis_wire.target = port
+        self._frail.redis_wire.heal(torn=True)
 
     @property
     def _wires(self) -> list[Proxy]:

@@ -14,8 +14,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.local import Local
+from deploy.local.ports import free_port
 from tests.support.histories.debezium import record
 from tests.support.root import ROOT
+from tests.support.services.schemas import Registry, framed
 from tests.support.services.table import Table, Worker, await_that
 
 STEPS = ("source.2", "source.3", "source.4.open", "source.4", "source.5")
@@ -54,12 +56,13 @@ class Clinic:
         return self.table.run(*self.command, "--stop-after", "0", *options, **given)
 
     @contextmanager
-    def running(self) -> Iterator[Worker]:
+    def running(self, **settings: str) -> Iterator[Worker]:
         """A source that goes on until it is killed at the end."""
         log = self.table.folder / "source.log"
         command = [sys.executable, "-m", "shoal.streams.cli", *self.command]
         with log.open("wb") as output:
-            process = subprocess.Popen(command, env=self.table.environment(), cwd=ROOT, stdout=output, stderr=output)
+            given = self.table.environment(**settings)
+            process = subprocess.Popen(command, env=given, cwd=ROOT, stdout=output, stderr=output)
         source = Worker(process, log)
         try:
             yield source
@@ -130,6 +133,52 @@ def test_whatever_step_it_dies_after_every_change_is_told_once(clinic: Clinic, s
     first: dict[Any, int] = {("upsert", str(number), 30): 1 for number in range(5)}
     assert told == Counter({**first, ("upsert", "1", 31): 1, ("delete", "3", None): 1})
     assert clinic.table.dead_letters() == Counter({(clinic.topic, 0, 6): 1})
+
+
+def test_a_record_that_cannot_be_read_is_a_dead_letter_without_a_body_and_stops_nothing(clinic: Clinic) -> None:
+    for value in (b"canary", b"x" * 5000):
+        clinic.table._send(clinic.topic, value, None, 0)
+    clinic.change("c", 1)
+    assert clinic.run(MAX_RECORD="4096").returncode == 0
+    assert clinic.present() == {"1"}
+    letters = clinic.table.read(clinic.table.topics.dead_letter, 0)
+    assert [(letter.headers["reason"], letter.value) for letter in letters] == [
+        (b"bad-json", None),
+        (b"too-large", None),
+    ]
+
+
+def test_avro_without_a_registry_ends_the_source_with_a_sentence_and_loses_nothing(clinic: Clinic) -> None:
+    clinic.change("c", 1)
+    clinic.table._send(clinic.topic, b"\0\0\0\0\1anything", None, 0)
+    clinic.table.flush()
+    refused = clinic.run()
+    assert refused.returncode == 2
+    assert refused.stderr.endswith(
+        "a captured topic has records in Avro: set SHOAL_SCHEMA_REGISTRY_URL to the registry with their schemas.\n"
+    )
+    assert clinic.table.dead_letters().total() == 0
+
+
+def test_it_waits_for_a_registry_that_is_away(clinic: Clinic) -> None:
+    columns = [{"name": name, "type": "string"} for name in ("sex", "zip", "code")]
+    columns += [{"name": name, "type": "int"} for name in ("id", "years")]
+    row = {"type": "record", "name": "Row", "fields": columns}
+    place = {"type": "record", "name": "Source", "fields": [{"name": "lsn", "type": "long"}]}
+    fields = [{"name": "after", "type": row}, {"name": "source", "type": place}, {"name": "op", "type": "string"}]
+    schema = {"type": "record", "name": "Envelope", "fields": fields}
+    person = {"id": 1, "years": 30, "sex": "f", "zip": "z1", "code": "gout"}
+    value = framed(5, schema, {"after": person, "source": {"lsn": 1}, "op": "c"})
+    clinic.table._send(clinic.topic, value, b'{"id": 1}', 0)
+    clinic.table.flush()
+    port = free_port()
+    with clinic.running(SCHEMA_REGISTRY_URL=f"http://127.0.0.1:{port}") as source:
+        source.await_log("error=RegistryError")
+        registry = Registry(port)
+        registry.put(5, schema)
+        with registry.serving():
+            await_that(lambda: clinic.present() == {"1"}, 30, source._log)
+    assert clinic.table.dead_letters().total() == 0
 
 
 @pytest.mark.parametrize("clinic", [3], indirect=True)

@@ -9,12 +9,16 @@ from typing import Any
 
 import psycopg
 import pytest
+from confluent_kafka import Producer
 
-from deploy.local.connect import Connect, debezium
+from deploy.local.connect import Connect, debezium, to_avro
+from deploy.local.registry import Registry
+from deploy.local.service import Unavailable
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import PRESENT
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
+from tests.support.missing import skip_or_fail
 from tests.support.root import ROOT
 from tests.support.services.table import Make, Table, Worker, await_that
 
@@ -207,3 +211,49 @@ def test_in_the_end_the_table_in_shoal_is_the_one_in_postgresql(hospital: Hospit
     table.start_planner()
     (release,) = table.release()
     assert b'"withheld":1,' in release.manifest  # one person is left, and needs company
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    service = Registry(tmp_path / "registry")
+    try:
+        service.start()
+    except Unavailable as reason:
+        skip_or_fail(reason)
+    yield service
+    service.stop()
+
+
+def test_avro_with_a_registry_comes_to_the_same_table(hospital: Hospital, registry: Registry) -> None:
+    fill(hospital)
+    table, connect = hospital.table, hospital.connect
+    connect.converter = to_avro(registry)
+    connect.start()
+    with hospital.source(SCHEMA_REGISTRY_URL=registry.confluent) as first:
+        hospital.await_agreement(first)
+        hospital.run(
+            "update patient set zip = 'z9', weight = 99 where patient_id % 7 = 0",
+            "delete from patient where patient_id = 12",
+            "update patient set patient_id = 215 where patient_id = 15",
+            "alter table patient add column later text",  # another schema of the same topic
+            "update patient set weight = 61.5, later = 'secret' where patient_id = 20",
+        )
+        hospital.await_agreement(first)
+        stranger = Producer({"bootstrap.servers": table.kafka})
+        stranger.produce(f"{table.name}.public.patient", b"\0\0\0\3\xe7anything")
+        stranger.flush()
+        hospital.run("update patient set sex = 'x' where patient_id = 28")
+        assert table.await_dead_letters(2).total() == 2
+        letters = table.read(table.topics.dead_letter, 0)
+        assert [letter.headers["reason"] for letter in letters] == [b"unknown-schema", b"unknown-node"]
+        body = letters[1].value or b""
+        assert b'"sex": "x"' in body  # in JSON, and without what nobody reads
+        assert b"secret" not in body
+        assert first.stop() == 0
+    connect.stop()
+    connect.converter = to_avro(registry, own_ids=True)
+    connect.start()
+    with hospital.source(SCHEMA_REGISTRY_URL=registry.address) as second:
+        hospital.run("update patient set sex = 'f' where patient_id = 28", "truncate condition")
+        hospital.run("insert into condition (patient_id, code) values (30, 'M10')")
+        hospital.await_agreement(second)

@@ -16,7 +16,9 @@ from shoal.streams.files.postgres import EXTRA, connect
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import partition_counts
 from shoal.streams.settings import Settings
+from shoal.streams.source.avro import Schemas
 from shoal.streams.source.envelope import read_row
+from shoal.streams.source.registry import open_registry
 
 MOST_ROWS: Final = 10_000
 _ADDRESS: Final = ("postgres://", "postgresql://")
@@ -86,13 +88,15 @@ async def _look_at_topic(topic: str, settings: Settings) -> Look:
         raise InputError(f"{topic} is no file, no address of PostgreSQL, and no topic that Kafka has.")
     rows: dict[str, Mapping[str, Any]] = {}
     key: tuple[str, ...] = ()
+    schemas = Schemas(open_registry(settings))
     async with open_reader(settings.kafka_servers) as consumer:
         for number in range(count):
             partition = TopicPartition(topic, number)
             begin = (await consumer.beginning_offsets([partition]))[partition]
             async for records in read_to_end(consumer, partition, begin):
+                await schemas.learn(records)
                 for record in records:
-                    found = read_row(record.key, record.value)
+                    found = read_row(record.key, record.value, record.headers, schemas)
                     if found is not None:
                         key = key or tuple(found.key)
                         rows[str(sorted(found.key.items()))] = found.row

@@ -75,6 +75,24 @@ class SentinelServer(OtherRedis):
         return ["--sentinel"]
 
 
+def hand_over(primary: int, replica: int, patience_s: float = 30.0) -> None:
+    """The server on the first port hands over to the one on the second, its replica, once that has everything."""
+    before: Any
+    after: Any
+    before, after = (redis.Redis(port=port, socket_timeout=5) for port in (primary, replica))
+    deadline = time.monotonic() + patience_s
+    _await_replication(after, "master_link_status", "up", deadline)
+    before.execute_command("FAILOVER", "TO", "127.0.0.1", replica)
+    _await_replication(after, "role", "master", deadline)
+    _await_replication(before, "role", "slave", deadline)
+
+
+def _await_replication(server: Any, name: str, wanted: str, deadline: float) -> None:
+    while server.info("replication").get(name) != wanted:
+        assert time.monotonic() < deadline, f"{name} did not become {wanted}"
+        time.sleep(0.05)
+
+
 def tls_lines(certificates: Certificates, port: int) -> list[str]:
     """TLS only, and only for clients with a certificate."""
     return [

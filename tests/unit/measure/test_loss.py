@@ -36,6 +36,11 @@ def cell(name: str, region: dict[str, Any], people: int = 9) -> bytes:
 CELLS = [cell("c1", _REGION, 30), cell("c2", _EVERYWHERE, 40)]
 
 
+def beside_c1(width: float) -> float:
+    """The share of c2's people taken to lie in c1's part of an attribute, which is this much of it: in two rounds."""
+    return (30 + 40 * (30 + 40 * width) / 70) / 70
+
+
 def group(number: int, cells: dict[str, int], sensitive: dict[str, int], counterfeits: int = 0) -> bytes:
     head = {"table": "clinic", "release": 1, "group": f"g{number}", "formed": 1, "changed": 1}
     return json.dumps(head | {"cells": cells, "sensitive": sensitive, "counterfeits": counterfeits}).encode()

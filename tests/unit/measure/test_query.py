@@ -17,7 +17,7 @@ from shoal.core.measure.query import (
 )
 from shoal.core.measure.release_reader import read_columns
 from tests.support.engines.series import DISEASES, clinic_policy, crowd, encode, run_series
-from tests.unit.measure.test_loss import CELLS, cell, group
+from tests.unit.measure.test_loss import CELLS, beside_c1, cell, group
 
 _POLICY = clinic_policy()
 _ANY = Range(0, len(DISEASES))
@@ -32,14 +32,15 @@ def one_answer(groups: list[bytes], query: Query, cells: list[bytes] = CELLS) ->
     return float(estimate(read_columns(_POLICY, [*cells, *groups]), [query])[0])
 
 
-def test_rows_are_taken_to_lie_uniformly_in_their_region_and_values_to_be_anyones() -> None:
+def test_rows_are_taken_to_lie_as_the_regions_suggest_and_values_to_be_anyones() -> None:
     shown = group(1, {"c1": 3, "c2": 1}, {"flu": 2, "gout": 2})
-    # ages 10 to 14 are 5 of the 11 in the first cell and 5 of the 100 in the second; half the values are flu
+    # ages 10 to 14 are 5 of the 11 in the first cell, which is 11 of the 100 in the second; half the values are flu
     query = Query(((0, Range(10, 15)),), only("flu"))
-    assert one_answer([shown], query) == pytest.approx((3 * 5 / 11 + 1 * 5 / 100) * 2 / 4)
-    # 50 to 75 kilograms are half of the first cell and an eighth of the second
+    age = 5 / 11 * beside_c1(11 / 100)
+    assert one_answer([shown], query) == pytest.approx((3 * 5 / 11 + age) * 2 / 4)
+    # 50 to 75 kilograms are half of the first cell, which is a quarter of the second
     query = Query(((0, Range(10, 15)), (1, Range(50.0, 75.0))), _ANY)
-    assert one_answer([shown], query) == pytest.approx(3 * 5 / 11 * 1 / 2 + 1 * 5 / 100 * 1 / 8)
+    assert one_answer([shown], query) == pytest.approx(3 * 5 / 11 * 1 / 2 + age * 1 / 2 * beside_c1(1 / 4))
 
 
 def test_a_suppressed_value_may_be_any_leaf() -> None:
@@ -65,9 +66,10 @@ def test_in_a_lasting_table_a_row_is_each_value_of_its_group_by_its_share() -> N
     signature = group(1, {"c1": 3, "c2": 4}, {"asthma": 2, "gastritis": 2, "gout": 2, "ulcer": 2}, counterfeits=1)
     clique = group(2, {"c1": 1, "c2": 1}, {"hiv": 1})
     ages = (0, Range(10, 15))
-    rows = 3 * 5 / 11 + 4 * 5 / 100
+    age = 5 / 11 * beside_c1(11 / 100)
+    rows = 3 * 5 / 11 + 4 * age
     assert one_answer([signature, clique], Query((ages,), only("gout"))) == pytest.approx(rows * 2 / 8)
-    assert one_answer([signature, clique], Query((ages,), only("hiv"))) == pytest.approx((5 / 11 + 5 / 100) / 2)
+    assert one_answer([signature, clique], Query((ages,), only("hiv"))) == pytest.approx((5 / 11 + age) / 2)
 
 
 def test_a_release_without_rows_answers_zero() -> None:

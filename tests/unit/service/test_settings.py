@@ -79,6 +79,7 @@ def test_every_secret_may_stand_in_a_file(tmp_path: Path) -> None:
     assert SECRET_FILES.keys() == {
         "key_file", "state_key_file", "kafka_sasl_password_file", "kafka_ssl_key_password_file",
         "kafka_oauth_client_secret_file", "redis_file", "redis_password_file", "redis_sentinel_password_file",
+        "schema_registry_password_file",
     }  # fmt: skip
     file = tmp_path / "secret"
     file.write_text("a secret that a file keeps\n")
@@ -109,6 +110,7 @@ def test_a_file_with_a_secret_must_be_there_have_one_and_stand_alone(tmp_path: P
 
 SASL = {"SHOAL_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "SHOAL_KAFKA_SASL_MECHANISM": "SCRAM-SHA-512"}
 USER = {"SHOAL_KAFKA_SASL_USERNAME": "ward", "SHOAL_KAFKA_SASL_PASSWORD": "canary"}
+REGISTRY = {"SHOAL_SCHEMA_REGISTRY_URL": "http://registry:8081"}
 TOKEN = {"SHOAL_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "SHOAL_KAFKA_SASL_MECHANISM": "OAUTHBEARER"}
 
 
@@ -126,6 +128,11 @@ TOKEN = {"SHOAL_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "SHOAL_KAFKA_SASL_MECHANIS
         ({**TOKEN, "SHOAL_KAFKA_OAUTH_ENDPOINT": "http://a"}, "must begin with https"),
         ({"SHOAL_REDIS_SSL_CA": "ca.pem"}, "SHOAL_REDIS_SSL_CA has no effect unless"),
         ({"SHOAL_REDIS_SENTINEL_PASSWORD": "canary"}, "has no effect unless SHOAL_REDIS names Sentinels"),
+        ({"SHOAL_SCHEMA_REGISTRY_URL": "registry:8081"}, "SHOAL_SCHEMA_REGISTRY_URL: must begin with http"),
+        ({"SHOAL_SCHEMA_REGISTRY_URL": "http://me:canary@a"}, "have no password in it"),
+        ({**REGISTRY, "SHOAL_SCHEMA_REGISTRY_PASSWORD": "canary"}, "go together"),
+        ({"SHOAL_SCHEMA_REGISTRY_USERNAME": "me", "SHOAL_SCHEMA_REGISTRY_PASSWORD": "canary"}, "without SHOAL_SCHEMA"),
+        ({**REGISTRY, "SHOAL_SCHEMA_REGISTRY_SSL_CA": "ca.pem"}, "unless SHOAL_SCHEMA_REGISTRY_URL begins with https"),
     ],
 )
 def test_a_setting_without_effect_or_partner_is_refused(environ: dict[str, str], words: str) -> None:

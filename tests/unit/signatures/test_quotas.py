@@ -50,8 +50,16 @@ def test_a_value_that_is_half_of_all_newcomers_is_starred_with_as_many_others() 
 
 def test_peeling_puts_values_together_that_are_about_as_frequent() -> None:
     known = Signatures()
-    made = peel(np.array([9, 3, 8, 4, 9, 3, 8, 4]), 4, known)
+    counts = np.array([9, 3, 8, 4, 9, 3, 8, 4])
+    made = peel(counts, 4, known, counts[None, :])
     assert [known.sets[number] for number in made.tolist()] == [(0, 2, 4, 6), (1, 3, 5, 7)]
+
+
+def test_peeling_puts_values_together_that_are_frequent_in_the_same_neighbourhoods() -> None:
+    known = Signatures()
+    near = np.array([[8, 0, 7, 1, 8, 0, 6, 1], [0, 9, 1, 8, 0, 8, 1, 8]])
+    made = peel(near.sum(axis=0), 4, known, near)
+    assert [known.sets[number] for number in made.tolist()] == [(1, 3, 5, 7), (0, 2, 4, 6)]
 
 
 @given(counts_of_values)
