@@ -29,12 +29,13 @@ def table_of(path: Path) -> str:
             raise error from None
 
 
-def read_older_policy(path: Path, layout: Layout, bound: str, subject: str) -> OlderPolicy:
+def read_older_policy(path: Path, layout: Layout, bound: str, subject: str, values: str = "") -> OlderPolicy:
     """The policy that `subject`, a table or its state file, is bound to: by its meaning or by the digest of its files.
 
-    Raises PolicyFileError, and InputError if it is another one.
+    `values` is the table's model, where that is stored. Raises PolicyFileError, and InputError if it is another policy.
     """
-    policy = load_policy(path, layout.values)
+    model = values or layout.values
+    policy = load_policy(path, model)
     if layout.values not in (None, policy.values):
         raise InputError(
             f"{subject} is a redrawn one, as all of engine {layout.engine} are, and cannot become a lasting one: what "
@@ -46,7 +47,7 @@ def read_older_policy(path: Path, layout: Layout, bound: str, subject: str) -> O
         if not layout.names_meaning:
             to_do = f"engine {layout.engine} knows a policy by the bytes of its files, so give the files as they were"
         raise InputError(f"{subject} was begun under another policy: {to_do}")
-    return OlderPolicy(policy, layout.values is not None and not _is_named(path, policy))
+    return OlderPolicy(policy, model is not None and not _is_named(path, policy))
 
 
 def _is_named(path: Path, policy: Policy) -> bool:

@@ -7,7 +7,6 @@ the number of items.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from shoal.core.older import Layout
 from shoal.streams.errors import InputError
@@ -15,12 +14,10 @@ from shoal.streams.faults import crash_point
 from shoal.streams.files.fresh_file import PRIVATE, fresh_file
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.snapshot.encrypted_file import EncryptedFile, EncryptedWriter
+from shoal.streams.snapshot.snapshot_file import COPY
 from shoal.streams.store.records import pack, unpack
 from shoal.streams.store.replacing import Piece, read_pieces, replace, write_piece
 from shoal.streams.store.store import Store
-
-COPY: Final = "copy"
-"""What the cover of such a file says of the format and the engine; a snapshot's cover does not have it."""
 
 
 def copy_path(folder: Path, table: str, release: int, layout: Layout) -> Path:

@@ -31,6 +31,8 @@ from shoal.streams.store.records import FORMAT, KINDS, Counts, RejectNote, pack,
 from shoal.streams.store.skipped import group_members, members_of
 from shoal.streams.store.whole_table import TablePlace
 
+COPY: Final = "copy"
+"""What the cover of a copy has (copy_file.py), and a snapshot's does not."""
 _REJECTS: Final = "rejects"
 _AT_ONCE: Final = 4_096  # records in a part
 
@@ -114,6 +116,8 @@ class SnapshotFile:
         self.path = path
         self._file = EncryptedFile(path)
         cover = self._file.cover
+        if COPY in cover:
+            raise InputError(f"{path} is a copy of an older table and no snapshot: `shoal upgrade --back` puts it back")
         if cover.get("table") != table:
             raise InputError(f"{path} is a snapshot of table {cover.get('table')}, and not of table {table}")
         if type(cover.get("release")) is not int:

@@ -165,9 +165,8 @@ async def _look(settings: Settings, store: Store, to: Path | None) -> _Older:
     layout, meta = layout_of(fields), parse_meta(fields)
     if not layout.is_known:
         raise other_version(layout, store.table)
-    policy, adds_values = read_older_policy(
-        settings.policy_path, layout, meta.identity["policy"], f"table {store.table}"
-    )
+    bound, values = meta.identity["policy"], meta.identity["values"]
+    policy, adds_values = read_older_policy(settings.policy_path, layout, bound, f"table {store.table}", values)
     if meta.identity["key"] != fingerprint(settings.key_bytes, store.table):
         raise InputError(f"table {store.table} was begun under another SHOAL_KEY: set it back")
     if meta.identity["seal"]:

@@ -1,6 +1,7 @@
 """A table as an older version left it (tests/support/older.py), on real services."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ class OlderTable(Table):
 
     def environment(self, **settings: str) -> dict[str, str]:
         key = {"STATE_KEY": self.older.state_key} if self.older.state_key else {}
-        return super().environment(**key, **settings)
+        return super().environment(**{**key, **settings})
 
     def _make_topics(self) -> None:
         """Another test may have had this table: its name cannot be another one, for its bytes say it."""
@@ -51,6 +52,20 @@ class OlderTable(Table):
                     client.rpush(key, *content)
                 elif kind == "set":
                     client.sadd(key, *content)
+
+    def say_values(self, values: str = "redrawn") -> None:
+        """Have the policy name the model of its values, as every policy of a redrawn table has to now."""
+        policy = json.loads(self.older.policy)
+        if "counterfeits" not in policy["privacy"]:  # a lasting one
+            self.policy_path.write_text(json.dumps({**policy, "privacy": {**policy["privacy"], "values": values}}))
+
+    def content(self) -> dict[str, Any]:
+        """What a planner would load once it is upgraded."""
+        as_it_was = self.policy_path.read_bytes()
+        self.say_values()
+        found = self.stored(self.older.state_key)
+        self.policy_path.write_bytes(as_it_was)
+        return found
 
     def dump(self) -> dict[bytes, Any]:
         """Everything that Redis holds of it, byte for byte, but for who owns it."""
