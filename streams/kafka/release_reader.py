@@ -185,6 +185,17 @@ async def manifest_at(servers: list[str], table: str, offset: int) -> ManifestRe
     return manifest_of(found[offset]) if offset in found else None
 
 
+async def manifest_from(servers: list[str], table: str, offset: int) -> ManifestRecord | None:
+    """The first manifest from an offset of the releases topic on, None if there is none. Raises KafkaError."""
+    partition = TopicPartition(Topics(table).releases, 0)
+    async with open_reader(servers) as consumer:
+        async for records in read_to_end(consumer, partition, offset):
+            for record in records:
+                if (found := manifest_of(record)) is not None:
+                    return found
+    return None
+
+
 async def last_committed(servers: list[str], table: str, *, patient: bool = False) -> ManifestRecord | None:
     """The last release that a consumer can read, None if there is none; see `last_manifest` for `patient`."""
     async with open_reader(servers) as consumer:

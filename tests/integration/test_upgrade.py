@@ -40,6 +40,10 @@ def test_a_table_of_every_older_version_goes_on_and_is_rebuilt_from_the_snapshot
     assert refused.wait() == 2
     if name != "format-5":  # whose policy is not one any more
         assert "stop its workers and run `shoal upgrade`" in refused.log
+    looked = table.run("inspect")
+    assert looked.returncode == 0, looked.stderr
+    assert f"would {'keep a copy' if name.startswith('format') else 'take a snapshot'}" in looked.stdout
+    assert "is refused: release 1 was made by engine" in looked.stdout
     upgraded = table.run("upgrade", "--to", str(kept), "--yes")
     assert upgraded.returncode == 0, upgraded.stderr
     assert ("Add `values: redrawn`" in upgraded.stderr) == (name == "format-5")

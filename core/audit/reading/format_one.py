@@ -23,10 +23,11 @@ class Rewritten(NamedTuple):
 def in_format_two(groups: bytes, manifest: bytes) -> Rewritten | None:
     """A release in format 1, rewritten; None if it is in another one, or cannot be read."""
     try:
-        told = parse(manifest)
+        told: Any = parse(manifest)
         if not isinstance(told, dict) or "format" in told or "content" not in told:
             return None
-        return _rewrite(told, [parse(line) for line in groups.split(b"\n")[:-1]])
+        records: list[Any] = [parse(line) for line in groups.split(b"\n")[:-1]]
+        return _rewrite(told, records)
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return None
 
