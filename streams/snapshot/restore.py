@@ -10,9 +10,7 @@ Broken off before the end, Redis counts as knowing nothing, and the next restore
 import asyncio
 from pathlib import Path
 
-from shoal.core.older import Layout
 from shoal.core.policy.policy import Policy
-from shoal.core.state import ENGINE
 from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.files.policy_yaml import load_policy
@@ -69,14 +67,7 @@ async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
 
 
 def check_made(path: Path, head: Head, identity: Identity) -> None:
-    """Raises InputError if a snapshot was made under another policy or secret than `identity` says, or by a later
-    engine. One by an older engine is as good: what it holds is the state after a release, whoever made that.
-    """
-    engine = head.identity["engine"]
-    if not Layout(head.records, engine).is_known:
-        raise InputError(
-            f"{path} was made by engine {engine}, and this is engine {ENGINE}: use the version that wrote it"
-        )
+    """Raises InputError if a snapshot was made under another policy or secret than `identity` says."""
     for name, reason in _CHANGED.items():
         if head.identity[name] != identity[name]:
             raise InputError(f"{path} was made {reason}")

@@ -25,9 +25,12 @@ class Piece(NamedTuple):
     items: Sequence[Any]
 
 
-async def fence(store: Store, engine: str = "") -> None:
-    """Take every ownership of a table away and, if an engine is named, give it that one. Raises LostError."""
-    await store.order("fence", _NO_OWNER, engine)
+async def fence(store: Store, release: int, engine: str = "") -> None:
+    """Take every ownership of a table away and, if an engine is named, give it that one. Raises LostError, and
+    InputError if `release` is not its last one.
+    """
+    if await store.order("fence", _NO_OWNER, release, engine) != "ok":
+        raise _running(store)
 
 
 async def replace(store: Store) -> None:
@@ -36,7 +39,11 @@ async def replace(store: Store) -> None:
     coming = {name.removeprefix(BESIDE) for name in names if name.startswith(BESIDE)}
     going = sorted(set(names) - {BESIDE + name for name in coming})
     if await store.order("replace", _NO_OWNER, len(going), *going, *sorted(coming)) != "ok":
-        raise InputError(f"a worker of table {store.table} is running: stop all of them, and run this again")
+        raise _running(store)
+
+
+def _running(store: Store) -> InputError:
+    return InputError(f"a worker of table {store.table} is running: stop all of them, and run this again")
 
 
 async def read_pieces(store: Store) -> AsyncIterator[Piece]:

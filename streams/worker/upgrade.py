@@ -108,7 +108,7 @@ def run_upgrade(settings: Settings, to: Path | None, *, without_snapshot: bool =
         else:
             await _snapshot(settings, store, older.upgrade, without_snapshot=without_snapshot)
             if older.upgrade.layout.engine != ENGINE:
-                await fence(store, ENGINE)
+                await fence(store, older.upgrade.release, ENGINE)
         crash_point("upgrade.6")
         return older.upgrade
 
@@ -123,8 +123,8 @@ def run_back(settings: Settings, path: Path) -> Upgrade:
 
     async def back(store: Store) -> Upgrade:
         await _refuse_workers(settings, store.table)
-        if await store.meta_fields():
-            await fence(store)
+        if (found := await store.published()) is not None:
+            await fence(store, found.release)
         layout = await put_back(store, path, secrets_of(settings))
         release = parse_meta(await store.meta_fields()).release
         return Upgrade(store.table, layout, release, adds_values=False, copy=path, snapshot=None)
@@ -204,7 +204,7 @@ async def _convert(settings: Settings, store: Store, older: _Older) -> None:
     make_folder(upgrade.copy.parent)
     await keep_copy(store, secrets_of(settings)[0], upgrade.copy, upgrade.layout)  # 2
     crash_point("upgrade.2")
-    await fence(store)  # 3
+    await fence(store, upgrade.release)  # 3
     crash_point("upgrade.3")
     cipher = OlderCipher(settings.state_key_bytes if meta.identity["seal"] else None)
     state = await load_older_state(store, policy, settings.key_bytes, upgrade.layout, meta, cipher)

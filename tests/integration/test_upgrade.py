@@ -58,6 +58,11 @@ def test_a_table_of_every_older_version_goes_on_and_is_rebuilt_from_the_snapshot
     assert json.loads(found[-1].manifest)["people"] > 80, "the window that was open is part of it"
     worker.await_log("release.applied")
     assert worker.stop() == 0
+    read = [table.run("releases", "--out", str(table.folder / "read")) for _ in range(2)]
+    assert [one.returncode for one in read] == [0, 0], read[0].stderr
+    first = 4 if name == "format-5" else 1
+    written = sorted(path.name for path in (table.folder / "read").iterdir())
+    assert written == [f"release-000{number}" for number in range(first, 5)], "format 1 is checked and passed over"
     before = table.stored(table.older.state_key)
     table.wipe()
     unproved = table.run("rebuild")
@@ -67,6 +72,20 @@ def test_a_table_of_every_older_version_goes_on_and_is_rebuilt_from_the_snapshot
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert table.stored(table.older.state_key) == before
     assert table.dead_letters().total() == 4, "none is lost, and none is sent twice"
+
+
+def test_a_table_of_which_nothing_is_published_begins_anew_with_its_topics(leave: Leave) -> None:
+    table = leave("format-8")
+    table.forget_releases()
+    upgraded = table.run("upgrade", "--to", str(table.folder / "kept"), "--yes")
+    assert upgraded.returncode == 0, upgraded.stderr
+    assert [path.suffix for path in (table.folder / "kept").iterdir()] == [".copy"], "there is no release to keep"
+    worker = table.start_planner()
+    assert json.loads(table.await_releases(1)[0].manifest)["engine"] == ENGINE
+    worker.await_log("release.applied")
+    assert worker.stop() == 0
+    assert len(table.stored(table.older.state_key)["people"]) == 90
+    assert table.dead_letters().total() == 4
 
 
 def test_an_upgrade_is_asked_for_done_once_and_taken_back_byte_for_byte(leave: Leave) -> None:
@@ -135,6 +154,21 @@ def test_a_redrawn_table_stays_one_and_the_worker_says_why(leave: Leave) -> None
     worker = table.start()
     assert worker.wait() == 2
     assert "was begun under values: redrawn, and this policy says lasting: what was shown under one model" in worker.log
+
+
+def test_a_snapshot_of_an_older_engine_is_restored_and_gone_on_with(leave: Leave) -> None:
+    table = leave("engine-2.1")
+    before, snapshot = table.content(), table.folder / "snapshot"
+    snapshot.write_bytes(table.older.snapshot)
+    table.wipe()
+    restored = table.run("restore", str(snapshot))
+    assert restored.returncode == 0, restored.stderr
+    assert table.content() == before
+    worker = table.start_planner()
+    assert json.loads(table.release()[-1].manifest)["engine"] == ENGINE
+    worker.await_log("release.applied")
+    assert worker.stop() == 0
+    assert table.dead_letters().total() == 4
 
 
 def test_a_running_worker_keeps_an_upgrade_from_beginning(make: Make) -> None:

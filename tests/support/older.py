@@ -24,6 +24,8 @@ class Older:
     redis: Sequence[tuple[str, str, Any]]
     topics: dict[str, Any]
     replay: dict[str, Any]
+    snapshot: bytes = b""
+    """Of the last release; nothing if the version had none."""
 
 
 def read_older(name: str) -> Older:

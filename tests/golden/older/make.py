@@ -90,6 +90,7 @@ def make(code: Path, name: str) -> bytes:
             "redis": _redis(table),
             "topics": {topic.rpartition(".")[2]: _records(table, topic) for topic in table.topics.all},
             "replay": _replay(table, folder, [[others], *released]),
+            "snapshot": _snapshot(table, folder / "snapshot"),
         }
     return zlib.compress(msgpack.packb(found), 9)
 
@@ -131,6 +132,11 @@ def _records(table: Table, topic: str) -> list[list[Any]]:
         [(record.key, record.value, list(record.headers.items())) for record in table.read(topic, partition)]
         for partition in range(1 if is_single else _PARTITIONS)
     ]
+
+
+def _snapshot(table: _OlderTable, path: Path) -> bytes:
+    """A snapshot, if the version has them."""
+    return path.read_bytes() if table.spawn("snapshot", str(path)).wait(_WITHIN_S) == 0 else b""
 
 
 def _replay(table: _OlderTable, folder: Path, windows: list[list[dict[str, Any]]]) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgpack
 from confluent_kafka.admin import AdminClient
 
+from shoal.core.state import Meta
 from shoal.streams.kafka.topics import ensure_topics
 from tests.support.older import read_older
 from tests.support.services.table import Table, await_that
@@ -26,7 +29,17 @@ class OlderTable(Table):
         key = {"STATE_KEY": self.older.state_key} if self.older.state_key else {}
         return super().environment(**{**key, **settings})
 
-    def _make_topics(self) -> None:
+    def forget_releases(self) -> None:
+        """Have it be the table before its first release: everything on the topics but what was published."""
+        self._make_topics(without=self.topics.releases)
+        last = Meta(0, None, 1, 0.0, "2.0", sha256(self.older.policy).hexdigest())
+        with self.connect() as client:
+            kept = (b"}:meta", b"}:ingest")
+            client.unlink(*(key for key in self.keys if not key.endswith(kept)))
+            meta = {"release": 0, "sent": 0, "applied": 0, "manifest": "", "counts": "0 0 0 0 0 0 0 0"}
+            client.hset(f"{{shoal:{self.name}}}:meta", mapping={**meta, "state": msgpack.packb(tuple(last))})
+
+    def _make_topics(self, without: str = "") -> None:
         """Another test may have had this table: its name cannot be another one, for its bytes say it."""
         admin = AdminClient({"bootstrap.servers": self.kafka})
         names = set(admin.list_topics(timeout=30).topics) & set(self.topics.all)
@@ -34,7 +47,7 @@ class OlderTable(Table):
             future.result(30)
         await_that(lambda: not names & set(admin.list_topics(timeout=30).topics), 30)
         asyncio.run(ensure_topics([self.kafka], self.name, self.partitions, within_s=30))
-        for topic in self.topics.all:
+        for topic in (name for name in self.topics.all if name != without):
             for partition, records in enumerate(self.older.topics[topic.rpartition(".")[2]]):
                 for key, value, headers in records:
                     self._producer.produce(topic, value, key, partition, headers=[tuple(pair) for pair in headers])
