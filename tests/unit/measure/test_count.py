@@ -74,7 +74,8 @@ def test_without_values_people_are_counted() -> None:
     assert inside.estimate == pytest.approx(30 + 40 * beside_c1(11 / 100))
     assert inside[1:] == (30, 70)
     men = count_people(release, read_question(_LASTING, {"sex": "male"}))
-    assert men == (pytest.approx(40 - 40 * beside_c1(1 / 2)), 0, 40)
+    assert men.estimate == pytest.approx(40 - 40 * beside_c1(1 / 2))
+    assert men[1:] == (0, 40)
 
 
 def test_a_float_cell_includes_the_end_of_its_domain_alone() -> None:
