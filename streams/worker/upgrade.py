@@ -15,6 +15,7 @@ until step 5 the table is the older version's, after it this one's.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -65,7 +66,7 @@ class Upgrade(NamedTuple):
     copy: Path | None
     """Where Redis is kept as it is, if it is to be converted."""
     snapshot: Path | None
-    """Where a snapshot of the last release goes, unless nothing is published or it is there."""
+    """Where a snapshot of the last release goes, if another engine made that and there is none."""
 
     @property
     def is_current(self) -> bool:
@@ -158,38 +159,51 @@ def _with_store(settings: Settings, action: Callable[[Store], Awaitable[T]]) -> 
 
 
 async def _look(settings: Settings, store: Store, to: Path | None) -> _Older:
-    """Step 1."""
-    fields = await store.meta_fields()
-    if not fields:
-        raise InputError(f"Redis holds nothing of table {store.table}, so there is nothing to upgrade")
-    layout, meta = layout_of(fields), parse_meta(fields)
-    if not layout.is_known:
-        raise other_version(layout, store.table)
-    bound, values = meta.identity["policy"], meta.identity["values"]
-    policy, adds_values = read_older_policy(settings.policy_path, layout, bound, f"table {store.table}", values)
-    if meta.identity["key"] != fingerprint(settings.key_bytes, store.table):
-        raise InputError(f"table {store.table} was begun under another SHOAL_KEY: set it back")
-    if meta.identity["seal"]:
-        check_keys(meta.identity["seal"], ",".join(store.cipher.fingerprints), store.table)
-    last = await last_committed(settings.kafka_servers, store.table)
-    check_story(store.table, meta, last)
-    upgrade = Upgrade(store.table, layout, meta.release, adds_values, copy=None, snapshot=None)
+    """Step 1: what there is, and what is to be done about it."""
+    older = await _read(settings, store)
+    upgrade, policy, meta, last = older
+    to = to or policy_folder(settings, policy)
+    needs_snapshot = last is not None and not (upgrade.is_current and _engine(last) == ENGINE)
+    if upgrade.is_current and not (needs_snapshot and to):
+        return older
+    if to is None:
+        raise InputError("name a folder for what is kept of the table before it is changed, with --to")
     if not upgrade.is_current:
         await _refuse_workers(settings, store.table)
-        if to is None and (to := policy_folder(settings, policy)) is None:
-            raise InputError("name a folder for what is kept of the table before it is changed, with --to")
-    if not layout.is_current:
+    if not upgrade.layout.is_current:
         if not meta.release == meta.sent == meta.applied:
             raise InputError(
                 f"release {meta.release} of table {store.table} is under way: start the workers of the version that "
                 "began it, let them finish it, and stop them"
             )
-        assert to is not None
-        upgrade = upgrade._replace(copy=copy_path(to, store.table, meta.release, layout))
-    if to is not None and meta.release > 0:
-        path = snapshot_path(to, store.table, meta.release)
-        upgrade = upgrade._replace(snapshot=None if path.exists() else path)
-    return _Older(upgrade, policy, meta, last)
+        upgrade = upgrade._replace(copy=copy_path(to, store.table, meta.release, upgrade.layout))
+    path = snapshot_path(to, store.table, meta.release)
+    if needs_snapshot and not path.exists():
+        upgrade = upgrade._replace(snapshot=path)
+    return older._replace(upgrade=upgrade)
+
+
+async def _read(settings: Settings, store: Store) -> _Older:
+    """The table, if it is one that can go on, and everything that it was begun under is as it was."""
+    table, fields = store.table, await store.meta_fields()
+    if not fields:
+        raise InputError(f"Redis holds nothing of table {table}, so there is nothing to upgrade")
+    layout, meta = layout_of(fields), parse_meta(fields)
+    if not layout.is_known:
+        raise other_version(layout, table)
+    bound, values = meta.identity["policy"], meta.identity["values"]
+    policy, adds_values = read_older_policy(settings.policy_path, layout, bound, f"table {table}", values)
+    if meta.identity["key"] != fingerprint(settings.key_bytes, table):
+        raise InputError(f"table {table} was begun under another SHOAL_KEY: set it back")
+    if meta.identity["seal"]:
+        check_keys(meta.identity["seal"], ",".join(store.cipher.fingerprints), table)
+    last = await last_committed(settings.kafka_servers, table)
+    check_story(table, meta, last)
+    return _Older(Upgrade(table, layout, meta.release, adds_values, copy=None, snapshot=None), policy, meta, last)
+
+
+def _engine(last: ManifestRecord) -> str:
+    return str(json.loads(last.value).get("engine"))
 
 
 async def _refuse_workers(settings: Settings, table: str) -> None:
