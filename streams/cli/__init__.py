@@ -47,6 +47,7 @@ COMMANDS = {
     "restore": "Bring a snapshot into an empty Redis.",
     "rebuild": "Rebuild Redis from the topics, or from a snapshot and what came after.",
     "inspect": "Say what there is of a table, and what a rebuild would do.",
+    "upgrade": "Go on with a table that an older version of Shoal has begun.",
     "rekey": "Encrypt what Redis holds with another key.",
     "skip": "Leave one record out that keeps releases from being made.",
     "completion": "Print what your shell needs to complete commands.",

@@ -12,7 +12,7 @@ damaged and is refused.
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,16 +24,17 @@ from typing import IO, Any
 import msgpack
 import numpy as np
 
+from shoal.core.older import LAYOUT, Layout, convert
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.state import ENGINE, READERS, RECORDS, WRITERS, Meta, State
+from shoal.core.state import ENGINE, RECORDS, WRITERS, Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_change import policy_at
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.memory import without_cycle_search
 
-FORMAT = 8
+FORMAT = LAYOUT - 1
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 
@@ -60,6 +61,29 @@ class SavedState:
     state: State
 
 
+class OpenedState:
+    """A state file of any format, read as far as its header."""
+
+    def __init__(self, header: dict[str, Any], stream: Iterator[Any]) -> None:
+        self.header, self._stream = header, stream
+        self.layout = Layout(header["format"] + 1, header["engine"])
+        self.meta = Meta(*header["meta"])
+
+    def load(self, policy: Policy, people: Callable[[str], None] = lambda _: None) -> SavedState:
+        """Its content. `people` is told what the file calls everybody, which in older formats was by their ids."""
+        keyed = KeyedByHandle(self.header["secret"], policy.table)
+        records = {}
+        # They share one stream, so they are read in the order in which they were written.
+        for name in RECORDS:
+            stored = list(islice(self._stream, self.header.get("counts", self.header).get(name, 0)))
+            if name == "people":
+                for called, _ in stored:
+                    people(called)
+            records[name] = list(convert(self.layout, name, stored, keyed))
+        state = State.load(policy, keyed, self.meta, **records)
+        return SavedState(self.header["secret"], Position(*self.header["position"]), state)
+
+
 class StateFile:
     """One state file. It is locked while it is open, so that two runs never charge from the same ledger."""
 
@@ -80,11 +104,23 @@ class StateFile:
     def load(
         self, policy: Policy, secret: bytes | None, changes: Mapping[int, Policy] = MappingProxyType({})
     ) -> SavedState | None:
-        """Reads the state; None if there is no file. Raises `InputError` if it is damaged or was made otherwise."""
+        """Reads the state; None if there is no file. Raises `InputError` if it is damaged or was made otherwise.
+
+        One of this format that an older engine has made is as good: this one makes the next release.
+        """
+        if not self.path.exists():
+            return None
+        with without_cycle_search():
+            opened = self.open()
+            self._check_version(opened.layout)
+            policy = policy_at(opened.meta.release, policy, changes)
+            self._check(opened.header, policy, secret)
+            return opened.load(policy)
+
+    def open(self) -> "OpenedState":
+        """The file in whatever format, its records not read yet. Raises `InputError` if it is damaged."""
         try:
             content = self.path.read_bytes()
-        except FileNotFoundError:
-            return None
         except OSError as error:
             raise InputError(f"{self.path} cannot be read: {os.strerror(error.errno or 0)}.") from None
         if not content.startswith(MAGIC):
@@ -92,24 +128,9 @@ class StateFile:
         body, digest = memoryview(content)[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
         if len(content) < len(MAGIC) + DIGEST_BYTES or sha256(body).digest() != digest:
             raise InputError(f"{self.path} is damaged; restore a copy of it, or start anew with another --out.")
-        with without_cycle_search():
-            return self._read(body, policy, secret, changes)
-
-    def _read(self, body: memoryview, first: Policy, secret: bytes | None, changes: Mapping[int, Policy]) -> SavedState:
         stream = msgpack.Unpacker(use_list=False, strict_map_key=False, max_buffer_size=0)
         stream.feed(body[len(MAGIC) :])
-        header = next(stream)
-        self._check_version(header)
-        meta = Meta(*header["meta"])
-        policy = policy_at(meta.release, first, changes)
-        self._check(header, policy, secret)
-        # They share one stream, so they are read in the order in which they were written.
-        records = {
-            name: [(key, READERS[name](record)) for key, record in islice(stream, header["counts"][name])]
-            for name in RECORDS
-        }
-        state = State.load(policy, header["secret"], meta, KeyedByHandle, **records)
-        return SavedState(header["secret"], Position(*header["position"]), state)
+        return OpenedState(next(stream), stream)
 
     def save(self, secret: bytes, position: Position, state: State) -> None:
         """Replaces the file, atomically and with mode 0600. On failure the old file is untouched."""
@@ -121,7 +142,7 @@ class StateFile:
         header = {
             "format": FORMAT,
             "policy": meaning_of(state.policy),
-            "engine": state.meta.engine,
+            "engine": ENGINE,
             "secret": secret,
             "position": (position.line, position.digest, position.rejects_bytes),
             "meta": tuple(state.meta),
@@ -140,16 +161,12 @@ class StateFile:
         self._lock = lock  # taken before the file had its name, so that there is no moment without a lock
         sync_folder(self.path.parent)
 
-    def _check_version(self, header: dict[str, Any]) -> None:
-        or_anew = "go on with the version that wrote it, or begin a new series with another --state and --out."
-        if header["engine"] != ENGINE:
+    def _check_version(self, layout: Layout) -> None:
+        if not (layout.is_known and layout.is_current):
+            to_do = f"run `shoal upgrade {self.path}`" if layout.is_known else "use the version that wrote it"
             raise InputError(
-                f"{self.path} was made by engine {header['engine']}, and this version of shoal has engine {ENGINE}: "
-                f"{or_anew}"
-            )
-        if header["format"] != FORMAT:
-            raise InputError(
-                f"{self.path} has format {header['format']}, and this version of shoal reads format {FORMAT}: {or_anew}"
+                f"{self.path} has format {layout.number - 1} of engine {layout.engine}, and this version of Shoal has "
+                f"format {FORMAT} of engine {ENGINE}: {to_do}."
             )
 
     def _check(self, header: dict[str, Any], policy: Policy, secret: bytes | None) -> None:

@@ -216,7 +216,7 @@ class Ingest(Service, ConsumerRebalanceListener):
             await self._disconnect()
             return
         idle = [number for number, part in self._parts.items() if number not in self._flights and not part.is_held]
-        if len(idle) + len(self._flights) < len(self._parts):
+        if not self._parts or len(idle) + len(self._flights) < len(self._parts):  # nothing to take, or none of it
             await patiently(self._store.check_policy, self._on_retry)
         partitions = [self._partition(number) for number in idle]
         fetched: dict[TopicPartition, Sequence[Record]] = {}

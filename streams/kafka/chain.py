@@ -17,6 +17,7 @@ class Chain:
         self._table = table
         self.number = 0
         self.digest: str | None = None
+        self._has_newer = False  # than format 1
 
     def add(self, records: Sequence[bytes], manifest: bytes) -> Mapping[str, Any]:
         """Checks the next release and returns its manifest; `records` are those of its cells, then of its groups.
@@ -37,8 +38,27 @@ class Chain:
         cells, groups = found.get("cells"), found.get("groups")
         if not (isinstance(cells, int) and isinstance(groups, int) and cells + groups == len(records)):
             raise _broken(number, "has another number of cells and groups than its manifest says")
-        self.number, self.digest = number, sha256(manifest).hexdigest()
+        self.number, self.digest, self._has_newer = number, sha256(manifest).hexdigest(), True
         return found
+
+    def pass_over(self, records: Sequence[bytes], manifest: bytes) -> None:
+        """Checks the next release, which is in an older format, by its digests alone. Raises `GuaranteeError`."""
+        number, found = self.number + 1, json.loads(manifest)
+        told = (found.get("table"), found.get("release"), found.get("previous"), found.get("content"))
+        if told != (self._table, number, self.digest, content_digest(records)):
+            raise _broken(number, "is not what its manifest, or the release before it, says")
+        if self._has_newer:
+            raise _broken(number, "is in an older format than the release before it")
+        self.number, self.digest = number, sha256(manifest).hexdigest()
+
+
+def is_format_one(manifest: bytes) -> bool:
+    """Whether a release is one of engine 1.0: no reader takes its records, and the chain goes through it."""
+    try:
+        found = json.loads(manifest)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and "format" not in found and "content" in found
 
 
 def check_format(manifest: bytes, subject: str) -> None:

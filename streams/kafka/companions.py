@@ -44,6 +44,19 @@ async def check_companions(settings: Settings, table: str, ours: str, within_s: 
             await asyncio.sleep(_LOOK_S)
 
 
+async def working_hosts(settings: Settings, table: str, within_s: float) -> list[str]:
+    """The hosts of a table's workers, on whatever state; none if all that there were are gone before `within_s`."""
+    loop = asyncio.get_running_loop()
+    deadline, group = loop.time() + within_s, Topics(table).ingest_group
+    async with admin_client(settings.kafka_servers, settings.connect_s) as admin:
+        while True:
+            members = _members(await admin.describe_consumer_groups([group]))
+            hosts = sorted({host.lstrip("/") for _, host in members})
+            if not hosts or loop.time() >= deadline:
+                return hosts
+            await asyncio.sleep(_LOOK_S)
+
+
 async def _strangers(admin: AIOKafkaAdminClient, group: str, ours: str) -> list[str]:
     """The hosts of members that work on another state."""
     answers: list[Any] = await admin.describe_consumer_groups([group])

@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shoal.core.release import content_digest
 from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.kafka.chain import is_format_one
 from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.release_reader import last_manifest, manifest_before
@@ -46,7 +47,9 @@ class History:
             newer: list[Known] = []
             known = self._known[-1].number if self._known else 0
             found = await last_manifest(consumer, self._partition.topic)
-            while found is not None and found.number > known and len(newer) < self._most:
+            while found is not None and found.number > known and not is_format_one(found.value):
+                if len(newer) == self._most:
+                    break
                 newer.append(_known(found))
                 found = await manifest_before(consumer, self._partition, newer[-1].first)
         self._known = [*self._known, *reversed(newer)][-self._most :]

@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.kafka.access import client_options
-from shoal.streams.kafka.chain import Chain
+from shoal.streams.kafka.chain import Chain, is_format_one
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_of, not_ours, trigger_of
 from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
@@ -96,7 +96,10 @@ class ReleaseReader:
             raise ServiceError(GONE) from error
 
     def _add(self, message: Any) -> CommittedRelease | None:
-        """Takes the next record; returns a release when this was its manifest, the last of it."""
+        """Takes the next record; returns a release when this was its manifest, the last of it.
+
+        One in format 1 is checked by its digests and passed over.
+        """
         value, headers = message.value or b"", dict(message.headers)
         if not _is_manifest(value):
             self._records.append(value)
@@ -104,6 +107,9 @@ class ReleaseReader:
         if manifest_of(message) is None:
             raise not_ours(message.topic, message.offset)
         records, self._records = tuple(self._records), []
+        if is_format_one(value):
+            self._chain.pass_over(records, value)
+            return None
         meaning = self._chain.add(records, value)
         cells = int(meaning["cells"])
         return CommittedRelease(records[:cells], records[cells:], value, meaning, headers, message.offset + 1)
@@ -177,6 +183,17 @@ async def manifest_at(servers: list[str], table: str, offset: int) -> ManifestRe
             return None
         found = await read_at(consumer, partition, [offset])
     return manifest_of(found[offset]) if offset in found else None
+
+
+async def manifest_from(servers: list[str], table: str, offset: int) -> ManifestRecord | None:
+    """The first manifest from an offset of the releases topic on, None if there is none. Raises KafkaError."""
+    partition = TopicPartition(Topics(table).releases, 0)
+    async with open_reader(servers) as consumer:
+        async for records in read_to_end(consumer, partition, offset):
+            for record in records:
+                if (found := manifest_of(record)) is not None:
+                    return found
+    return None
 
 
 async def last_committed(servers: list[str], table: str, *, patient: bool = False) -> ManifestRecord | None:

@@ -42,7 +42,7 @@ class Right(NamedTuple):
 
 
 def worker_rights(table: str, *, has_clock: bool = True) -> list[Right]:
-    """What `shoal worker` and `shoal rebuild` need on topics that exist; `has_clock` if the policy has triggers."""
+    """What the worker, a rebuild and an upgrade need on topics that exist; `has_clock` if the policy has triggers."""
     topics = Topics(table)
     everything = (topics.events, topics.external, topics.triggers, topics.releases, topics.dead_letter)
     written = (topics.releases, topics.dead_letter, *((topics.triggers,) if has_clock else ()))

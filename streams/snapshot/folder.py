@@ -30,7 +30,12 @@ def make_folder(folder: Path) -> None:
 
 def path_in(to: Path, table: str, release: int) -> Path:
     """Where a snapshot goes: into `to` if that is a folder, else it is the file itself."""
-    return to / f"{table}-{release:08}{_ENDING}" if to.is_dir() else to
+    return snapshot_path(to, table, release) if to.is_dir() else to
+
+
+def snapshot_path(folder: Path, table: str, release: int) -> Path:
+    """The name of a snapshot in a folder."""
+    return folder / f"{table}-{release:08}{_ENDING}"
 
 
 def listed(folder: Path, table: str) -> list[Listed]:

@@ -26,8 +26,8 @@ from shoal.streams.store.whole_table import write_table
 from shoal.streams.thread import in_thread
 
 _CHANGED = {
-    "policy": "under another policy: set its file and its hierarchy files back to what they were then",
-    "engine": "by another engine: use the version of Shoal that wrote it",
+    "policy": "under another policy: restore it under the file as it was then (SHOAL_POLICY, with its hierarchy "
+    "files), and `shoal rebuild --snapshot` goes on from there to the policy of today",
     "key": "under another SHOAL_KEY: set it to what it was then",
 }
 
@@ -67,7 +67,7 @@ async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
 
 
 def check_made(path: Path, head: Head, identity: Identity) -> None:
-    """Raises InputError if a snapshot was made under another policy, engine or secret than `identity` says."""
+    """Raises InputError if a snapshot was made under another policy or secret than `identity` says."""
     for name, reason in _CHANGED.items():
         if head.identity[name] != identity[name]:
             raise InputError(f"{path} was made {reason}")

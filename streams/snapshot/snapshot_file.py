@@ -8,8 +8,8 @@
 | the last      | the number of records of each kind                                                                 |
 
 Identities and records are as `streams/store/records.py` packs them, decrypted: the file has an encryption of its own.
-What an identity looks like is not known here. `records` is the number of that layout, so that a later version can tell
-what it has to convert.
+`records` is the number of that layout. A file of an older one is converted as it is read (core/older.py), and one that
+an older engine left is as good: it is the state after a release, whoever made that.
 """
 
 import time
@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+from shoal.core.older import Layout, convert
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.state import Meta, State
+from shoal.core.state import ENGINE, Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.memory import without_cycle_search
@@ -31,6 +32,8 @@ from shoal.streams.store.records import FORMAT, KINDS, Counts, RejectNote, pack,
 from shoal.streams.store.skipped import group_members, members_of
 from shoal.streams.store.whole_table import TablePlace
 
+COPY: Final = "copy"
+"""What the cover of a copy has (copy_file.py), and a snapshot's does not."""
 _REJECTS: Final = "rejects"
 _AT_ONCE: Final = 4_096  # records in a part
 
@@ -54,6 +57,11 @@ class Head:
     """The layout of the records."""
     taken: float
     """When, in seconds."""
+
+    @property
+    def layout(self) -> Layout:
+        """What the records are in, and which engine the table had."""
+        return Layout(self.records, self.identity["engine"])
 
 
 def head_of(meta: TableMeta, place: TablePlace, manifest: ManifestRecord) -> Head:
@@ -114,6 +122,8 @@ class SnapshotFile:
         self.path = path
         self._file = EncryptedFile(path)
         cover = self._file.cover
+        if COPY in cover:
+            raise InputError(f"{path} is a copy of an older table and no snapshot: `shoal upgrade --back` puts it back")
         if cover.get("table") != table:
             raise InputError(f"{path} is a snapshot of table {cover.get('table')}, and not of table {table}")
         if type(cover.get("release")) is not int:
@@ -146,27 +156,23 @@ class SnapshotFile:
             rejects: dict[str, list[RejectNote]] = {}
             for label, note in found[_REJECTS]:
                 rejects.setdefault(label, []).append(RejectNote(*unpack(note)))
-            state = State.load(
-                policy,
-                key,
-                head.meta,
-                KeyedByHandle,
-                **{kind.name: _decode(kind.read, found[kind.name]) for kind in KINDS},
-            )
+            layout, keyed = head.layout, KeyedByHandle(key, policy.table)
+            records = {kind.name: convert(layout, kind.name, _unpacked(found[kind.name]), keyed) for kind in KINDS}
+            state = State.load(policy, keyed, head.meta, **records)
             return replace(head, place=replace(head.place, rejects=rejects)), state
 
     def _read_head(self, part: bytes) -> Head:
-        fields = unpack(part)
-        if fields["records"] != FORMAT:
+        head = _head(unpack(part))
+        if not head.layout.is_known:
             raise InputError(
-                f"{self.path} has records in format {fields['records']}, and this version of Shoal reads format "
-                f"{FORMAT}: use the version that wrote it"
+                f"{self.path} has records in format {head.records} of engine {head.layout.engine}, and this version of "
+                f"Shoal has format {FORMAT} of engine {ENGINE}: use the version that wrote it"
             )
-        return _head(fields)
+        return head
 
 
-def _decode(read: Any, records: Iterable[Packed]) -> Iterator[tuple[Any, Any]]:
-    return ((identity, read(unpack(packed))) for identity, packed in records)
+def _unpacked(records: Iterable[Packed]) -> Iterator[tuple[Any, Any]]:
+    return ((identity, unpack(packed)) for identity, packed in records)
 
 
 def _head_fields(head: Head) -> dict[str, Any]:

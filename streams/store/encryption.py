@@ -28,7 +28,7 @@ _FIRST: Final = b"\xc1"
 _MARK: Final = 3
 _NONCE: Final = 12
 _HEAD: Final = len(_FIRST) + _MARK + _NONCE
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     "Redis has a value that SHOAL_STATE_KEY does not decrypt: it was altered, or written under another key"
 )
 
@@ -59,11 +59,11 @@ class KeyRing:
     """Encrypts everything about a person with the first of some keys, and decrypts what any of them encrypted."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
-        marks = [_derive(key, b"mark")[:_MARK] for key in keys]
-        ciphers = [AESGCM(_derive(key, b"value")) for key in keys]
+        marks = [derive(key, b"mark")[:_MARK] for key in keys]
+        ciphers = [AESGCM(derive(key, b"value")) for key in keys]
         self._head, self._first = _FIRST + marks[0], ciphers[0]
         self._by_mark = dict(zip(marks, ciphers, strict=True))
-        self.fingerprints = tuple(_derive(key, b"fingerprint").hex()[:16] for key in keys)
+        self.fingerprints = tuple(derive(key, b"fingerprint").hex()[:16] for key in keys)
 
     def encrypt(self, kind: bytes, field: bytes, value: bytes) -> bytes:
         # From the system each time: the planner's thread and the event loop share this object.
@@ -78,11 +78,11 @@ class KeyRing:
         """Raises InputError for anything that was not written under one of these keys, this kind and field."""
         cipher = self._by_mark.get(value[1 : 1 + _MARK]) if value[:1] == _FIRST else None
         if cipher is None:
-            raise InputError(_UNREADABLE)
+            raise InputError(UNREADABLE)
         try:
             return cipher.decrypt(value[1 + _MARK : _HEAD], value[_HEAD:], kind + field)
         except (InvalidTag, ValueError):
-            raise InputError(_UNREADABLE) from None
+            raise InputError(UNREADABLE) from None
 
 
 def is_encrypted(value: bytes) -> bool:
@@ -105,13 +105,14 @@ def make_strict_cipher(state_key: bytes | None, secret: bytes) -> KeyRing:
 
 def field_hash(secret: bytes, identity: str) -> bytes:
     """A field that names nobody, for an identity that is found again by it."""
-    return hashlib.blake2b(identity.encode(), key=_derive(secret, b"field"), digest_size=16).digest()
+    return hashlib.blake2b(identity.encode(), key=derive(secret, b"field"), digest_size=16).digest()
 
 
 def fingerprint(key: bytes, table: str) -> str:
     """What is stored to recognise a secret again. It reveals nothing to a reader who cannot guess the secret."""
-    return _derive(key, b"fingerprint of " + table.encode()).hex()[:16]
+    return derive(key, b"fingerprint of " + table.encode()).hex()[:16]
 
 
-def _derive(key: bytes, purpose: bytes) -> bytes:
+def derive(key: bytes, purpose: bytes) -> bytes:
+    """A key of its own for each purpose."""
     return hmac.digest(key, b"shoal " + purpose, "sha256")

@@ -32,6 +32,7 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 | stage:n:keys    | set  | the staged keys that are not applied yet |
 | stage:n:chunks  | set  | the numbers of the staged chunks, counted by the seal |
 | foreign:n:p     | hash | handles of people whom release n found to be at home in another partition than p |
+| beside:KEY      |      | what an upgrade will put in the place of KEY, or what one that was broken off has left |
 
 No key holds an id: a person is called by their handle, a keyed hash of it (core/randomness.py).
 
@@ -50,6 +51,7 @@ META, BEGINNING, INGEST, BARRIER, TREE, CLIQUES = "meta", "beginning", "ingest",
 EXTERNALS, EXTERNAL = "externals", "external"
 SIGNATURES, BONDS = "signatures", "bonds"
 SKIPPED = "skipped"
+BESIDE = "beside:"
 _EXTERNAL_LABEL = "external:"
 
 
@@ -107,3 +109,12 @@ def label_of(topic: str, partition: int) -> str:
 def external_partition(label: str) -> int | None:
     """The partition of the external topic that a label names; None if it names another source."""
     return int(label.removeprefix(_EXTERNAL_LABEL)) if label.startswith(_EXTERNAL_LABEL) else None
+
+
+def shape_of(name: str) -> str:
+    """The type of a key that lasts, as the table above has it."""
+    kind, _, rest = name.partition(":")
+    if kind in ("window", "rejects"):
+        return "list"
+    is_set = kind == SKIPPED or (kind == "stage" and rest.partition(":")[2] in ("keys", "chunks"))
+    return "set" if is_set else "hash"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from shoal.core.older import Layout
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, Meta
@@ -13,7 +14,7 @@ from shoal.streams.store.encryption import Cipher, fingerprint
 from shoal.streams.store.records import FORMAT, Counts, meta_of, pack
 
 Identity = Mapping[str, str]
-"""What must not change under a table, by its name in `meta`: policy, engine, key, seal, events.
+"""What must not change under a table, by its name in `meta`: values, policy, engine, key, seal, events.
 
 `seal` are the fingerprints of keys of SHOAL_STATE_KEY, with commas between: in `meta` of those that values may be
 under, and as an identity of those that a worker has, the one that writes first. "" stands for no encryption.
@@ -23,22 +24,24 @@ PLAIN: Final = "plain"
 """Stands in `seal` while a table that was not encrypted is being encrypted."""
 
 _CHANGED = {
+    "values": "values: {values}, and this policy says {values_now}",
     "policy": "another policy (its file or a hierarchy file means something else now)",
     "key": "another SHOAL_KEY, which cannot change, for every handle and every draw of the table is a hash of it",
-    "seal": "another SHOAL_STATE_KEY, or none",
-    "engine": "engine {engine}, and this is engine {ours}",
     "events": "another events topic (it was deleted and made again, or SHOAL_KAFKA names another cluster)",
 }
-
+_IDENTITY = (*_CHANGED, "seal", "engine")
+_MAY_LACK = ("values", "events")  # tables that were begun without them are not compared
 _SET_BACK = "publish it under a new table name, or set it back"
 _TO_DO = {
+    "values": "what was shown under one model cannot be counted under the other, because redrawn groups were formed "
+    "without signatures, and signatures are for ever; set it back, or publish under a new table name",
     "policy": "set it back, or ask for the change with `shoal policy change NEW` while a worker runs under the file as "
-    "it was, and start this one once that release is out"
+    "it was, and start this one once that release is out",
 }
 
 
 class FormatError(InputError):
-    """The state in Redis was written by another version of the same engine; a rebuild writes it anew."""
+    """The state in Redis has another format, or was made by another engine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +65,7 @@ def identity_of(settings: Settings, policy: Policy, cipher: Cipher, events_id: s
     An old broker does not tell the id, and a table begun on one has none; then it is not compared.
     """
     return {
+        "values": policy.values,
         "policy": meaning_of(policy),
         "engine": ENGINE,
         "key": fingerprint(settings.key_bytes, policy.table),
@@ -90,22 +94,34 @@ def write_meta(
     }
 
 
+def layout_of(found: Mapping[bytes, bytes]) -> Layout:
+    """The format and the engine of a table, by its `meta`."""
+    number = found.get(b"format", b"")
+    return Layout(int(number) if number.isdigit() else 0, found.get(b"engine", b"none").decode(errors="replace"))
+
+
+def other_version(layout: Layout, table: str) -> FormatError:
+    """What to say of a table that this version does not work on."""
+    to_do = "stop its workers and run `shoal upgrade`" if layout.is_known else "run the version that wrote it"
+    return FormatError(
+        f"table {table} in Redis has format {layout.number} of engine {layout.engine}, and this version of Shoal has "
+        f"format {FORMAT} of engine {ENGINE}: {to_do}"
+    )
+
+
 def read_meta(found: Mapping[bytes, bytes], table: str) -> TableMeta:
-    """The inverse of `write_meta`. Raises InputError if another engine wrote it, FormatError if another version did."""
+    """The inverse of `write_meta`. Raises FormatError for another format."""
+    layout = layout_of(found)
+    if not layout.is_current:
+        raise other_version(layout, table)
+    return parse_meta(found)
+
+
+def parse_meta(found: Mapping[bytes, bytes]) -> TableMeta:
+    """The same in any format; those before had fewer fields, never others."""
     fields = {name.decode(): value for name, value in found.items()}
-    if fields.get("format") != str(FORMAT).encode():
-        written, engine = (fields.get(name, b"none").decode(errors="replace") for name in ("format", "engine"))
-        if engine != ENGINE:
-            raise InputError(
-                f"table {table} was begun by engine {engine}, and this is engine {ENGINE}: go on with the version of "
-                "Shoal that began it, or publish under a new table name"
-            )
-        raise FormatError(
-            f"the state of table {table} in Redis has format {written}, and this version of Shoal reads "
-            f"format {FORMAT}: run the version that wrote it, or rebuild"
-        )
     return TableMeta(
-        identity={name: fields.get(name, b"").decode() for name in _CHANGED},
+        identity={name: fields.get(name, b"").decode() for name in _IDENTITY},
         partitions=int(fields["partitions"]),
         created=float(fields["created"]),
         release=int(fields["release"]),
@@ -129,8 +145,8 @@ def check_keys(sealed: str, ours: str, table: str) -> None:
         )
     if missing := [one for one in needed if one not in known]:
         raise InputError(
-            f"table {table} was begun under {_CHANGED['seal']}: add the key with the fingerprint {missing[0]} to "
-            "SHOAL_STATE_KEY, behind the one that is to write"
+            f"table {table} was begun under another SHOAL_STATE_KEY, or none: add the key with the fingerprint "
+            f"{missing[0]} to SHOAL_STATE_KEY, behind the one that is to write"
         )
 
 
@@ -141,10 +157,12 @@ def check_identity(meta: TableMeta, identity: Identity, partitions: int, table: 
     wrong.
     """
     check_keys(meta.identity["seal"], identity["seal"], table)
+    if meta.identity["engine"] != identity["engine"]:
+        raise other_version(Layout(FORMAT, meta.identity["engine"]), table)
     for name, changed in _CHANGED.items():
-        was, is_now = meta.identity[name], identity[name]
-        if name != "seal" and was != is_now and not (name == "events" and "" in (was, is_now)):
-            reason = changed.format(engine=meta.identity["engine"], ours=identity["engine"])
+        was, is_now = meta.identity.get(name, ""), identity.get(name, "")
+        if was != is_now and not (name in _MAY_LACK and "" in (was, is_now)):
+            reason = changed.format(values=was, values_now=is_now)
             raise InputError(f"table {table} was begun under {reason}: {_TO_DO.get(name, _SET_BACK)}")
     if meta.partitions != partitions:
         raise InputError(

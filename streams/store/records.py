@@ -6,7 +6,8 @@ more line of `KINDS`, one field of `Counts` and a higher `FORMAT`; the names are
 `RECORDS` and `READERS` in core/state.py.
 
 Every record is an array in the order of its fields. `FORMAT` stands for the layout of all of them together and of the
-keys in keys.py. It is kept in the table's `meta`, and a store with another number is refused.
+keys in keys.py. It is kept in the table's `meta`, and `shoal upgrade` converts a store with an older number
+(core/older.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ import msgspec
 import numpy as np
 
 from shoal.core.events.event import Reject
+from shoal.core.older import LAYOUT
 from shoal.core.state import READERS, WRITERS, Change, LazyPeople, Meta, Person, State, Stored
 from shoal.core.stored import HOME, read_person
 from shoal.streams.store.encryption import Cipher
@@ -35,7 +37,7 @@ from shoal.streams.store.keys import (
     people_keys,
 )
 
-FORMAT: Final = 9
+FORMAT: Final = LAYOUT
 PERSON: Final = b"person"
 CLIQUE: Final = b"clique"
 BOND: Final = b"bond"

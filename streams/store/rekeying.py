@@ -89,7 +89,7 @@ class _Work:
     async def rewrite_all(self) -> Rewritten:
         """One pass: how many values were not under the first key, and how many there are."""
         values = count = 0
-        async for name in self._names():
+        async for name in self._store.names():
             kind, shape = bound_kind(name)
             if kind is None:
                 continue
@@ -114,11 +114,6 @@ class _Work:
             content = value if is_plain else ring.decrypt(kind, bound, value)
             found.append((place, value, ring.encrypt(kind, bound, content)))
         return found
-
-    async def _names(self) -> AsyncIterator[str]:
-        pattern = self._store.prefix.decode().replace("[", r"\[") + "*"
-        async for key in self._store.redis.scan_iter(match=pattern, count=1_000):
-            yield key.removeprefix(self._store.prefix).decode()
 
     async def _elements(self, name: str) -> AsyncIterator[list[_Pair]]:
         """The elements of a list, by their indexes."""

@@ -6,18 +6,30 @@ only by the worker that owns what it changes, is one of the scripts in lua/. doc
 
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from shoal.core.state import Meta
+from shoal.core.state import ENGINE, Meta
 from shoal.streams.errors import FencedError, InputError, LostError, PolicyChangedError
 from shoal.streams.prometheus import REDIS_SECONDS
 from shoal.streams.store.address import Access
 from shoal.streams.store.connection import await_answer, await_redis, open_redis, without_secret
 from shoal.streams.store.encryption import Cipher
-from shoal.streams.store.keys import BARRIER, BEGINNING, EXTERNAL, INGEST, META, OUTBOX, SKIPPED, TRIGGERS, staged_key
+from shoal.streams.store.keys import (
+    BARRIER,
+    BEGINNING,
+    BESIDE,
+    EXTERNAL,
+    INGEST,
+    META,
+    OUTBOX,
+    SKIPPED,
+    TRIGGERS,
+    staged_key,
+)
 from shoal.streams.store.meta import Identity, TableMeta, read_meta, write_meta
 from shoal.streams.store.records import KINDS, Counts
 
@@ -112,12 +124,17 @@ class Store:
 
     async def meta(self) -> TableMeta | None:
         """What is stored of this table, None if nothing is. Raises InputError if another version of Shoal wrote it."""
-        found: Mapping[bytes, bytes] = await self.redis.hgetall(self.key(META))
+        found = await self.meta_fields()
         return read_meta(found, self.table) if found else None
+
+    async def meta_fields(self) -> Mapping[bytes, bytes]:
+        """The fields of `meta` as they are, whichever version wrote them; empty if nothing is stored."""
+        found: Mapping[bytes, bytes] = await self.redis.hgetall(self.key(META))
+        return found
 
     async def raw_meta(self) -> Mapping[str, str]:
         """The fields of `meta` that are text, whichever version wrote them; empty if nothing is stored."""
-        found: Mapping[bytes, bytes] = await self.redis.hgetall(self.key(META))
+        found = await self.meta_fields()
         return {name.decode(): value.decode(errors="replace") for name, value in found.items() if name != b"state"}
 
     async def begin_once(self) -> bool:
@@ -134,12 +151,16 @@ class Store:
 
         Tokens are random, not counted: after Redis was set back to an earlier state, two workers must not end up with
         the same one. Raises LostError if Redis knows nothing of the table, PolicyChangedError if it has another policy,
-        InputError if values are to be under another key than this worker's.
+        InputError if values are to be under another key than this worker's, or the table has another engine.
         """
         token = secrets.token_hex(12)
-        word = await self.order("own", label, token, self.cipher.fingerprints[0], self.meaning)
+        word = await self.order("own", label, token, self.cipher.fingerprints[0], self.meaning, ENGINE)
         if word == "policy":
             raise PolicyChangedError(self.table)
+        if word == "engine":
+            raise InputError(
+                f"table {self.table} was upgraded to another engine: start this worker with that version of Shoal"
+            )
         if word != "ok":
             raise InputError(
                 f"table {self.table} is being brought under another key, or is: start this worker with that key first "
@@ -211,17 +232,28 @@ class Store:
         number of keys.
         """
         count = int(await self.redis.unlink(self.key(META)))
-        pattern = self.prefix.decode().replace("[", r"\[") + "*"
         doomed: list[bytes] = []
-        async for key in self.redis.scan_iter(match=pattern, count=_SCAN):
-            if key != self.key(keep):
-                doomed.append(key)
+        async for name in self.names():
+            if name != keep:
+                doomed.append(self.key(name))
             if len(doomed) == _SCAN:
                 count += int(await self.redis.unlink(*doomed))
                 doomed.clear()
         if doomed:
             count += int(await self.redis.unlink(*doomed))
         return count
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of all keys of this table; one may come twice, or not at all if it is new."""
+        pattern = self.prefix.decode().replace("[", r"\[") + "*"
+        async for key in self.redis.scan_iter(match=pattern, count=_SCAN):
+            yield key.removeprefix(self.prefix).decode()
+
+    def beside(self) -> "Store":
+        """A store of the same table whose keys nobody looks at, until they take the place of the others."""
+        twin = copy(self)
+        twin.prefix = self.prefix + BESIDE.encode()
+        return twin
 
     # -- single questions ---------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from shoal import __version__
+from shoal.core.older import Layout
 from shoal.core.policy.policy import Policy
 from shoal.core.schema import FORMAT as RELEASE_FORMAT
 from shoal.core.state import ENGINE
@@ -22,7 +23,7 @@ from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.refusal import unreachable
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_reader import last_committed, manifest_from
 from shoal.streams.kafka.rights import inspector_rights
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.settings import Settings
@@ -63,6 +64,9 @@ async def _inspect(settings: Settings, policy: Policy) -> Found:
         last = await last_committed(settings.kafka_servers, policy.table) if topics["releases"]["ends"] else None
         snapshots, newest = await _snapshots(settings, policy, store, len(topics["events"]["ends"]))
         redis = _redis(await store.raw_meta())
+        begin = 0 if newest is None else newest.manifest_at + 1
+        following = await manifest_from(settings.kafka_servers, policy.table, begin) if last is not None else None
+        oldest = ENGINE if following is None else str(json.loads(following.value).get("engine"))
     finally:
         await store.close()
     needed = _needed(topics, None if newest is None else newest.needed)
@@ -81,7 +85,7 @@ async def _inspect(settings: Settings, policy: Policy) -> Found:
         "topics": topics,
         "snapshots": snapshots,
         "needed": needed,
-        "rebuild": _rebuild(redis, last, topics, newest, needed, identity),
+        "rebuild": _rebuild(redis, last, topics, newest, needed, identity, oldest),
         "upgrade": _upgrade(redis),
     }
 
@@ -106,7 +110,7 @@ def _published(last: ManifestRecord | None) -> Found | None:
         return None
     manifest = json.loads(last.value)
     names = ("release", "format", "engine", "policy", "published_at", "people", "withheld", "unsampled")
-    return {name: manifest.get(name) for name in names}
+    return {**{name: manifest.get(name) for name in names}, "people": manifest.get("people", manifest.get("rows"))}
 
 
 async def _topics(settings: Settings, table: str) -> Found:
@@ -160,19 +164,24 @@ def _rebuild(
     newest: Head | None,
     needed: Found,
     identity: Identity,
+    oldest: str,
 ) -> str:
-    """What `shoal rebuild` would do, in a sentence."""
+    """What `shoal rebuild` would do, in a sentence. `oldest` is the engine of the first release that it would make."""
     if last is None:
         return "nothing is published, so there is nothing to rebuild"
     origin = read_origin(last.number, last.headers, len(needed["events"]))
-    made = {"engine": json.loads(last.value).get("engine"), "policy": origin.policy or identity["policy"]}
-    for name, value in made.items():
-        if value != identity[name]:
-            return f"is refused: the last release was made by another {name}"
+    first = 0 if newest is None else newest.meta.release
+    if origin.policy not in (None, identity["policy"]):
+        return "is refused: the last release was made by another policy"
+    if first < last.number and oldest != ENGINE:
+        return (
+            f"is refused: release {first + 1} was made by engine {oldest}, so a rebuild needs a snapshot of a later "
+            "one, which `shoal upgrade` and `shoal snapshot` take"
+        )
     gone = [name for name in _SOURCES if _is_gone(topics[name]["begins"], needed[name])]
     if gone:
         return f"is refused: records of {', '.join(gone)} are gone that it needs, and no newer snapshot can be used"
-    begin, first = ([0] * len(origin.offsets), 0) if newest is None else (newest.place.offsets, newest.meta.release)
+    begin = [0] * len(origin.offsets) if newest is None else newest.place.offsets
     events = sum(origin.offsets) - sum(begin)
     where = "the first event" if newest is None else f"the snapshot of release {first}"
     work = f"would begin at {where} and make {last.number - first:,} releases again, of {events:,} records"
@@ -190,7 +199,11 @@ def _upgrade(redis: Found | None) -> str:
         return "Redis has nothing of the table"
     if (redis.get("format"), redis["engine"]) == (FORMAT, ENGINE):
         return "nothing to do: Redis has the format and the engine of this version"
-    return (
-        f"Redis has format {redis.get('format')} of engine {redis['engine']}, and this version has format {FORMAT} of "
-        f"engine {ENGINE}"
-    )
+    layout = Layout(redis.get("format", 0), str(redis["engine"]))
+    said = f"format {layout.number} of engine {layout.engine}"
+    if not layout.is_known:
+        return f"is refused: Redis has {said}, which this version does not know"
+    if layout.is_current:
+        return f"`shoal upgrade` would take a snapshot, and go on from {said} with engine {ENGINE}"
+    converted = f"convert {said} to format {FORMAT} of engine {ENGINE}"
+    return f"`shoal upgrade` would keep a copy, {converted}, and take a snapshot"

@@ -10,7 +10,6 @@ import json
 from hashlib import sha256
 
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.kafka.chain import check_format
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_headers
 from shoal.streams.kafka.release_reader import last_committed
 from shoal.streams.kafka.topics import Topics
@@ -49,14 +48,11 @@ class Publisher:
 
 
 def check_story(table: str, meta: TableMeta | None, last: ManifestRecord | None) -> None:
-    """Raises GuaranteeError unless Redis and the topic end at the same release, or Redis is one sealed release ahead,
-    and InputError if the last release is in an older format: the releases of a table are all of one.
+    """Raises GuaranteeError unless Redis and the topic end at the same release, or Redis is one sealed release ahead.
 
     `meta` must have been read before `last`, or by the planner: a release may come in between.
     """
     seen = 0 if last is None else last.number
-    if last is not None:
-        check_format(last.value, f"release {seen} of table {table} is")
     rebuild = "nothing is published until `shoal rebuild` has brought it back"
     if meta is None and seen == 0:
         return  # a table that is about to begin

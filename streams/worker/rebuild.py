@@ -299,10 +299,12 @@ class _Replayed:
     def _check(self, release: CommittedRelease, origin: Origin) -> Policy | None:
         """Refuse what another engine made, or a policy that nobody has; the policy that takes over, if one does."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
-        if engine != ENGINE:
+        first = self.state.meta.release + 1
+        if engine != ENGINE or release.number != first:  # a reader passes over those of engine 1.0
             raise InputError(
-                f"release {release.number} of table {self.policy.table} was made by engine {engine}, and this is "
-                f"engine {ENGINE}: run the version of Shoal that made it"
+                f"release {first} of table {self.policy.table} was made by another engine than {ENGINE}, which would "
+                "not make the same bytes: begin with the snapshot that `shoal upgrade` has taken, or a later one "
+                "(--snapshot), or run the version of Shoal that made it"
             )
         found = self._policies.get(policy) or self._policies.get(origin.policy or "")
         changes = "previous_policy" in release.meaning

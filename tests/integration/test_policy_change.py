@@ -9,7 +9,7 @@ import pytest
 from shoal.streams.files.policy_record import pack_policy, unpack_policy
 from shoal.streams.files.policy_yaml import load_policy
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.support.services.table import POLICY, Make, Table, insert, inserts
+from tests.support.services.table import POLICY, Make, Table, await_that, insert, inserts
 
 ENDED = "has another policy since its last release"
 NEW_ZIP, NEW_VALUE = "z99", "rosacea"
@@ -147,3 +147,15 @@ def test_a_policy_comes_out_of_a_record_as_it_went_in(make: Make) -> None:
     assert found == load_policy(table.policy_path)
     assert POLICY["privacy"]["k"] == found.k
     assert unpack_policy(pack_policy(table.policy_path)[:-4]) is None
+
+
+def test_a_worker_without_a_partition_notices_that_another_policy_has_taken_over(make: Make) -> None:
+    table = make(partitions=1)
+    workers = [table.start_planner(), table.start()]
+    workers[1].await_log("ingest.assigned")
+    table.send([insert(number) for number in range(40)])
+    table.release()
+    await_that(lambda: any("partitions=0" in worker.log for worker in workers), 30, *(one._log for one in workers))
+    with table.connect() as client:
+        client.hset(f"{{shoal:{table.name}}}:meta", "policy", "another")
+    await_that(lambda: any(ENDED in worker.log for worker in workers), 15, *(one._log for one in workers))

@@ -21,6 +21,7 @@ from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.meta import check_identity
 from shoal.streams.store.records import FORMAT, Chunk, Counts, RejectNote, pack, read_note, unpack
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
+from shoal.streams.store.replacing import fence, replace
 from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
 from shoal.streams.store.whole_table import load_state
@@ -361,6 +362,30 @@ async def test_a_table_begun_under_another_identity_is_refused(store: Store, nam
     check_identity(meta, {**identity(store), "events": ""}, PARTITIONS, "t")  # a broker too old to know ids of topics
     with pytest.raises(InputError, match="partitions"):
         check_identity(meta, identity(store), PARTITIONS + 1, "t")
+
+
+async def test_a_worker_of_another_engine_owns_nothing(store: Store) -> None:
+    await store.redis.hset(store.key("meta"), "engine", "99.0")
+    for label in ("0", TRIGGERS):
+        with pytest.raises(InputError, match="was upgraded to another engine"):
+            await store.own(label)
+
+
+async def test_what_stands_beside_a_table_takes_its_place_unless_somebody_works_on_it(store: Store) -> None:
+    await store.own("0")
+    await store.redis.hset(store.key("tree"), "1", "old")
+    await store.redis.hset(store.beside().key("meta"), "format", "new")
+    with pytest.raises(InputError, match="is running"):
+        await fence(store, 7)
+    await fence(store, 0)
+    await store.own("0")
+    with pytest.raises(InputError, match="is running"):
+        await replace(store)
+    assert await store.redis.exists(store.key("tree"))
+    await fence(store, 0)
+    await replace(store)
+    assert [name async for name in store.names()] == ["meta"]
+    assert await store.meta_fields() == {b"format": b"new"}
 
 
 async def test_a_table_begins_once(store: Store, policy: Policy) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.epochs import Epoch, Epochs
+from shoal.core.audit.reading.format_one import in_format_two
 from shoal.core.audit.reading.manifest import KNOWN_FIELDS, OPTIONAL_FIELDS, ManifestReader
 from shoal.core.audit.reading.regions import Region, RegionReader
 from shoal.core.audit.reading.strictjson import parse
@@ -100,7 +101,9 @@ class ReleaseReader:
         }
 
     def read(self, stored: Stored) -> Published:
-        number, say = stored.number, self._findings.say
+        number, say, original = stored.number, self._findings.say, stored
+        if (rewritten := in_format_two(stored.groups, stored.manifest)) is not None:
+            stored = Stored(number, *rewritten)
         regions: dict[str, Region] = {}
         people: dict[str, int] = {}
         for line in self._lines(stored.cells, number, CELL_RECORD):
@@ -128,8 +131,8 @@ class ReleaseReader:
             people,
             rows,
             manifest,
-            sha256(stored.cells + stored.groups).hexdigest(),
-            sha256(stored.manifest).hexdigest(),
+            sha256(original.cells + original.groups).hexdigest(),
+            sha256(original.manifest).hexdigest(),
             tuple(name for name in manifest or () if name not in KNOWN_FIELDS | OPTIONAL_FIELDS),
             self._epochs.of(manifest, number, self._findings),
         )

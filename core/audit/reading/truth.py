@@ -143,7 +143,9 @@ class Truth:
 
     def _publish(self, event: dict[str, Any]) -> None:
         try:
-            self.others += read_others(_check_fields(event, "external"), self._policy)
+            told = _check_fields(event, "external")
+            read_others(told, self.known)  # a label that is new in a later policy was none then
+            self.others += read_others(told, self._policy)
         except ValueError:
             raise _Wrong from None
 

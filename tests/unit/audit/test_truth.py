@@ -13,7 +13,10 @@ from shoal.core.policy.policy import Policy, build_policy
 QID = {"age": 30, "weight": 61.5, "zip": "z11"}
 
 
-def policy(every_events: int | None = None, **sensitive: Any) -> Policy:
+DISEASES = b"flu;lung;*\nasthma;lung;*\nulcer;belly;*\n"
+
+
+def policy(every_events: int | None = None, diseases: bytes = DISEASES, **sensitive: Any) -> Policy:
     return build_policy(
         {
             "table": "clinic",
@@ -26,7 +29,7 @@ def policy(every_events: int | None = None, **sensitive: Any) -> Policy:
             "privacy": {"values": "redrawn", "k": 2, "l": 2},
             "release": {} if every_events is None else {"every_events": every_events},
         },
-        {"zip.csv": b"z11;z1*;*\nz12;z1*;*\n7;z2*;*\n", "disease.csv": b"flu;lung;*\nasthma;lung;*\nulcer;belly;*\n"},
+        {"zip.csv": b"z11;z1*;*\nz12;z1*;*\n7;z2*;*\n", "disease.csv": diseases},
         b"",
     )
 
@@ -271,3 +274,14 @@ def test_who_is_registered_absent_or_extinct_is_known_at_every_release() -> None
     assert truth.registered == {"a": (31, 61.5, 0), "c": (30, 61.5, 0)}
     assert truth.extinct == {"b"}
     assert truth.held.keys() == {"b"}  # what is known of somebody does not end with them
+
+
+def test_what_others_published_is_judged_by_the_labels_of_its_time() -> None:
+    new = policy(diseases=DISEASES + b"colitis;belly;*\n")
+    truth, event = Truth(new, policy()), {"op": "external", "publisher": "h"}
+    group = {"region": {}, "sensitive": {"colitis": 1}}
+    assert take(truth, {**event, "groups": [group]}) == [False]
+    assert take(truth, {**event, "groups": [{**group, "sensitive": {"flu": 1}}]}) == [True]
+    truth.known = new
+    assert take(truth, {**event, "groups": [group]}) == [True]
+    assert len(truth.others) == 2

@@ -8,13 +8,12 @@ import pytest
 
 from shoal.core.schema import FORMAT
 from shoal.core.state import Meta
-from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.store.meta import TableMeta
 from shoal.streams.store.records import Counts
 from shoal.streams.store.staging import SealedRelease
 from shoal.streams.worker.publish import check_sealed, check_story
-from tests.support import engine_one
 
 
 def manifest(number: int, extra: str = "") -> ManifestRecord:
@@ -89,10 +88,3 @@ def test_a_sealed_release_must_follow_from_the_last_one_on_the_topic() -> None:
 
 def sealed(previous: str | None) -> SealedRelease:
     return SealedRelease(number=5, records=[], manifest=json.dumps({"previous": previous}).encode(), headers=[])
-
-
-def test_after_a_release_of_an_older_format_nothing_is_published() -> None:
-    older = ManifestRecord(1, engine_one.MANIFEST, {}, 1)
-    for stored in (None, meta(1, 1)):
-        with pytest.raises(InputError, match="release 1 of table t is in format 1"):
-            check_story("t", stored, older)
