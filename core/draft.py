@@ -11,8 +11,8 @@ from shoal.core.cells.tree import Rows, Tree
 from shoal.core.fold import Folded, Window, fold
 from shoal.core.people import NOWHERE, People
 from shoal.core.policy.policy import Policy
-from shoal.core.publication import Earlier, Publication, PublishedRows
-from shoal.core.release import Release, ShownGroup, sha256, write_manifest
+from shoal.core.publication import Earlier, Publication, PublishedRows, Showing
+from shoal.core.release import Release, ShownGroup, content_of, is_full, plain_content, sha256, write_manifest
 from shoal.core.state import ENGINE, Change, LazyPeople, Meta, State
 
 
@@ -29,15 +29,16 @@ class Plan:
 class Decided:
     """What a model decided: the rows of the release, what their groups show, and what is to be written down.
 
-    `changed` are the carried groups whose records are different now. `people` are those whose records changed beside
-    those the window touched; `records` are the other changed records by the name of their kind, and `after` the parts
-    of the state that take the place of the old ones.
+    `changed` are the carried groups whose records are different now; `before` says what the last release showed.
+    `people` are those whose records changed beside those the window touched; `records` are the other changed records by
+    the name of their kind, and `after` the parts of the state that take the place of the old ones.
     """
 
     rows: PublishedRows
     describe: Callable[[Rows], Iterable[ShownGroup]]
     changed: Sequence[int]
     case_ids: Callable[[Rows], Iterable[str]] | None = None
+    before: Callable[[], Showing]
     next_group: int
     max_breach: float
     cohorts: Mapping[str, list[list[str]]]
@@ -87,14 +88,22 @@ class Draft:
         publication = Publication(policy, self.tree, number, decided.describe, decided.case_ids)
         sampled = len(people.sampled())
         withheld, unsampled = sampled - decided.rows.people(), len(people.present()) - sampled
-        earlier = Earlier(state.tails, state.tree.size)
-        written = publication.write(decided.rows, earlier, decided.changed, withheld=withheld, unsampled=unsampled)
+        is_first = state.meta.release == 0 or state.meta.engine != ENGINE  # another engine may write other bytes
+        full = is_full(policy.full_every, number, 0, is_first=is_first)
+        written = publication.write(
+            decided.rows,
+            self._earlier(decided, full),
+            decided.changed,
+            withheld=withheld,
+            unsampled=unsampled,
+            is_full=full,
+        )
         manifest = write_manifest(
             policy,
             (digest, previous_policy),
             number,
             state.meta.manifest,
-            written.records,
+            plain_content(written.records) if written.part is None else content_of(policy.full_every, [written.part]),
             ENGINE,
             window.at,
             written.tally,
@@ -103,7 +112,12 @@ class Draft:
         )
         meta = Meta(number, sha256(manifest), decided.next_group, decided.max_breach, ENGINE, digest)
         after = state.next(
-            people=people, tree=self.tree, externals=self.externals, tails=written.tails, **decided.after
+            people=people,
+            tree=self.tree,
+            externals=self.externals,
+            tails=written.tails,
+            shown=written.shown,
+            **decided.after,
         )
         changed = np.union1d(decided.people, np.array(folded.touched, dtype=np.int64))
         change = Change(
@@ -115,8 +129,16 @@ class Draft:
             **decided.records,
         )
         members = decided.rows.members(people.ids_later(decided.rows.person), policy.sensitive.hierarchy.leaves)
-        release = Release(number, written.cells, written.groups, manifest, members, decided.cohorts)
+        release = Release(number, written.cells, written.groups, manifest, members, decided.cohorts, written.gone)
         return Plan(release, change, tuple(sorted(folded.misrouted)))
+
+    def _earlier(self, decided: Decided, full: bool) -> Earlier:
+        """What the release before leaves to this one. A delta needs all of it, and a state read back has none of it."""
+        state = self.state
+        if full or state.shown is not None:
+            return Earlier(state.tails, state.tree.size, state.shown)
+        before = decided.before()
+        return Publication(self.policy, state.tree, self.number, before.describe, before.case_ids).stand(before.rows)
 
     def places(self, cells: Rows) -> Rows:
         """The place of each of these cells in a depth-first walk over them."""
