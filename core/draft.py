@@ -11,8 +11,8 @@ from shoal.core.cells.tree import Rows, Tree
 from shoal.core.fold import Folded, Window, fold
 from shoal.core.people import NOWHERE, People
 from shoal.core.policy.policy import Policy
-from shoal.core.publication import Earlier, Publication, PublishedRows
-from shoal.core.release import Release, ShownGroup, sha256, write_manifest
+from shoal.core.publication import Earlier, Publication, PublishedRows, Written
+from shoal.core.release import Members, Release, ShownGroup, sha256, write_manifest
 from shoal.core.state import ENGINE, Change, LazyPeople, Meta, State
 
 
@@ -83,12 +83,8 @@ class Draft:
     def emit(self, window: Window, folded: Folded, decided: Decided, previous_policy: str | None = None) -> Plan:
         """Step 8: the bytes of the release, and the records it changes."""
         digest = self.state.meta.policy if previous_policy is None else self.policy.digest
-        people, policy, number, state = self.people, self.policy, self.number, self.state
-        publication = Publication(policy, self.tree, number, decided.describe, decided.case_ids)
-        sampled = len(people.sampled())
-        withheld, unsampled = sampled - decided.rows.people(), len(people.present()) - sampled
-        earlier = Earlier(state.tails, state.tree.size)
-        written = publication.write(decided.rows, earlier, decided.changed, withheld=withheld, unsampled=unsampled)
+        policy, number, state = self.policy, self.number, self.state
+        written = self.write(decided)
         manifest = write_manifest(
             policy,
             (digest, previous_policy),
@@ -99,24 +95,41 @@ class Draft:
             window.at,
             written.tally,
             decided.max_breach,
-            written.loss,
+            written.loss.loss(),
         )
         meta = Meta(number, sha256(manifest), decided.next_group, decided.max_breach, ENGINE, digest)
-        after = state.next(
-            people=people, tree=self.tree, externals=self.externals, tails=written.tails, **decided.after
-        )
+        release = Release(number, written.cells, written.groups, manifest, self.members(decided), decided.cohorts)
+        return Plan(release, self.change(meta, folded, decided, written), tuple(sorted(folded.misrouted)))
+
+    def write(self, decided: Decided) -> Written:
+        """The records of the release."""
+        people, state = self.people, self.state
+        publication = Publication(self.policy, self.tree, self.number, decided.describe, decided.case_ids)
+        sampled = len(people.sampled())
+        withheld, unsampled = sampled - decided.rows.people(), len(people.present()) - sampled
+        earlier = Earlier(state.tails, state.tree.size)
+        return publication.write(decided.rows, earlier, decided.changed, withheld=withheld, unsampled=unsampled)
+
+    def change(self, meta: Meta, folded: Folded, decided: Decided, written: Written, **parts: Any) -> Change:
+        """What becomes of the state; `parts` of it are others now, beside those that a release always changes."""
+        people, departed = self.people, np.array(folded.departed, dtype=np.int64)
+        fixed = {"people": people, "tree": self.tree, "externals": self.externals, "tails": written.tails}
+        after = self.state.next(**fixed, **decided.after, **parts)
         changed = np.union1d(decided.people, np.array(folded.touched, dtype=np.int64))
-        change = Change(
+        return Change(
             meta,
-            LazyPeople(after, changed),
+            LazyPeople(after, np.setdiff1d(changed, departed)),
             nodes={node: self.tree.record(node) for node in self._split},
             externals={new: self.externals.records()[new] for new in self.published_since},
+            departed=tuple(people.ids(departed)),
             after=after,
             **decided.records,
         )
-        members = decided.rows.members(people.ids_later(decided.rows.person), policy.sensitive.hierarchy.leaves)
-        release = Release(number, written.cells, written.groups, manifest, members, decided.cohorts)
-        return Plan(release, change, tuple(sorted(folded.misrouted)))
+
+    def members(self, decided: Decided) -> Members:
+        """Who is published where."""
+        ids = self.people.ids_later(decided.rows.person)
+        return decided.rows.members(ids, self.policy.sensitive.hierarchy.leaves)
 
     def places(self, cells: Rows) -> Rows:
         """The place of each of these cells in a depth-first walk over them."""

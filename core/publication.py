@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows, Tree
-from shoal.core.measure.loss import Loss, measure_loss
+from shoal.core.measure.loss import LossSums, sum_losses
 from shoal.core.policy.policy import Policy
 from shoal.core.release import Members, RecordWriter, ShownGroup, Tail, Tally, case_ids_json
 from shoal.core.runs import numbered
@@ -65,7 +65,7 @@ class Written:
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
     tally: Tally
-    loss: Loss | None
+    loss: LossSums
     tails: dict[int, Tail]
 
     @property
@@ -120,7 +120,7 @@ class Publication:
             self._writer.cells(self._tree.cells_json(cells), people[cells].tolist()),
             tuple([head + text for text in texts]),
             tally,
-            measure_loss(self._tree, cells, in_cell[cells], len(live)),
+            sum_losses(self._tree, cells, in_cell[cells], len(live)),
             dict(zip(numbers, tails, strict=True)),
         )
 
