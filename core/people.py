@@ -311,8 +311,8 @@ class People:
         forgotten = (("status", AWAY), ("home", 0), ("set", NONE), ("guard", NONE), ("held", NONE), ("since", 0))
         for name, number in (*forgotten, ("group", NOBODY), ("coarse", NOWHERE), ("leaf", 0)):
             self._fixed[name][rows] = number
-        for column, number in zip(self._columns, self.nowhere, strict=True):
-            column[rows] = number
+        for column, least in zip(self._columns, self.nowhere, strict=True):
+            column[rows] = least
 
     def extend(self, newcomers: Iterable[tuple[str, Person]]) -> None:
         """Append people who are not known yet, as they were stored."""

@@ -19,6 +19,7 @@ from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.overlap.external import ExternalGroup, Externals, as_external
 from shoal.core.people import AWAY, NOBODY, NOWHERE, People, Person
 from shoal.core.policy.policy import Policy
+from shoal.core.publication import ShownCells
 from shoal.core.randomness import Keyed
 from shoal.core.release import Tail
 from shoal.core.signatures.bonds import Bond, Bonds
@@ -150,6 +151,7 @@ class State:
         self.trail: Trail = {}
         self.entries, self.signatures, self.groups, self.bonds = Entries(), Signatures(), Groups(), Bonds()
         self.tails: dict[int, Tail] = {}  # what live groups' records looked like; empty is right too, only slower
+        self.shown: ShownCells | None = None  # the same of cells, in a table that is not plain
         self._origin: State | None = None
 
     @classmethod
@@ -208,7 +210,7 @@ class State:
             self.trail.pop(row, None)
 
     def _write(self, records: Mapping[str, Iterable[tuple[Any, Any]]]) -> None:
-        self.tails = {}
+        self.tails, self.shown = {}, None
         self.cohorts.put(records.get("cliques", ()))
         self.externals.put(records.get("externals", ()))
         self.ledger.extend(sorted(records.get("groups", ())))

@@ -10,8 +10,3 @@ class Shard(NamedTuple):
 
     number: int
     box: Box | None
-
-    @property
-    def prefix(self) -> str:
-        """What the ids of its cells and groups begin with."""
-        return f"s{self.number}-"

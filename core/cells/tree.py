@@ -190,6 +190,10 @@ class Tree:
             texts[node] = f'c{node}","region":{{{",".join(regions)}}}'.encode()
         return [texts[node] for node in asked]
 
+    def region_json(self, node: int) -> str:
+        """The region of a node as releases write it."""
+        return self.cells_json(np.array([node]))[0].partition(b'"region":')[2].decode()
+
     def losses(self, nodes: Rows) -> NDArray[np.float64]:
         """NCP of each cell: the mean over the attributes of the share of the domain it spans."""
         total = np.zeros(len(nodes))

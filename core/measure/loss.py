@@ -37,7 +37,12 @@ class LossSums(NamedTuple):
     groups: int = 0
 
     def plus(self, other: "LossSums") -> "LossSums":
-        return LossSums(*(mine + its for mine, its in zip(self, other, strict=True)))
+        return LossSums(
+            self.penalty + other.penalty,
+            self.rows + other.rows,
+            self.squares + other.squares,
+            self.groups + other.groups,
+        )
 
     def loss(self) -> Loss | None:
         """None without rows."""

@@ -85,17 +85,16 @@ def gather(
     delta who live elsewhere now move too. Without cuts everybody is in shard 0.
     """
     routed, misrouted = _route(residents, deltas)
-    routed |= {handle: (resident.person.home, None) for handle, resident in residents.items() if handle not in routed}
+    lines: list[tuple[str, int, Delta | None]] = [(handle, *found) for handle, found in routed.items()]
+    lines += [(handle, one.person.home, None) for handle, one in residents.items() if handle not in routed]
     nowhere = nowhere_of(policy)
     after = [
-        _newcomer(delta, nowhere)
-        if (resident := residents.get(handle)) is None
-        else _after(policy, resident, delta, number)
-        for handle, (_, delta) in routed.items()
+        (_newcomer(delta, nowhere) if one is None else _after(policy, one, delta, number))
+        for one, delta in ((residents.get(handle), delta) for handle, _, delta in lines)
     ]
     homes = [FIRST] * len(after) if cuts is None else cuts.shards_of([qid for qid, _ in after])
     windows = defaultdict[int, _Open](_Open)
-    for (handle, (partition, delta)), (_, person), home in zip(routed.items(), after, homes, strict=True):
+    for (handle, partition, delta), (_, person), home in zip(lines, after, homes, strict=True):
         resident = residents.get(handle)
         if resident is not None and resident.shard != home:
             assert person is not None
@@ -116,8 +115,8 @@ def present(
     """
     routed, _ = _route(residents, deltas)
     for handle, resident in residents.items():
-        delta = routed.pop(handle, (0, None))[1]
-        _, person = _after(policy, resident, delta, number)
+        routed_one = routed.pop(handle, None)
+        _, person = _after(policy, resident, routed_one and routed_one[1], number)
         if person.status == PRESENT:
             yield handle, person.qid
     for handle, (_, delta) in routed.items():
@@ -151,9 +150,9 @@ class _Open:
 
 def _route(
     residents: Mapping[str, Resident], deltas: Deltas
-) -> tuple[dict[str, tuple[int, Delta | None]], list[tuple[int, int]]]:
+) -> tuple[dict[str, tuple[int, Delta]], list[tuple[int, int]]]:
     """The deltas that count, with their partitions, and what came by another than the person's home (see `fold`)."""
-    found: dict[str, tuple[int, Delta | None]] = {}
+    found: dict[str, tuple[int, Delta]] = {}
     misrouted: list[tuple[int, int]] = []
     for partition in sorted(deltas):
         for handle, delta in deltas[partition].items():

@@ -8,7 +8,7 @@ A clique that somebody left is not whole and not shown while they are away. Nobo
 somebody who was in one elsewhere is written down as a clique of one that was lost, which is never shown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import numpy as np
 
@@ -22,9 +22,12 @@ from shoal.core.signatures.trail import EVERYWHERE
 
 
 class LastingShard(Lasting):
-    """A release of one shard being made. `travellers` are by row, `lost` are rows of people erased as they left."""
+    """A release of one shard being made.
 
-    def __init__(self, draft: Draft, travellers: Mapping[int, Traveller], lost: frozenset[int]) -> None:
+    `travellers` are by row, `lost` are rows of people who were erased as they left. Both are known from step 1 on.
+    """
+
+    def __init__(self, draft: Draft, travellers: Mapping[int, Traveller], lost: Set[int]) -> None:
         super().__init__(draft)
         self._travellers, self._lost = travellers, lost
 

@@ -6,6 +6,7 @@ clique. The group stays behind.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from shoal.core.events.window import Delta
@@ -45,9 +46,7 @@ class Traveller(NamedTuple):
     ) -> "Traveller":
         """`entries` as they are stored in the shard that is left, and `values_of` its signatures by number."""
         found = [
-            SignedEntry(
-                value, values_of(signature) if signature >= 0 else (), signature if signature < 0 else 0, flags, spells
-            )
+            SignedEntry(value, values_of(signature) if signature >= 0 else (), min(0, signature), flags, spells)
             for value, signature, _, flags, spells in map(EntryRecord._make, entries)
         ]
         return cls(person._replace(entries=()), tuple(found))
@@ -71,10 +70,10 @@ class ShardWindow(NamedTuple):
     other publishers released.
     """
 
-    deltas: Deltas = {}
+    deltas: Deltas = MappingProxyType({})
     departures: tuple[str, ...] = ()
     erased: frozenset[str] = frozenset()
-    arrivals: Mapping[str, Traveller] = {}
+    arrivals: Mapping[str, Traveller] = MappingProxyType({})
     externals: Sequence[ExternalGroup] = ()
 
     def pack(self) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
-"""A shard's part of a release: the steps of `core/plan.py` below the shard's region, among the people who live there."""
+"""A shard's part of a release: the steps of `core/plan.py` below the shard's region, with the people who live there."""
 
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from typing import Final, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from shoal.core.measure.loss import LossSums
 from shoal.core.people import AWAY
 from shoal.core.plan import decide
 from shoal.core.policy.policy import Policy
-from shoal.core.release import Members, Tally
+from shoal.core.release import Members, Part, Tally
 from shoal.core.shards.lasting import LastingShard
 from shoal.core.shards.moves import ShardWindow, Traveller
 from shoal.core.state import ENGINE, Change, Meta, State
@@ -24,31 +24,46 @@ from shoal.core.state import ENGINE, Change, Meta, State
 NOBODY_PUBLISHED: Final = 1 << 40  # the k of a shard whose region is not known yet
 
 
-@dataclass(frozen=True)
-class Part:
-    """What a shard publishes in a release, and what the manifest says of it."""
+class Summary(NamedTuple):
+    """What the manifest has to know of a part: what it says of it, counts and sums to be added up, the largest breach.
 
-    shard: Shard
-    cells: tuple[bytes, ...]
-    groups: tuple[bytes, ...]
-    gone: tuple[bytes, ...]
-    digest: bytes
+    `max_breach` is over everybody who was ever published in the shard.
+    """
+
+    part: Part
     tally: Tally
-    loss: LossSums
+    losses: LossSums
     max_breach: float
-    is_full: bool = True
+
+    def pack(self) -> tuple[Any, ...]:
+        """Plain tuples, numbers and text, as msgpack writes them."""
+        return tuple(self.part), astuple(self.tally), tuple(self.losses), self.max_breach
+
+    @classmethod
+    def unpack(cls, packed: Sequence[Any]) -> "Summary":
+        """The inverse."""
+        part, tally, losses, max_breach = packed
+        return cls(Part(*part), Tally(*tally), LossSums(*losses), max_breach)
 
 
 @dataclass(frozen=True)
 class PartPlan:
-    """A part, the change it makes to the shard's state and, private, who its rows are and whose cohorts stand behind
-    them. In `change` the people who left are `departed`.
+    """What a shard publishes in a release, the change this makes to its state and, private, who its rows are and whose
+    cohorts stand behind them. In `change` the people who left are `departed`.
     """
 
-    part: Part
+    cells: tuple[bytes, ...]
+    groups: tuple[bytes, ...]
+    gone: tuple[bytes, ...]
+    summary: Summary
     change: Change
     members: Members
     cohorts: Mapping[str, list[list[str]]] = field(repr=False)
+
+    @property
+    def records(self) -> tuple[bytes, ...]:
+        """All records in the order they are published in."""
+        return self.cells + self.groups + self.gone
 
 
 def plan_part(
@@ -75,8 +90,9 @@ class ShardDraft(Draft):
     """A part being made."""
 
     def __init__(self, state: State, window: ShardWindow, policy: Policy, number: int, shard: Shard) -> None:
-        super().__init__(state, policy if shard.box is not None else replace(policy, k=NOBODY_PUBLISHED), number)
-        self._window, self._shard = window, shard
+        policy = policy if shard.box is not None else replace(policy, k=NOBODY_PUBLISHED)
+        super().__init__(state, policy, number, shard)
+        self._window = window
         self._travellers: dict[int, Traveller] = {}
         self._lost: set[int] = set()
         if self.tree.size == 1:  # it may be the release that makes the cuts
@@ -97,7 +113,7 @@ class ShardDraft(Draft):
         people = self.people
         rows = [row for row in people.rows_of(self._window.departures) if row is not None]
         if len(rows) < len(self._window.departures) or bool(np.any(people.status[rows] == AWAY)):
-            raise CoreError(f"shard {self._shard.number} does not know everybody who leaves it")
+            raise CoreError(f"shard {self._shard_number} does not know everybody who leaves it")
         self._lost.update(row for row in people.rows_of(self._window.erased) if row is not None)
         people.leave(np.array(rows, dtype=np.int64))
         folded.departed.extend(rows)
@@ -108,7 +124,7 @@ class ShardDraft(Draft):
         rows = people.rows_of(arrivals)
         back = [(row, arrivals[handle].person) for handle, row in zip(arrivals, rows, strict=True) if row is not None]
         if bool(np.any(people.status[[row for row, _ in back]] != AWAY)):
-            raise CoreError(f"somebody comes to shard {self._shard.number} who is there already")
+            raise CoreError(f"somebody comes to shard {self._shard_number} who is there already")
         people.put(back)
         new = [(handle, arrivals[handle].person) for handle, row in zip(arrivals, rows, strict=True) if row is None]
         people.extend(new)
@@ -127,15 +143,13 @@ class ShardDraft(Draft):
         written = self.write(decided)
         digest = self.state.meta.policy if previous_policy is None else self.policy.digest
         meta = Meta(self.number, None, decided.next_group, decided.max_breach, ENGINE, digest)
-        part = Part(
-            self._shard,
+        assert written.part is not None
+        return PartPlan(
             written.cells,
             written.groups,
-            (),
-            sha256().digest(),
-            written.tally,
-            written.loss,
-            decided.max_breach,
+            written.gone,
+            Summary(written.part, written.tally, written.losses, decided.max_breach),
+            self.change(meta, folded, decided, written),
+            self.members(decided),
+            decided.cohorts,
         )
-        change = self.change(meta, folded, decided, written, shard=self._shard)
-        return PartPlan(part, change, self.members(decided), decided.cohorts)

@@ -27,7 +27,7 @@ from shoal.streams.store.records import note_of, pack
 from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import (
-    REPLACE,
+    Changes,
     Committed,
     HomesUnknown,
     MovedError,
@@ -55,8 +55,7 @@ class Batch(NamedTuple):
     accepted: int
     rejects: list[bytes]
     rejected: dict[int, Record]
-    changes: list[bytes]
-    """Elements for the window's log; REPLACE first says that the others replace the log."""
+    changes: Changes
 
 
 class Partition:
@@ -91,7 +90,7 @@ class Partition:
         cut = bisect_left(records, self.barrier, key=_offset)
         return records[:cut], records[cut:], self.barrier
 
-    def take(self, records: Sequence[Record], after: int, cipher: Cipher) -> Batch:
+    def take(self, records: Sequence[Record], after: int, cipher: Cipher, buckets: int = 1) -> Batch:
         """Step 2: take records into the open window, and pack what they changed."""
         take, already = self._take, self.intake.accepted
         rejects: list[bytes] = []
@@ -104,18 +103,18 @@ class Partition:
             if reject is not None:
                 rejects.append(pack(note_of(record.offset, reject)))
                 rejected[record.offset] = record
-        return Batch(self.offset, after, self.intake.accepted - already, rejects, rejected, self._changes(cipher))
+        return Batch(self.offset, after, self.intake.accepted - already, rejects, rejected, self._changes(cipher, buckets))
 
-    def _changes(self, cipher: Cipher) -> list[bytes]:
+    def _changes(self, cipher: Cipher, buckets: int) -> Changes:
         """Everybody whose delta changed, as one element of the log; the whole window, should that be shorter."""
         window, touched = self.intake.window, self.intake.drain()
         self.logged += len(touched)
         if self.logged <= _MOST_LOGGED + 2 * len(window):
-            return [pack_changes(cipher, self.window, self.number, touched)] if touched else []
+            return pack_changes(cipher, self.window, self.number, [touched], buckets, replaces=False)
         self.logged = len(window)
         people = iter(window.items())
         parts = iter(lambda: dict(islice(people, _DELTAS_AN_ELEMENT)), {})
-        return [REPLACE, *(pack_changes(cipher, self.window, self.number, part) for part in parts)]
+        return pack_changes(cipher, self.window, self.number, parts, buckets, replaces=True)
 
     async def commit(self, store: Store, batch: Batch) -> Committed:
         """Step 3: one script that takes all of the batch, or nothing.
