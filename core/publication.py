@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows, Tree
-from shoal.core.measure.loss import Loss, measure_loss
+from shoal.core.measure.loss import Loss, LossSums, sum_losses
 from shoal.core.policy.policy import Policy
 from shoal.core.release import Members, Part, RecordWriter, ShownGroup, Tail, Tally, case_ids_json
 from shoal.core.runs import numbered
@@ -90,11 +90,15 @@ class Written:
     groups: tuple[bytes, ...]
     gone: tuple[bytes, ...]
     tally: Tally
-    loss: Loss | None
+    losses: LossSums
     tails: dict[int, Tail]
     shown: ShownCells | None = None
     part: Part | None = None
     """What the manifest says of it; None in a plain table, as `shown`."""
+
+    @property
+    def loss(self) -> Loss | None:
+        return self.losses.loss()
 
     @property
     def records(self) -> tuple[bytes, ...]:
@@ -183,7 +187,7 @@ class Publication:
             tuple([head + text for text in texts]),
             gone,
             tally,
-            measure_loss(self._tree, cells, in_cell[cells], len(live)),
+            sum_losses(self._tree, cells, in_cell[cells], len(live)),
             dict(zip(numbers, tails, strict=True)),
             shown,
             part,
