@@ -65,7 +65,8 @@ def _change(kind: str, change: Callable[[tuple[bytes, ...]], tuple[bytes, ...]])
     def tamper(releases: Series) -> Series:
         at = _delta(releases, kind)
         records = change(getattr(releases[at], kind))
-        return [*releases[:at], releases[at]._replace(**{kind: records}), *releases[at + 1 :]]
+        changed: dict[str, Any] = {kind: records}
+        return [*releases[:at], releases[at]._replace(**changed), *releases[at + 1 :]]
 
     return tamper
 
