@@ -1,8 +1,8 @@
 """The file of one shard's state between two releases: columns that are mapped into memory, not read.
 
 Layout: a line that names the format; the length of the header; the header, a msgpack map that says of each array its
-type, shape and place; the arrays, each at a multiple of 64 bytes; what has no columns, and what is there for speed alone,
-as msgpack; at the end the sha256 of everything before it. A file that does not end in its own digest is damaged.
+type, shape and place; the arrays, each at a multiple of 64 bytes; as msgpack what has no columns, and what is there for
+speed alone; at the end the sha256 of everything before it. A file that does not end in its own digest is damaged.
 
 Writing to a thawed state changes memory only, never the file.
 """

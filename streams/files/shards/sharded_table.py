@@ -8,23 +8,21 @@ does not depend on how many processes there are.
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgpack
-import numpy as np
 
 from shoal.core.cells.shard import Shard
 from shoal.core.events.window import Delta
 from shoal.core.fold import Window
-from shoal.core.people import Values
-from shoal.core.policy.policy import Policy
+from shoal.core.people import AWAY, Values
+from shoal.core.publication import shard_prefix
 from shoal.core.release import Members, sha256
 from shoal.core.shards.cuts import Cuts, Record, Sample
-from shoal.core.shards.desk import FIRST, Resident, gather, present
+from shoal.core.shards.desk import Resident, gather, present
 from shoal.core.shards.part import Summary
 from shoal.core.shards.table import join_cohorts
 from shoal.core.shards.whole import join
@@ -38,7 +36,7 @@ AT_ONCE = 100_000  # people at the desk
 
 
 class SavedShards(NamedTuple):
-    """What a state file says of a sharded table: the series, the cuts if there are any, the digests of shards' files."""
+    """What a state file says of a sharded table: the series, the cuts if there are any, and its files' digests."""
 
     meta: Meta
     cuts: Record | None
@@ -69,20 +67,20 @@ class ShardedTable:
         self._pool: ProcessPoolExecutor | None = None
         self.meta = saved.meta if saved else State.empty(place.policy, self.keyed).meta
         self._cuts = Cuts.read(place.policy, saved.cuts) if saved and saved.cuts else None
-        self._digests: tuple[bytes | None, ...] = saved.digests if saved else (None,) * place.policy.shards
+        digests = saved.digests if saved else ()  # none before the first release
+        self._digests: tuple[bytes | None, ...] = digests or (None,) * place.policy.shards
 
     # -- between releases ---------------------------------------------------------------------------------------------
 
     def saved(self) -> SavedShards:
         """What a state file has to say."""
-        assert self.meta.release
         return SavedShards(self.meta, self._cuts.record() if self._cuts else None, tuple(filter(None, self._digests)))
 
     def roster_and_holdings(self) -> tuple[dict[str, int], dict[str, Values]]:
         """Everyone's status and the permanent values of their holders, as `Intake` wants them."""
         roster: dict[str, int] = {}
         held: dict[str, Values] = {}
-        for shard in self._mapped():
+        for shard in self._mapped(is_checked=True):
             roster |= shard.state.people.roster()
             held |= shard.state.people.holdings()
         return roster, held
@@ -136,9 +134,8 @@ class ShardedTable:
         for part in release.made:
             assert part.placed is not None
             handles, groups, cells, values = part.placed
-            names = [ids[handle] for handle in handles]
-            prefix = f"s{part.summary.part.shard}-"
-            lines += Members(lambda names=names: names, groups, cells, values, leaves, prefix).named_lines()
+            names, prefix = [ids[handle] for handle in handles], shard_prefix(part.summary.part.shard)
+            lines += Members(names.copy, groups, cells, values, leaves, prefix).named_lines()
         return (line for _, line in sorted(lines, key=lambda one: one[0]))
 
     def cohorts(self, release: ShardedRelease, ids: Mapping[str, str]) -> dict[str, list[list[str]]]:
@@ -152,34 +149,45 @@ class ShardedTable:
         """Writes what each shard is told, and returns the cuts, which this release may make."""
         for shard in range(self.policy.shards):
             self._place.window(shard).unlink(missing_ok=True)
-        mapped, cuts = self._mapped(), self._cuts
+        mapped = self._mapped()
+        # Before there are cuts nobody was published, and everybody is looked at.
+        everybody = dict(_residents(mapped)) if self._cuts is None else {}
+        cuts = self._cuts or self._make_cuts(number, everybody, deltas)
         histories = _Histories(mapped)
-        everybody = dict(_residents(mapped)) if cuts is None else {}
-        if cuts is None:
-            sample = Sample(self.policy, self.keyed)
-            here = present(self.policy, number, everybody, {0: deltas})
-            while some := list(islice(here, AT_ONCE)):
-                sample.add(some)
-            cuts = sample.cuts()
-        while deltas or everybody:
-            some = dict(deltas.popitem() for _ in range(min(AT_ONCE, len(deltas))))
-            if everybody:  # nobody was published yet, so that they are few
-                known = everybody if not deltas else {one: everybody.pop(one) for one in some.keys() & everybody.keys()}
-                everybody = {} if known is everybody else everybody
-            else:
-                known = dict(_residents(mapped, list(some)))
+        for known, some in self._batches(mapped, everybody, deltas):
             found = gather(self.policy, cuts, number, known, {0: some}, histories)
             for shard, window in found.windows.items():
                 with self._place.window(shard).open("ab") as file:
                     file.write(msgpack.packb(window.pack()))
         return cuts
 
-    def _mapped(self) -> list[ShardFile]:
+    def _make_cuts(self, number: int, everybody: Mapping[str, Resident], deltas: Mapping[str, Delta]) -> Cuts | None:
+        sample = Sample(self.policy, self.keyed)
+        known = {handle: deltas[handle] for handle in everybody if handle in deltas}
+        sample.add(present(self.policy, number, everybody, {0: known}))
+        new = ((handle, delta) for handle, delta in deltas.items() if handle not in everybody)
+        while some := dict(islice(new, AT_ONCE)):
+            sample.add(present(self.policy, number, {}, {0: some}))
+        return sample.cuts()
+
+    def _batches(
+        self, mapped: Sequence[ShardFile], everybody: Mapping[str, Resident], deltas: dict[str, Delta]
+    ) -> Iterator[tuple[Mapping[str, Resident], dict[str, Delta]]]:
+        """The deltas, which are taken out, with the records of the people they are about."""
+        if self._cuts is None:
+            yield everybody, {handle: deltas.pop(handle) for handle in everybody if handle in deltas}
+        while deltas:
+            some = dict(deltas.popitem() for _ in range(min(AT_ONCE, len(deltas))))
+            yield {} if self._cuts is None else dict(_residents(mapped, list(some))), some
+
+    def _mapped(self, *, is_checked: bool = False) -> list[ShardFile]:
         """The shards' files of the last release; none before the first."""
         if not self.meta.release:
             return []
         paths = (self._place.state(self.meta.release, shard) for shard in range(self.policy.shards))
-        return [map_shard(path, self.policy, self.keyed) for path in paths]
+        digests = self._digests if is_checked else [None] * self.policy.shards
+        found = zip(paths, digests, strict=True)
+        return [map_shard(path, self.policy, self.keyed, digest=digest) for path, digest in found]
 
     # -- processes ----------------------------------------------------------------------------------------------------
 
@@ -225,6 +233,6 @@ def _residents(mapped: Sequence[ShardFile], asked: Sequence[str] | None = None) 
         if wanted is not None:
             found = shard.handles.find(wanted)
             found = found[found >= 0]
-            rows = found[shard.state.people.status[found] != 0]
+            rows = found[shard.state.people.status[found] != AWAY]
         for handle, person in shard.state.persons(rows):
             yield handle, Resident(number, person)
