@@ -103,7 +103,9 @@ class Partition:
             if reject is not None:
                 rejects.append(pack(note_of(record.offset, reject)))
                 rejected[record.offset] = record
-        return Batch(self.offset, after, self.intake.accepted - already, rejects, rejected, self._changes(cipher, buckets))
+        return Batch(
+            self.offset, after, self.intake.accepted - already, rejects, rejected, self._changes(cipher, buckets)
+        )
 
     def _changes(self, cipher: Cipher, buckets: int) -> Changes:
         """Everybody whose delta changed, as one element of the log; the whole window, should that be shorter."""

@@ -140,9 +140,7 @@ async def read_shard_records(store: Store) -> ShardRecords:
     return ShardRecords(found)
 
 
-def write_shard_records(
-    states: Sequence[bytes], counts: Sequence[Counts], cuts: bytes | None
-) -> dict[str, bytes]:
+def write_shard_records(states: Sequence[bytes], counts: Sequence[Counts], cuts: bytes | None) -> dict[str, bytes]:
     """The fields of `shards`."""
     fields = {f"state:{shard}": state for shard, state in enumerate(states)}
     fields |= {f"counts:{shard}": str(one).encode() for shard, one in enumerate(counts)}

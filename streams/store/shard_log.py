@@ -80,9 +80,7 @@ class ShardLog:
         staged = await self._store.redis.smembers(self._store.key(staged_key(release, "keys", self.shard)))
         keys = sorted(key for key in staged if not key.startswith(GONE.encode()))
         for start in range(0, len(keys), _AT_ONCE):
-            await asyncio.gather(
-                *(self._write("shard_apply", release, key) for key in keys[start : start + _AT_ONCE])
-            )
+            await asyncio.gather(*(self._write("shard_apply", release, key) for key in keys[start : start + _AT_ONCE]))
             crash_point("shards.9.part")
         await self._write("shard_applied", release)
 

@@ -178,10 +178,10 @@ def _two_towns() -> Ward:
     }
     ward = Ward(build_policy(document, {}, b"towns"))
     towns = ((0, labels[:4]), (50, labels[::2]))
-    ward.live(_settle("old", towns) + [{"op": "release"}])
+    ward.live([*_settle("old", towns), {"op": "release"}])
     external = {"region": {"age": {"min": 0, "max": 99}}, "sensitive": dict.fromkeys(labels, 1)}
     ward.live([{"op": "external", "publisher": "other", "groups": [external]}, {"op": "release"}])
-    return ward.live(_settle("new", ((0, labels), (50, labels))) + [{"op": "release"}])
+    return ward.live([*_settle("new", ((0, labels), (50, labels))), {"op": "release"}])
 
 
 def _settle(name: str, towns: Any) -> list[dict[str, Any]]:
