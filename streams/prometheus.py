@@ -25,7 +25,7 @@ OUTCOMES: Final = ("accepted", "rejected")
 STEPS: Final = ("wait", "read", "plan", "stage", "seal", "publish", "sent", "apply")
 """Steps 2 to 9 of a release (docs/protocol.md)."""
 SERVICES: Final = ("kafka", "redis")
-PARTS: Final = ("ingest", "planner", "deadletter")
+PARTS: Final = ("ingest", "planner", "deadletter", "shards")
 SNAPSHOT_OUTCOMES: Final = ("written", "failed")
 REQUESTS: Final = ("transaction", "group-commit")
 OTHER: Final = "other"

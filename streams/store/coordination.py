@@ -41,9 +41,9 @@ class Coordination:
     def __init__(self, store: Store, token: str, partitions: int) -> None:
         self._store, self._token, self._partitions = store, token, partitions
 
-    async def tell_vector(self, release: int, vector: str) -> None:
-        """Step 2, at its end: every partition has passed; desks may begin."""
-        await self._write("vector", release, vector, self._partitions)
+    async def tell_vector(self, release: int, vector: str, origin: bytes) -> None:
+        """Step 2, at its end: every partition has passed; desks may begin. `vector` is the digest of `origin`."""
+        await self._write("vector", release, vector, self._partitions, origin)
 
     async def retry(self) -> None:
         """Shards that could not be planned are to try again."""
@@ -59,7 +59,8 @@ class Coordination:
         counts: Counts,
         release: SealedRelease,
     ) -> None:
-        """Step 5: from here on this is the release, if Redis is not lost before step 6. `lasting` is written to `shards`.
+        """Step 5: from here on this is the release, unless Redis is lost before step 6. `lasting` are the fields of
+        `shards` from step 10 on.
 
         Raises DisturbedError, also if a shard's chunks are not all there: its owner stages them again.
         """

@@ -21,6 +21,8 @@ class Course(NamedTuple):
     is_sent: bool
     vector: str | None
     """The digest of what the release is made of, from step 2 on."""
+    origin: bytes | None
+    """What the release is made of, packed: `vector` is the digest of this."""
     cuts: bytes | None
     """What the owner of shard 0 found, where there were no cuts before."""
     gathered: Mapping[int, tuple[int, ...]]
@@ -60,6 +62,7 @@ async def read_course(store: Store) -> Course:
         is_sealed=is_sealed,
         is_sent=int(sent) == number,
         vector=fields["vector"].decode() if "vector" in fields else None,
+        origin=fields.get("origin"),
         cuts=fields.get("cuts"),
         gathered={at: _numbers(value) for at, value in _of(fields, "gathered:").items()},
         reports=_of(fields, "report:"),
