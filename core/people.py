@@ -27,6 +27,7 @@ NOBODY = -1  # the group of someone who is not published
 NOTHING = -1  # the end of a chain of exposures
 NOWHERE = -1  # the coarse cell of someone who is published at their leaf
 NONE = 0  # the code of the empty set of values
+AWAY = 0  # the status of a row whose person lives in another shard now: nothing of them is left here
 FORGOTTEN = 1 << 31  # the release at which the quasi-identifiers of somebody erased became what they are: after all
 
 Qid = tuple[int | float, ...]
@@ -156,8 +157,8 @@ class People:
 
     def roster(self) -> dict[str, int]:
         """Everyone's status by id, as `Intake` wants it."""
-        everyone = np.arange(self.size)
-        return dict(zip(self.ids(everyone), self.status.tolist(), strict=True))
+        here = self.here()
+        return dict(zip(self.ids(here), self.status[here].tolist(), strict=True))
 
     def holdings(self) -> dict[str, Values]:
         """The permanent values of their holders, by id, as `Intake` wants them."""
@@ -220,6 +221,10 @@ class People:
     def held(self) -> NDArray[np.int32]:
         """The code, in `sets`, of the permanent values each person holds; 0 is none."""
         return self._fixed["held"][: self.size]
+
+    def here(self) -> Rows:
+        """Everyone who has not gone to another shard."""
+        return np.flatnonzero(self.status != AWAY)
 
     def present(self) -> Rows:
         return np.flatnonzero(self.status == PRESENT)
@@ -300,6 +305,14 @@ class People:
         """Take these people's records away; everything else known about them stays."""
         for name, number in (("status", ABSENT), ("set", NONE), ("group", NOBODY), ("leaf", 0)):
             self._fixed[name][rows] = number
+
+    def leave(self, rows: Rows) -> None:
+        """Forget these people, who live in another shard now. They are right again once they are `put`."""
+        forgotten = (("status", AWAY), ("home", 0), ("set", NONE), ("guard", NONE), ("held", NONE), ("since", 0))
+        for name, number in (*forgotten, ("group", NOBODY), ("coarse", NOWHERE), ("leaf", 0)):
+            self._fixed[name][rows] = number
+        for column, least in zip(self._columns, self.nowhere, strict=True):
+            column[rows] = least
 
     def extend(self, newcomers: Iterable[tuple[str, Person]]) -> None:
         """Append people who are not known yet, as they were stored."""

@@ -86,6 +86,13 @@ class Policy:
     snapshot: Snapshots | None
     case_ids: bool  # whether cells list the pseudonyms of their rows
     digest: str  # sha256 of the policy file followed by its hierarchy files, in hexadecimal; see also meaning.py
+    shards: int = 1  # lasting: regions that are planned apart
+    full_every: int = 1  # between full releases, only what changed
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every release is whole and in one part."""
+        return self.shards == 1 and self.full_every == 1
 
 
 def hierarchy_paths(document: object) -> list[str]:
@@ -147,6 +154,8 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
         snapshot=Snapshots(**snapshot) if (snapshot := read["snapshot"]) else None,
         case_ids=case_ids,
         digest=digest.hexdigest(),
+        shards=read["scale"]["shards"],
+        full_every=release["full_every"],
     )
 
 

@@ -100,9 +100,9 @@ class Neighbours:
 
     def _locate(self, people: People, trail: Trail) -> None:
         assert self._components is not None
-        everyone = np.arange(len(people))
-        where, component = self._components.find(people.columns, everyone)
-        self._note(where, component)
+        here = people.here()
+        where, component = self._components.find(people.columns, here)
+        self._note(here[where], component)
         former = [(row, qid) for row, places in sorted(trail.items()) for qid in places if qid != EVERYWHERE]
         if former:
             rows = np.array([row for row, _ in former], dtype=np.int64)

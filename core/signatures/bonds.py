@@ -94,7 +94,8 @@ def show_bonds(bonds: Bonds, site: Site, groups: Groups, number: int) -> None:
     for key, bond in sorted(bonds.bonds.items()):
         rows = _rows(bond, site.people)
         is_alike = len(np.unique(site.is_told[rows])) == 1
-        is_shown = not bond.is_lost and is_alike and bool(np.all(site.may_join[rows]))
+        is_whole = len(rows) == len(bond.owners)  # of somebody in another shard there may be no row
+        is_shown = is_whole and not bond.is_lost and is_alike and bool(np.all(site.may_join[rows]))
         if is_shown and bond.group == NO_GROUP:
             group = groups.form(np.array([CLIQUE_GROUP]), np.array([bond.value]), number)
             bonds.bonds[key] = bond._replace(group=int(group[0]))

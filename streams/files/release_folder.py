@@ -1,5 +1,7 @@
 """A folder of releases: `release-0001/` and so on, each with the published bytes and two tables for a spreadsheet.
 
+A release that is not plain has a file of what is gone, too, and the two tables only if it is in full.
+
 A release appears whole or not at all, and a number is only ever used for one content:
 
 1. `stage` writes everything to `.release-0001.partial/`, which readers do not look at, and syncs it to the disk;
@@ -23,7 +25,7 @@ from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.kafka.chain import check_format
 
-CELLS, GROUPS, MANIFEST = "cells.jsonl", "groups.jsonl", "manifest.json"
+CELLS, GROUPS, GONE, MANIFEST = "cells.jsonl", "groups.jsonl", "gone.jsonl", "manifest.json"
 ROWS, VALUES = "rows.csv", "values.csv"
 
 
@@ -34,11 +36,12 @@ class ReleaseFiles(NamedTuple):
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
     manifest: bytes
+    gone: tuple[bytes, ...] = ()
 
     @property
     def records(self) -> tuple[bytes, ...]:
         """All records in the order they were published in, without the manifest."""
-        return self.cells + self.groups
+        return self.cells + self.groups + self.gone
 
 
 def release_name(number: int) -> str:
@@ -59,10 +62,20 @@ class ReleaseFolder:
     def staged(self, number: int) -> Path:
         return self.path / f".{release_name(number)}.partial"
 
-    def stage(self, number: int, cells: Sequence[bytes], groups: Sequence[bytes], manifest: bytes) -> None:
+    def stage(
+        self,
+        number: int,
+        cells: Sequence[bytes],
+        groups: Sequence[bytes],
+        manifest: bytes,
+        gone: Sequence[bytes] = (),
+    ) -> None:
         """Writes a release where no reader looks. Raises `GuaranteeError` if another release has its number already."""
         final, staged = self.final(number), self.staged(number)
+        parts = _parts(manifest)
         published = {CELLS: _lines(cells), GROUPS: _lines(groups), MANIFEST: manifest}
+        if parts is not None:
+            published[GONE] = _lines(gone)
         if final.exists() and any(_bytes_of(final / name) != content for name, content in published.items()):
             raise GuaranteeError(
                 f"{final} exists already with other content, and a number is never used for two releases; "
@@ -70,8 +83,10 @@ class ReleaseFolder:
             )
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
-        rows, values = tables(cells, groups, self._attributes)
-        for name, content in {**published, ROWS: rows, VALUES: values}.items():
+        files = dict(published)
+        if all(part["full"] for part in parts or ()):
+            files[ROWS], files[VALUES] = tables(cells, groups, self._attributes)
+        for name, content in files.items():
             write_fresh(staged / name, content)
         sync_folder(staged)
 
@@ -132,12 +147,13 @@ def read_files(path: Path, number: int) -> ReleaseFiles:
     manifest = _bytes_of(folder / MANIFEST)
     if manifest is not None:
         check_format(manifest, f"{folder} is")
-    files = [_bytes_of(folder / name) for name in (CELLS, GROUPS)]
-    for name, content in zip((MANIFEST, CELLS, GROUPS), (manifest, *files), strict=True):
+    names = (CELLS, GROUPS) if _parts(manifest or b"") is None else (CELLS, GROUPS, GONE)
+    files = [_bytes_of(folder / name) for name in names]
+    for name, content in zip((MANIFEST, *names), (manifest, *files), strict=True):
         if content is None:
             raise InputError(f"{folder} has no {name}.")
-    cells, groups = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
-    return ReleaseFiles(number, cells, groups, manifest or b"")
+    cells, groups, *gone = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
+    return ReleaseFiles(number, cells, groups, manifest or b"", *gone)
 
 
 def table_of(files: ReleaseFiles) -> str:
@@ -195,6 +211,15 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _parts(manifest: bytes) -> list[Any] | None:
+    """What a manifest says of its shards, None if it is plain or cannot be read."""
+    try:
+        found = json.loads(manifest)["shards"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return found if isinstance(found, list) else None
 
 
 def _lines(records: Sequence[bytes]) -> bytes:

@@ -250,7 +250,7 @@ class _Run:
         release = planned.release
         crash_point("replay.1")
         try:
-            self._folder.stage(number, release.cells, release.groups, release.manifest)  # 2
+            self._folder.stage(number, release.cells, release.groups, release.manifest, release.gone)  # 2
             crash_point("replay.2")
             self._write_audit(planned, window)  # 3
             crash_point("replay.3")

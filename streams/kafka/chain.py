@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from shoal.core.release import content_digest
+from shoal.core.measure.fold import content_digest
 from shoal.core.schema import FORMAT
 from shoal.streams.errors import GuaranteeError, InputError
 

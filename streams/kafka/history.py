@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from shoal.core.release import content_digest
+from shoal.core.measure.fold import content_digest
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.kafka.chain import is_format_one
 from shoal.streams.kafka.manifest import ManifestRecord
