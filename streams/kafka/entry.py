@@ -53,7 +53,9 @@ async def events_id(settings: Settings, table: str) -> str:
 
 def _named(table: str, rights: Sequence[Right], shards: int = 1) -> list[str]:
     """The table's topics, and those of others that a right is about."""
-    return [*dict.fromkeys((*Topics(table).with_shards(shards), *(right.name for right in rights if right.kind == TOPIC)))]
+    return [
+        *dict.fromkeys((*Topics(table).with_shards(shards), *(right.name for right in rights if right.kind == TOPIC)))
+    ]
 
 
 async def require(settings: Settings, table: str, rights: Sequence[Right]) -> None:

@@ -15,7 +15,7 @@ from shoal.streams.store.keys import GONE, META, OUTBOX, SHARDS_META, external_l
 from shoal.streams.store.records import Counts, pack
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.skipped import members_of
-from shoal.streams.store.staging import Headers, SealedRelease, outbox_fields, read_outbox
+from shoal.streams.store.staging import SealedRelease, outbox_fields, read_outbox
 from shoal.streams.store.store import Store
 
 _AT_ONCE = 8
@@ -36,7 +36,7 @@ class Vector:
 
 
 class Coordination:
-    """The coordinator's writes, under its token. They raise FencedError, LostError and DisturbedError as `ShardLog`'s."""
+    """The coordinator's writes, under its token. They raise what those of `ShardLog` do."""
 
     def __init__(self, store: Store, token: str, partitions: int) -> None:
         self._store, self._token, self._partitions = store, token, partitions
@@ -141,13 +141,8 @@ async def read_shard_records(store: Store) -> ShardRecords:
     return ShardRecords(found)
 
 
-def write_shard_records(
-    states: Sequence[bytes], counts: Sequence[Counts], cuts: bytes | None
-) -> dict[str, bytes]:
+def write_shard_records(states: Sequence[bytes], counts: Sequence[Counts], cuts: bytes | None) -> dict[str, bytes]:
     """The fields of `shards`."""
     fields = {f"state:{shard}": state for shard, state in enumerate(states)}
     fields |= {f"counts:{shard}": str(one).encode() for shard, one in enumerate(counts)}
     return fields if cuts is None else {**fields, "cuts": cuts}
-
-
-__all__ = ["Coordination", "Headers", "ShardRecords", "Vector", "read_shard_records", "write_shard_records"]

@@ -1,8 +1,8 @@
 """What a desk reads and writes: the records of the people of its bucket, and what it found for each shard.
 
-A person's record is in the hash of their home partition, in the shard that they live in, and a window does not say which
-shard that is. So a desk asks every shard's hash; of people whose home was not known when the window began it asks those
-of every partition, too. docs/scale.md has what that costs.
+A person's record is in the hash of their home partition, in the shard that they live in, and a window does not say
+which shard that is. So a desk asks every shard's hash; of people whose home was not known when the window began it asks
+those of every partition, too. docs/scale.md has what that costs.
 
 What a desk found is written in elements of a few thousand people, encrypted as a window's elements are.
 """
@@ -94,9 +94,7 @@ async def read_histories(store: Store, residents: Mapping[str, Resident], *, has
     """What the numbers in these people's records stand for."""
     numbers: list[set[int]] = [set() for _ in range(store.shards)]
     for resident in residents.values():
-        numbers[resident.shard].update(
-            entry[_SIGNATURE] for entry in resident.person.entries if entry[_SIGNATURE] >= 0
-        )
+        numbers[resident.shard].update(entry[_SIGNATURE] for entry in resident.person.entries if entry[_SIGNATURE] >= 0)
     signatures: list[dict[int, SignatureRecord]] = []
     bonds: list[dict[int, Bond]] = []
     for shard, wanted in enumerate(numbers):
@@ -146,9 +144,7 @@ async def _ask(store: Store, shard: int, wanted: Iterable[tuple[str, Sequence[by
 
 
 def _residents(cipher: Cipher, shard: int, found: Iterable[tuple[bytes, bytes]]) -> dict[str, Resident]:
-    return {
-        field.decode(): Resident(shard, person_of(cipher.decrypt(PERSON, field, value))) for field, value in found
-    }
+    return {field.decode(): Resident(shard, person_of(cipher.decrypt(PERSON, field, value))) for field, value in found}
 
 
 # -- what a desk writes -----------------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ class ShardLog:
     ) -> None:
         """Step 3: what this bucket's desk found, by shard; all shards are there, also those without anything."""
         told: list[str | int] = []
-        for target, elements in (*moves.items(), (STRAYS, strays)):
+        targets: list[tuple[int | str, Sequence[bytes]]] = [*moves.items(), (STRAYS, strays)]
+        for target, elements in targets:
             await self._write("gather", release, vector, target, 1)
             for element in elements:
                 await self._write("gather", release, vector, target, 0, element)
@@ -80,9 +81,7 @@ class ShardLog:
         staged = await self._store.redis.smembers(self._store.key(staged_key(release, "keys", self.shard)))
         keys = sorted(key for key in staged if not key.startswith(GONE.encode()))
         for start in range(0, len(keys), _AT_ONCE):
-            await asyncio.gather(
-                *(self._write("shard_apply", release, key) for key in keys[start : start + _AT_ONCE])
-            )
+            await asyncio.gather(*(self._write("shard_apply", release, key) for key in keys[start : start + _AT_ONCE]))
             crash_point("shards.9.part")
         await self._write("shard_applied", release)
 

@@ -1,4 +1,4 @@
-"""The shards of a table as Redis keeps them: read by owners, counted at a start, written release by release or whole."""
+"""The shards of a table as Redis keeps them: read by owners, counted at a start, written by releases and rebuilds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,9 +9,10 @@ from shoal.core.shards.part import PartPlan
 from shoal.core.state import State
 from shoal.streams.errors import LostError
 from shoal.streams.memory import without_cycle_search
-from shoal.streams.store.coordination import ShardRecords
+from shoal.streams.store.coordination import ShardRecords, read_shard_records
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.keys import EXTERNAL, GONE, foreign_key, people_key, rejects_key, shard_key
+from shoal.streams.store.meta import TableMeta
 from shoal.streams.store.records import CHUNK, KINDS, Chunk, Counts, RejectNote, decode, encode, meta_of, pack
 from shoal.streams.store.staging import offset_fields
 from shoal.streams.store.store import Store
@@ -27,10 +28,8 @@ async def load_shard(
     if packed is None:
         return State.empty(policy, key, KeyedByHandle, shard)
     with without_cycle_search():
-        hashes = {
-            kind.name: [found async for found in store.hashes(shard_key(shard.number, one) for one in kind.keys(partitions))]
-            for kind in KINDS
-        }  # fmt: skip
+        keys = {kind.name: [shard_key(shard.number, one) for one in kind.keys(partitions)] for kind in KINDS}
+        hashes = {name: [found async for found in store.hashes(here)] for name, here in keys.items()}
         sizes = (sum(len(found) for found in hashes[kind.name]) for kind in KINDS)
         if Counts(*sizes) != records.counts(shard.number):
             raise LostError
@@ -52,6 +51,13 @@ async def are_whole(store: Store, partitions: int, records: ShardRecords) -> boo
         if sum(await pipeline.execute()) != sum(records.counts(shard)):
             return False
     return True
+
+
+async def is_whole(store: Store, meta: TableMeta) -> bool:
+    """Whether as many records are there as were sealed. While a release is being applied nobody can tell."""
+    if store.shards == 1 or meta.applied != meta.release:
+        return await store.is_whole(meta)
+    return await are_whole(store, meta.partitions, await read_shard_records(store))
 
 
 def counts_after(made: PartPlan, state: State, before: Counts) -> Counts:
@@ -77,7 +83,7 @@ def shard_chunks(
     Packed as it is read: that takes seconds for a million people, so in a thread. `state` is the one that the plan
     started from.
     """
-    shard = made.part.shard.number
+    shard = made.summary.part.shard
     for kind in KINDS:
         for chunk in encode(kind, kind.of_change(made.change), cipher):
             yield Chunk(shard_key(shard, chunk.key), chunk.fields)

@@ -26,7 +26,7 @@ from shoal.streams.log import get_log
 from shoal.streams.prometheus import RECONNECTS
 from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError, is_passing, patiently, pause_s
-from shoal.streams.store.course import Course, read_course
+from shoal.streams.store.course import Course, read_course, word_of
 from shoal.streams.store.keys import shard_label
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.store import Store
@@ -49,6 +49,7 @@ class Owners(Service, ConsumerRebalanceListener):
         self._assigned: frozenset[int] | None = None  # None while a rebalance is under way
         self._owners: dict[int, ShardOwner] = {}
         self._not_before: dict[int, float] = {}
+        self._course: Course | None = None  # as last seen
         self._state = StateWatch(store, self._on_retry)
         self._attempt = 0
         self._log = get_log(table=policy.table)
@@ -56,9 +57,20 @@ class Owners(Service, ConsumerRebalanceListener):
     # -- what the web views ask ---------------------------------------------------------------------------------------
 
     @property
-    def shards(self) -> Mapping[int, str]:
-        """What this worker does with each shard that it owns."""
-        return {number: owner.doing for number, owner in sorted(self._owners.items())}
+    def owned(self) -> list[int]:
+        """The shards that are this worker's."""
+        return sorted(self._owners)
+
+    @property
+    def words(self) -> Mapping[int, str]:
+        """Where every shard of the table is, this worker's or not, as Redis last said."""
+        course = self._course
+        return {} if course is None else {shard: word_of(course, shard) for shard in range(self._store.shards)}
+
+    @property
+    def failures(self) -> Mapping[int, str]:
+        """Why shards cannot be planned, those that cannot."""
+        return {} if self._course is None else self._course.failed
 
     @property
     def is_loaded(self) -> bool:
@@ -135,7 +147,7 @@ class Owners(Service, ConsumerRebalanceListener):
             return
         try:
             await self._own(assigned)
-            course = await patiently(partial(read_course, self._store), self._on_retry)
+            course = self._course = await patiently(partial(read_course, self._store), self._on_retry)
             has_moved = False
             for number in sorted(self._owners.keys() & assigned):
                 has_moved |= await self._advance(number, course)

@@ -1,7 +1,7 @@
 """The vector of a release with shards: everything that it is made of, and the digest by which all of it is named.
 
-It has the headers of the manifest (streams/kafka/manifest.py) and the digest of the manifest before. Two owners that name
-the same digest have planned from the same events, whatever happened to Redis in between.
+It has the headers of the manifest (streams/kafka/manifest.py) and the digest of the manifest before. Two owners that
+name the same digest have planned from the same events, whatever happened to Redis in between.
 """
 
 from hashlib import sha256
