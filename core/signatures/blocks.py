@@ -140,7 +140,13 @@ class Neighbours:
         return list(parts.values())
 
     def _blocks_of(self, component: int) -> dict[int, int] | None:
-        """By value the signature that is its block; None if any protected value has no block."""
+        """By value the signature that is its block; None if any protected value has no block.
+
+        Blocks depend on the signatures of everybody beside these groups, and a shard knows only its own people. So in a
+        sharded table no value has a block.
+        """
+        if self._policy.shards > 1:
+            return None
         if component not in self._blocks:
             self._blocks[component] = self._cut(component)
         return self._blocks[component]

@@ -1,0 +1,87 @@
+"""A sharded table beside the auditor: every release it makes is shown to it as the one table that it is.
+
+The auditor reads a plain release here, whatever its parts, so that nothing but the records decides.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from shoal.core.audit import Auditor, Stored, Truth
+from shoal.core.audit.reading.view import Line
+from shoal.core.events.intake import Intake
+from shoal.core.overlap.external import External, ExternalGroup, parse_external
+from shoal.core.plan import Window
+from shoal.core.policy.policy import Policy
+from shoal.core.shards.table import Table, TablePlan
+from tests.support.engines.audited import sentences
+
+KEY = b"secret"
+
+
+@dataclass
+class Ward:
+    """A sharded table, the auditor, and how much happened: people published in all, and moves between shards."""
+
+    policy: Policy
+    table: Table = field(init=False)
+    published: int = 0
+    moves: int = 0
+    made: list[TablePlan] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.table, self._intake = Table.empty(self.policy, KEY), Intake(self.policy, {}, held={})
+        self._auditor, self._truth = Auditor(self.policy), Truth(self.policy)
+        self._externals: list[ExternalGroup] = []
+        self._previous: str | None = None
+
+    def live(self, events: Iterable[dict[str, Any]]) -> "Ward":
+        """Takes events, all of which are right, with requests for releases among them."""
+        for event in events:
+            if event["op"] == "release":
+                self._release()
+                continue
+            assert self._truth.take(json.dumps(event).encode()) is None
+            if event["op"] == "external":
+                read = parse_external(event, self.policy)
+                assert isinstance(read, External)
+                self._externals += read.groups
+            else:
+                assert self._intake.take(event) is None
+        return self
+
+    def findings(self) -> set[str]:
+        """What the auditor has found."""
+        assert self._truth.rejected == []
+        return sentences(self._auditor.report(b"key"))
+
+    def plan(self, window: Window) -> TablePlan:
+        return self.table.plan(window, self.table.meta.release + 1)
+
+    def _release(self) -> None:
+        window, self._externals = Window(None, {0: self._intake.cut()}, self._externals), []
+        made = self.plan(window)
+        self.table.apply(made)
+        self.table.check_invariants()
+        self.made.append(made)
+        self.published += json.loads(made.manifest)["people"]
+        self.moves += sum(len(part.change.departed) for part in made.parts)
+        self._truth.cut(made.meta.release)
+        lines = [line for part in made.parts for line in part.members.lines()]
+        self._auditor.see(self._stored(made), _members(lines), self._truth, None, made.cohorts)
+
+    def _stored(self, made: TablePlan) -> Stored:
+        cells, groups = (b"".join([record + b"\n" for record in records]) for records in (made.cells, made.groups))
+        manifest = json.loads(made.manifest)
+        del manifest["full_every"], manifest["shards"]
+        manifest |= {"content": sha256(cells + groups).hexdigest(), "previous": self._previous}
+        text = json.dumps(manifest, ensure_ascii=False, separators=(",", ":")).encode()
+        self._previous = sha256(text).hexdigest()
+        return Stored(made.meta.release, cells, groups, text)
+
+
+def _members(lines: Sequence[str]) -> list[Line]:
+    read = map(json.loads, lines)
+    return [Line(line["id"], line["group"], line["cell"], line["value"]) for line in read]
