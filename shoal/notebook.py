@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +21,14 @@ from shoal.core.measure.release_reader import read_columns
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files import audit as audit_files
-from shoal.streams.files import policy_yaml, release_folder
+from shoal.streams.files import policy_yaml
 from shoal.streams.files import replay as replay_files
 from shoal.streams.files.event_lines import Events
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.frames import Frames, make_frames
 from shoal.streams.files.release_folder import ReleaseFiles, read_regions, region_text, row_count
 from shoal.streams.files.unwatched import Unwatched
-from shoal.streams.kafka.chain import Chain
+from shoal.streams.files.whole_releases import whole_from, whole_release, whole_releases
 from shoal.streams.settings import load_settings
 
 Location = str | os.PathLike[str]
@@ -37,7 +37,10 @@ Columns = dict[str, list[Any]]
 
 @dataclass(frozen=True)
 class Release:
-    """One release as it was published: a line of JSON for each cell and each group, and `manifest_json`."""
+    """One release: a line of JSON for each cell and each group as they stand in it, and `manifest_json`.
+
+    These are the published bytes. Where a release holds only what changed, they are put together with those before it.
+    """
 
     number: int
     cell_records: tuple[bytes, ...]
@@ -46,7 +49,7 @@ class Release:
 
     @property
     def records(self) -> tuple[bytes, ...]:
-        """All lines in the order they were published in, without the manifest."""
+        """All lines in the order of a full release, without the manifest."""
         return self.cell_records + self.group_records
 
     @property
@@ -165,7 +168,7 @@ def replay(
     job = replay_files.Job(policy, source, Path(out), _path(private), _path(state), _bytes(key), choice)
     outcome = replay_files.replay(job, Unwatched())
     numbers = range(outcome.last_release - outcome.releases + 1, outcome.last_release + 1)
-    made = tuple(_release(release_folder.read_files(Path(out), number)) for number in numbers)
+    made = tuple(map(_release, whole_from(Path(out), numbers)))
     rejects = (Path(out) / replay_files.REJECTS).read_bytes().splitlines()[-outcome.rejected :]
     read = tuple(json.loads(line) for line in rejects) if outcome.rejected else ()
     return Replay(made, outcome.accepted, outcome.waiting, read)
@@ -179,7 +182,7 @@ def read_releases(out: Location) -> list[Release]:
     """
     if not Path(out).is_dir():
         raise InputError(f"{out} is not a folder of releases.")
-    return list(_follow(map(_release, release_folder.read_releases(Path(out)))))
+    return list(map(_release, whole_releases(Path(out))))
 
 
 def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
@@ -194,12 +197,16 @@ def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
         # a notebook has an event loop of its own, which must not be entered twice
         reading = folder_sink.read_topic(settings, policy, Path(folder), Unwatched().advance)
         beside.submit(asyncio.run, reading).result()
-        return list(map(_release, release_folder.read_releases(Path(folder))))
+        return list(map(_release, whole_releases(Path(folder))))
 
 
 def read_release(out: Location, number: int) -> Release:
-    """One release of a folder. Its chain is not checked. Raises `InputError` if it cannot be read."""
-    return _release(release_folder.read_files(Path(out), number))
+    """One release of a folder. If it holds only what changed, those before it are read as far as it needs them.
+
+    Its chain is not checked. Raises `InputError` if it cannot be read, and `GuaranteeError` if it was changed, or one
+    that it needs is missing.
+    """
+    return _release(whole_release(Path(out), number))
 
 
 def audit(
@@ -231,14 +238,6 @@ def audit(
     return audit_files.audit(
         policy, Path(out), _path(private), paths, secret, Unwatched(), external=others, choice=choice
     )
-
-
-def _follow(releases: Iterable[Release]) -> Iterator[Release]:
-    chain: Chain | None = None
-    for release in releases:
-        chain = chain or Chain(str(release.manifest.get("table")))
-        chain.add(release.records, release.manifest_json)
-        yield release
 
 
 def _release(files: ReleaseFiles) -> Release:

@@ -76,7 +76,7 @@ class _Change(NamedTuple):
 
     records: list[tuple[str, int, bytes]]
     gone: list[tuple[str, int]]
-    count: Counter[str]
+    counts: Counter[str]
 
 
 class Fold:
@@ -103,11 +103,7 @@ class Fold:
         if self.number and number != self.number + 1:
             raise FoldError(f"release {self.number + 1} is missing")
         if "shards" not in manifest:
-            if content_digest(records) != manifest.get("content"):
-                raise FoldError(f"release {number} has other records than its manifest says")
-            cells = int(manifest["cells"])
-            self._shards, self._missing = {}, set()
-            self._plain = Whole(tuple(records[:cells]), tuple(records[cells:]))
+            self._take_plain(number, manifest, records)
         else:
             self._take_parts(number, manifest, records)
         self.number = number
@@ -128,6 +124,15 @@ class Fold:
         )
         return Whole(cells, groups)
 
+    def _take_plain(self, number: int, manifest: Mapping[str, Any], records: Sequence[bytes]) -> None:
+        if content_digest(records) != manifest.get("content"):
+            raise FoldError(f"release {number} has other records than its manifest says")
+        cells, groups = manifest.get("cells"), manifest.get("groups")
+        if not (type(cells) is int and type(groups) is int and cells + groups == len(records)):
+            raise FoldError(f"release {number} has another number of cells and groups than its manifest says")
+        self._shards, self._missing = {}, set()
+        self._plain = Whole(tuple(records[:cells]), tuple(records[cells:]))
+
     def _take_parts(self, number: int, manifest: Mapping[str, Any], records: Sequence[bytes]) -> None:
         parts = parts_of(manifest)
         if self._plain is not None:
@@ -138,7 +143,7 @@ class Fold:
         missing: set[int] = set()
         for shard, (part, written) in enumerate(zip(manifest["shards"], parts, strict=True)):
             change = changes.get(shard, _Change([], [], Counter()))
-            found = Written(*(change.count[name] for name in _COUNTED))
+            found = Written(*(change.counts[name] for name in _COUNTED))
             if found != written:
                 wrong = "does not have the part" if not found.total else "has other records than its manifest says"
                 raise FoldError(f"release {number} {wrong} of shard {shard}")
@@ -176,12 +181,12 @@ class Fold:
                 shard, kind, key = int(named[2] or 0), named[3].decode(), int(named[4])
                 change = found.setdefault(shard, _Change([], [], Counter()))
                 change.records.append((kind, key, rest))
-                change.count["cells" if kind == "c" else "groups"] += 1
+                change.counts["cells" if kind == "c" else "groups"] += 1
             else:
                 shard, ids = _gone(rest, number)
                 change = found.setdefault(shard, _Change([], [], Counter()))
                 change.gone.extend(ids)
-                change.count["gone"] += 1
+                change.counts["gone"] += 1
         if any(shard >= count for shard in found):
             raise FoldError(f"release {number} has a record of a shard that its manifest does not name")
         return found
@@ -206,12 +211,36 @@ def parts_of(manifest: Mapping[str, Any]) -> list[Written]:
     return [Written(*(part[name] for name in _COUNTED)) for part in shards]
 
 
-def full_shards(manifest: Mapping[str, Any]) -> set[int] | None:
-    """The shards that a release has in full, None for all of them."""
-    if "shards" not in manifest:
-        return None
-    full = {part["shard"] for part in manifest["shards"] if part["full"]}
-    return None if len(full) == len(manifest["shards"]) else full
+class LookBack:
+    """Finds the release to begin with, to know all records after a given one: each shard must be in full in one of
+    those from there on. Give it the manifest of that release, then those before it, the latest first.
+    """
+
+    def __init__(self) -> None:
+        self._needed: set[int] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._needed is not None and not self._needed
+
+    def see(self, manifest: Mapping[str, Any]) -> None:
+        """Raises FoldError if the manifest does not name its shards."""
+        parts_of(manifest)
+        shards: Sequence[Mapping[str, Any]] = manifest.get("shards", ())
+        if self._needed is None:
+            self._needed = set(range(len(shards)))
+        self._needed -= {part["shard"] for part in shards if part["full"]} if "shards" in manifest else self._needed
+
+
+def by_kind(manifest: Mapping[str, Any], records: Sequence[bytes]) -> tuple[tuple[bytes, ...], ...]:
+    """Records that stand part after part, taken apart into those of cells, of groups and of what is gone."""
+    found: tuple[list[bytes], ...] = ([], [], [])
+    at = 0
+    for written in parts_of(manifest):
+        for kind, count in zip(found, written, strict=True):
+            kind += records[at : at + count]
+            at += count
+    return tuple(map(tuple, found))
 
 
 def content_digest(records: Sequence[bytes]) -> str:

@@ -126,6 +126,11 @@ def write_parts(parts: Sequence[tuple[int, int]]) -> tuple[str, bytes]:
     return _PARTS, json.dumps([list(pair) for pair in parts], separators=(",", ":")).encode()
 
 
+def has_parts(headers: Mapping[str, bytes]) -> bool:
+    """Whether the records of a release are on the parts topic."""
+    return _PARTS in headers
+
+
 def read_parts(release: int, headers: Mapping[str, bytes], shards: int) -> list[tuple[int, int]]:
     """The inverse. Raises InputError if it does not say it, or for another number of shards."""
     try:

@@ -87,6 +87,11 @@ def consumer_rights(table: str) -> list[Right]:
     return [Right("Read", TOPIC, Topics(table).releases)]
 
 
+def parts_rights(table: str) -> list[Right]:
+    """What the same need in a table with shards."""
+    return [Right("Read", TOPIC, Topics(table).parts)]
+
+
 def inspector_rights(table: str) -> list[Right]:
     """What `shoal inspect` needs: it reads releases, changes of policy, and where the other topics begin and end."""
     topics = Topics(table)

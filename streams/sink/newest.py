@@ -16,7 +16,8 @@ from shoal.streams.errors import GuaranteeError
 from shoal.streams.files.release_folder import ReleaseFiles
 from shoal.streams.files.tidy import RELEASES, Columns
 from shoal.streams.kafka.refusal import unreachable
-from shoal.streams.kafka.release_reader import CommittedRelease, Place, last_committed, open_releases
+from shoal.streams.kafka.release_reader import CommittedRelease, Place, open_releases
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.settings import Settings
 from shoal.streams.thread import in_thread
 from shoal.streams.vitals import SinkVitals
@@ -37,8 +38,9 @@ class Delivery(NamedTuple):
 
     @property
     def files(self) -> ReleaseFiles:
-        one = self.release
-        return ReleaseFiles(one.number, one.cells, one.groups, one.manifest)
+        """Its records as they stand, whether it holds all of them or what changed."""
+        one, whole = self.release, self.release.whole
+        return ReleaseFiles(one.number, whole.cells, whole.groups, one.manifest)
 
     @property
     def kept(self) -> Kept:

@@ -30,7 +30,7 @@ from shoal.streams.files.unwatched import Steps, Unwatched
 from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.refusal import unreachable
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.rights import consumer_rights
 from shoal.streams.log import configure_log
 from shoal.streams.settings import Settings

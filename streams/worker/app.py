@@ -29,7 +29,7 @@ from shoal.streams.kafka.companions import check_companions, state_name
 from shoal.streams.kafka.entry import enter, events_id, require
 from shoal.streams.kafka.record_limit import set_limit
 from shoal.streams.kafka.refusal import is_refusal, unreachable
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.rights import refused, worker_rights
 from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_headers
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.sealed import last_announced, sealed_message
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.kafka.transaction import Message, Transaction

@@ -8,16 +8,15 @@ can be had again: the state from Redis, the plan from the state and what the des
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 from shoal.core.cells.shard import Shard
-from shoal.core.events.window import OFFSETS, Delta
+from shoal.core.events.window import Delta
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
 from shoal.core.shards.cuts import Cuts
-from shoal.core.shards.desk import Resident, gather, present
-from shoal.core.shards.moves import Deltas
+from shoal.core.shards.desk import gather, present
 from shoal.core.shards.part import PartPlan, plan_part
 from shoal.core.shards.table import make_cuts
 from shoal.core.state import State
@@ -51,6 +50,7 @@ from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.external import ExternalRead, read_external
+from shoal.streams.worker.foreign import foreign_handles
 from shoal.streams.worker.plan_failure import why_not
 from shoal.streams.worker.vector import PackedVector, origin_of
 
@@ -187,7 +187,8 @@ class ShardOwner:
             moves = {
                 shard: pack_moves(cipher, release, bucket, shard, windows.get(shard)) for shard in range(store.shards)
             }
-            foreign = foreign_handles(residents, deltas)
+            homes = {handle: resident.person.home for handle, resident in residents.items()}
+            foreign = foreign_handles(homes, deltas)
             return moves, pack_strays(cipher, release, bucket, found.misrouted, foreign)
 
         moves, strays = await in_thread(packed)
@@ -299,16 +300,3 @@ class ShardOwner:
 
 def _read_cuts(policy: Policy, packed: bytes | None) -> Cuts | None:
     return Cuts.read(policy, unpack(packed)) if packed else None
-
-
-def foreign_handles(residents: Mapping[str, Resident], deltas: Deltas) -> dict[int, list[str]]:
-    """By partition, the handles of people who are at home in another one: a desk's `foreign_ids`."""
-    found: dict[int, list[str]] = {}
-    homes: dict[str, int] = {}
-    for partition in sorted(deltas):
-        for handle, delta in deltas[partition].items():
-            resident = residents.get(handle)
-            home = homes.setdefault(handle, partition) if resident is None else resident.person.home
-            if home != partition and delta[OFFSETS] is not None:
-                found.setdefault(partition, []).append(handle)
-    return found

@@ -33,7 +33,7 @@ from shoal.streams.kafka.companions import working_hosts
 from shoal.streams.kafka.entry import events_id, require
 from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.refusal import unreachable
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.rights import worker_rights
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.copy_file import copy_path, keep_copy, put_back
