@@ -34,7 +34,7 @@ def clinic(request: pytest.FixtureRequest, kafka: str, redis_db: str, table: str
 
 def _serve(clinic: Scene, releases: int) -> None:
     for _ in range(releases):
-        clinic.pour(150)
+        clinic.pour(400)  # enough people for the cuts
         clinic.ask()
         clinic.await_served()
 
