@@ -128,8 +128,8 @@ def show_engine(found: Figures) -> str:
 def _delta(values: str, deltas: Figures) -> str:
     return (
         f"With `full_every`, {values}, {deltas['people']:,} people: a release after 1 % changed has "
-        f"{deltas['delta_mib']:.1f} MiB, {deltas['delta_of_full']:.2f} of the {deltas['full_mib']:.1f} MiB in full (goal ≤ "
-        f"0.3); bytes {deltas['later_bytes_s']:.2f} s, after a restart {deltas['restarted_bytes_s']:.2f} s."
+        f"{deltas['delta_mib']:.1f} MiB, {deltas['delta_of_full']:.2f} of the {deltas['full_mib']:.1f} MiB in full "
+        f"(goal ≤ 0.3); bytes {deltas['later_bytes_s']:.2f} s, after a restart {deltas['restarted_bytes_s']:.2f} s."
     )
 
 
