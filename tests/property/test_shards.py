@@ -120,7 +120,7 @@ def _grow_everywhere(patch: pytest.MonkeyPatch) -> None:
 
 def _never_move(patch: pytest.MonkeyPatch) -> None:
     """Homes: people stay in the shard where they were first, wherever they live."""
-    patch.setattr("shoal.core.shards.desk._after", lambda policy, one, delta, number: (one.person.qid, one.person))
+    patch.setattr("shoal.core.shards.desk._after", lambda policy, one, delta, number: one.person)
 
 
 def _name_alike(patch: pytest.MonkeyPatch) -> None:
