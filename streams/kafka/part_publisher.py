@@ -2,8 +2,8 @@
 
 A part may be too large for one transaction. That a reader sees some of it early is harmless: the release was announced
 before, so it is this release. What must not happen is a record that comes twice, or another one in its place. So the
-new owner of a shard ends the former owner's open transaction, reads what is committed in the shard's partition since the
-release before, compares it with what is to be sent, record by record, and goes on after it.
+new owner of a shard ends the former owner's open transaction and reads what is committed in the shard's partition since
+the release before. It compares that with what is to be sent, record by record, and goes on after it.
 
 The first record of each transaction has the transaction's number as a header.
 """

@@ -1,8 +1,8 @@
 """The `sealed` record of a release with shards: it stands on the releases topic before any of the release is seen.
 
-Its key is `<table>/<release>/sealed`, its value the manifest's bytes, and its headers say what the release is made of, as
-those of the manifest do (manifest.py), and `kind` is `sealed`. From its commit on it is this release, even if Redis is
-lost. Readers of releases pass over it.
+Its key is `<table>/<release>/sealed` and its value the manifest's bytes. Its headers say what the release is made of,
+as those of the manifest do (manifest.py), and `kind` is `sealed`. From its commit on it is this release, even if Redis
+is lost. Readers of releases pass over it.
 """
 
 from typing import Any, Final

@@ -49,12 +49,8 @@ async def check_topics(
     topics = Topics(table)
     asked = topics.all if names is None else names
     settings = await _read_settings(admin, [name for name in asked if cluster.topics[name].error == NO_ERROR])
-    passing = {
-        topics.triggers,
-        topics.dead_letter,
-        topics.shards,
-        *((topics.events, topics.external) if has_snapshots else ()),
-    }
+    passing = {topics.triggers, topics.dead_letter, topics.shards}
+    passing |= {topics.events, topics.external} if has_snapshots else set()
     remarks: list[Remark] = []
     for name, found in settings.items():
         if wrong := next(_losing(topics, name, found, cluster.topics[name], passing), None):

@@ -15,7 +15,7 @@ from shoal.streams.store.keys import GONE, META, OUTBOX, SHARDS_META, external_l
 from shoal.streams.store.records import Counts, pack
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.skipped import members_of
-from shoal.streams.store.staging import Headers, SealedRelease, outbox_fields, read_outbox
+from shoal.streams.store.staging import SealedRelease, outbox_fields, read_outbox
 from shoal.streams.store.store import Store
 
 _AT_ONCE = 8
@@ -36,14 +36,14 @@ class Vector:
 
 
 class Coordination:
-    """The coordinator's writes, under its token. They raise FencedError, LostError and DisturbedError as `ShardLog`'s."""
+    """The coordinator's writes, under its token. They raise what those of `ShardLog` do."""
 
     def __init__(self, store: Store, token: str, partitions: int) -> None:
         self._store, self._token, self._partitions = store, token, partitions
 
-    async def tell_vector(self, release: int, vector: str) -> None:
-        """Step 2, at its end: every partition has passed; desks may begin."""
-        await self._write("vector", release, vector, self._partitions)
+    async def tell_vector(self, release: int, vector: str, origin: bytes) -> None:
+        """Step 2, at its end: every partition has passed; desks may begin. `vector` is the digest of `origin`."""
+        await self._write("vector", release, vector, self._partitions, origin)
 
     async def retry(self) -> None:
         """Shards that could not be planned are to try again."""
@@ -59,7 +59,8 @@ class Coordination:
         counts: Counts,
         release: SealedRelease,
     ) -> None:
-        """Step 5: from here on this is the release, if Redis is not lost before step 6. `lasting` is written to `shards`.
+        """Step 5: from here on this is the release, unless Redis is lost before step 6. `lasting` are the fields of
+        `shards` from step 10 on.
 
         Raises DisturbedError, also if a shard's chunks are not all there: its owner stages them again.
         """
@@ -145,6 +146,3 @@ def write_shard_records(states: Sequence[bytes], counts: Sequence[Counts], cuts:
     fields = {f"state:{shard}": state for shard, state in enumerate(states)}
     fields |= {f"counts:{shard}": str(one).encode() for shard, one in enumerate(counts)}
     return fields if cuts is None else {**fields, "cuts": cuts}
-
-
-__all__ = ["Coordination", "Headers", "ShardRecords", "Vector", "read_shard_records", "write_shard_records"]

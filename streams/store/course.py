@@ -6,7 +6,7 @@ steps.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from shoal.streams.errors import LostError
 from shoal.streams.store.keys import BARRIER, COURSE, META
@@ -21,6 +21,8 @@ class Course(NamedTuple):
     is_sent: bool
     vector: str | None
     """The digest of what the release is made of, from step 2 on."""
+    origin: bytes | None
+    """What the release is made of, packed: `vector` is the digest of this."""
     cuts: bytes | None
     """What the owner of shard 0 found, where there were no cuts before."""
     gathered: Mapping[int, tuple[int, ...]]
@@ -37,6 +39,27 @@ class Course(NamedTuple):
     @property
     def can_gather(self) -> bool:
         return self.vector is not None and not self.is_sealed
+
+
+WORDS: Final = (
+    "waiting", "gathering", "gathered", "planned", "failed", "sealed", "sending", "sent", "applying", "applied"
+)  # fmt: skip
+"""Where a shard can be; `gathered` until it is planned, `sealed` until the release is announced."""
+
+
+def word_of(course: Course, shard: int) -> str:
+    """Where a shard is in the release under way; its desk counts as a part of it."""
+    if course.is_sent:
+        return "applied" if shard in course.applied else "applying"
+    if course.is_sealed:
+        return "sent" if shard in course.parts else "sending" if course.is_announced else "sealed"
+    if course.vector is None:
+        return "waiting"
+    if shard in course.failed:
+        return "failed"
+    if shard not in course.gathered:
+        return "gathering"
+    return "planned" if shard in course.reports else "gathered"
 
 
 async def read_course(store: Store) -> Course:
@@ -60,6 +83,7 @@ async def read_course(store: Store) -> Course:
         is_sealed=is_sealed,
         is_sent=int(sent) == number,
         vector=fields["vector"].decode() if "vector" in fields else None,
+        origin=fields.get("origin"),
         cuts=fields.get("cuts"),
         gathered={at: _numbers(value) for at, value in _of(fields, "gathered:").items()},
         reports=_of(fields, "report:"),

@@ -1,8 +1,8 @@
 """The keys of a table in Redis, all of them: what each holds, and how its name is made.
 
 Every key begins with `{shoal:<table>}:`, so a table is one slot of a Redis Cluster. p is a partition of the events
-topic, n a release, h one of the 32 hashes that a kind of record is spread over. A *label* names a source of records: the
-number of an events partition, `triggers`, or `external:p`.
+topic, n a release, h one of the 32 hashes that a kind of record is spread over. A *label* names a source of records:
+the number of an events partition, `triggers`, or `external:p`.
 
 | key             | type | holds |
 |-----------------|------|-------|
@@ -40,12 +40,14 @@ A table that is cut into shards has these as well, or instead; s is a shard, b a
 |-----------------|------|-------|
 | meta            |      | shards, too: how many there are |
 | shard:s:KEY     | hash | KEY of the current state, from people:p:h to bonds above, of one shard |
-| shards          | hash | state:s and counts:s, the engine's own record of a shard and how many records it has; cuts |
+| shards          | hash | state:s and counts:s, the engine's own record of a shard and how many records it has; cuts; |
+|                 |      | all of the last release that is applied; stage:n:shards those of a sealed one |
 | ingest          |      | token:shard:s, too |
 | window:n:p:b    | list | the window:n:p of a bucket |
 | barrier         |      | vector, too: the digest of everything that the frozen release is made of |
-| course          | hash | a release between its vector and its end: release, vector; cuts; gathered:b, how many elements |
-|                 |      | a desk wrote; report:s, chunks:s, failed:s; announced, begin:s; part:s; applied:s |
+| course          | hash | a release between its vector and its end: release, vector, origin; cuts; gathered:b, how |
+|                 |      | many elements a desk wrote; report:s, chunks:s, failed:s; announced, begin:s; part:s; |
+|                 |      | applied:s |
 | moves:n:b:s     | list | what the desk of bucket b found for shard s; moves:n:b:strays who is at home elsewhere |
 | stage:n:shard:s:KEY | hash | what release n will change in KEY; gone:KEY what it takes away from it |
 | stage:n:shard:s:keys, :chunks | set | as above |

@@ -14,8 +14,8 @@ from shoal.streams.store.encryption import Cipher, fingerprint
 from shoal.streams.store.records import FORMAT, Counts, meta_of, pack
 
 Identity = Mapping[str, str]
-"""What must not change under a table, by its name in `meta`: values, shards (absent for one), policy, engine, key, seal,
-events.
+"""What must not change under a table, by its name in `meta`: values, policy, engine, key, seal, events, and shards, if
+there are several.
 
 `seal` are the fingerprints of keys of SHOAL_STATE_KEY, with commas between: in `meta` of those that values may be
 under, and as an identity of those that a worker has, the one that writes first. "" stands for no encryption.
@@ -38,7 +38,7 @@ _SET_BACK = "publish it under a new table name, or set it back"
 _TO_DO = {
     "values": "what was shown under one model cannot be counted under the other, because redrawn groups were formed "
     "without signatures, and signatures are for ever; set it back, or publish under a new table name",
-    "shards": "a table keeps the number of shards that it was begun with; set it back, or publish under a new table name",
+    "shards": f"a table keeps the number of shards that it was begun with; {_SET_BACK}",
     "policy": "set it back, or ask for the change with `shoal policy change NEW` while a worker runs under the file as "
     "it was, and start this one once that release is out",
 }

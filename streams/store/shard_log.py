@@ -34,7 +34,8 @@ class ShardLog:
     ) -> None:
         """Step 3: what this bucket's desk found, by shard; all shards are there, also those without anything."""
         told: list[str | int] = []
-        for target, elements in (*moves.items(), (STRAYS, strays)):
+        targets: list[tuple[int | str, Sequence[bytes]]] = [*moves.items(), (STRAYS, strays)]
+        for target, elements in targets:
             await self._write("gather", release, vector, target, 1)
             for element in elements:
                 await self._write("gather", release, vector, target, 0, element)

@@ -56,15 +56,6 @@ class Committed(NamedTuple):
     """Whether the next window is for workers under the policy that takes over."""
 
 
-class Changes(NamedTuple):
-    """Elements for the logs of a window, one log or, in a table with shards, one for each bucket. If they replace the
-    logs, what is there goes.
-    """
-
-    logs: Sequence[Sequence[bytes]]
-    replaces: bool = False
-
-
 class HomesUnknown(NamedTuple):
     """The batch reached the barrier and was not taken: the worker must first learn the homes of release `applied`."""
 
@@ -82,19 +73,16 @@ async def commit_batch(
     accepted: int,
     homes_known: int,
     rejects: Sequence[bytes],
-    changes: Changes,
+    changes: Sequence[bytes],
+    counts: Sequence[int] = (),
 ) -> Committed | HomesUnknown:
-    """Ingest, step 3: one script that takes all of the batch, or nothing.
+    """Ingest, step 3: one script that takes all of the batch, or nothing. With shards, `counts` says how many of the
+    elements are for each bucket.
 
     Raises MovedError, FencedError or LostError when it took nothing, RedisError when nobody knows.
     """
     place = (partition, token, before, window, after, accepted, homes_known)
-    counts: int | str = len(rejects)
-    if store.shards > 1:
-        counts = ",".join(str(len(some)) for some in (rejects, *changes.logs))
-    replacing = (REPLACE,) if changes.replaces else ()
-    elements = (element for log in changes.logs for element in log)
-    answer = await store.run("commit", *place, counts, *rejects, *replacing, *elements)
+    answer = await store.run("commit", *place, ",".join(map(str, (len(rejects), *counts))), *rejects, *changes)
     match answer[0]:
         case b"ok":
             _, applied, barrier, passed, waiting = answer
@@ -111,21 +99,14 @@ async def commit_batch(
 
 
 def pack_changes(
-    cipher: Cipher, window: int, partition: int, parts: Iterable[dict[str, Delta]], buckets: int, *, replaces: bool
-) -> Changes:
-    """Elements of a window's log, one for each of `parts`, or one in each bucket. The encryption of an element is bound
-    to the window, the partition and the bucket.
-    """
-    logs: list[list[bytes]] = [[] for _ in range(buckets)]
-    for deltas in parts:
-        for number, some in enumerate(_by_bucket(deltas, buckets) if buckets > 1 else (deltas,)):
-            if some:
-                field = bound_to(window, partition, number if buckets > 1 else None)
-                logs[number].append(cipher.encrypt(WINDOW, field, pack(some)))
-    return Changes(logs, replaces)
+    cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta], bucket: int | None = None
+) -> bytes:
+    """An element of a window's log. Its encryption is bound to the window, the partition and the bucket."""
+    return cipher.encrypt(WINDOW, bound_to(window, partition, bucket), pack(deltas))
 
 
-def _by_bucket(deltas: dict[str, Delta], buckets: int) -> list[dict[str, Delta]]:
+def by_bucket(deltas: dict[str, Delta], buckets: int) -> list[dict[str, Delta]]:
+    """The deltas of each bucket."""
     found: list[dict[str, Delta]] = [{} for _ in range(buckets)]
     for person, delta in deltas.items():
         found[bucket_of(person.encode(), buckets)][person] = delta

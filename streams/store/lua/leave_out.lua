@@ -25,9 +25,9 @@ else
         for bucket = 0, shards - 1 do redis.call('UNLINK', window .. ':' .. string.format('%d', bucket)) end
       end
     end
-    redis.call('HDEL', KEYS[1] .. 'barrier', 'vector') -- what was gathered and planned of that window counts no more
   end
   redis.call('HSET', ingest, 'token:' .. label, ARGV[6]) -- its worker loads it again, and learns what to leave out
 end
+redis.call('HDEL', KEYS[1] .. 'barrier', 'vector') -- what was gathered and planned of a window with it counts no more
 redis.call('SADD', KEYS[1] .. 'skipped', member)
 return 'ok'

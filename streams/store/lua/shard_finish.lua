@@ -1,5 +1,5 @@
 -- With shards, step 10, at its end: all shards are applied; the windows of release ARGV[2], what desks found in them and
--- what step 4 staged are deleted. ARGV: token, release, number of partitions, number of shards
+-- what step 4 staged are deleted, and the records of the shards as a whole are those of this release. ARGV: token, release, number of partitions, number of shards
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:triggers')
 if not token then return 'lost' end
 if token ~= ARGV[1] then return 'fenced' end
@@ -25,6 +25,8 @@ end
 for partition = 0, tonumber(ARGV[3]) - 1 do
   redis.call('UNLINK', KEYS[1] .. 'foreign:' .. before .. ':' .. string.format('%d', partition))
 end
-redis.call('UNLINK', KEYS[1] .. 'course')
+local lasting = redis.call('HGETALL', KEYS[1] .. 'stage:' .. ARGV[2] .. ':shards')
+for i = 1, #lasting, 2 do redis.call('HSET', KEYS[1] .. 'shards', lasting[i], lasting[i + 1]) end
+redis.call('UNLINK', KEYS[1] .. 'stage:' .. ARGV[2] .. ':shards', KEYS[1] .. 'course')
 redis.call('HSET', KEYS[1] .. 'meta', 'applied', ARGV[2])
 return 'ok'

@@ -1,8 +1,8 @@
 -- With shards, step 5: release ARGV[2] becomes the current one, if every shard has reported for this vector what its
 -- manifest was made of, and every chunk is staged.
 -- ARGV: token, release, sha256 of the manifest before or "", sha256 of its own, packed meta, digest of the vector,
--- counts, number of shards, report of each shard…, number of fields for `shards`, (field, value)…, (field, value)… for
--- the outbox
+-- counts, number of shards, report of each shard…, number of fields for `shards`, which step 10 writes, (field,
+-- value)…, (field, value)… for the outbox
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:triggers')
 local meta, course = redis.call('HMGET', KEYS[1] .. 'meta', 'release', 'manifest'), KEYS[1] .. 'course'
 if not token or not meta[1] then return 'lost' end
@@ -23,7 +23,7 @@ for number = 0, shards - 1 do
 end
 local first = 10 + shards
 local last = first + 2 * tonumber(ARGV[first - 1])
-for i = first, last - 1, 2 do redis.call('HSET', KEYS[1] .. 'shards', ARGV[i], ARGV[i + 1]) end
+for i = first, last - 1, 2 do redis.call('HSET', stage .. 'shards', ARGV[i], ARGV[i + 1]) end
 for i = last, #ARGV, 2 do redis.call('HSET', stage .. 'outbox', ARGV[i], ARGV[i + 1]) end
 redis.call('HSET', KEYS[1] .. 'meta', 'release', ARGV[2], 'manifest', ARGV[4], 'state', ARGV[5], 'counts', ARGV[7])
 redis.call('DEL', KEYS[1] .. 'barrier')
