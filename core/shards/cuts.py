@@ -136,12 +136,14 @@ class Sample:
         pairs = list(people)
         if not pairs:
             return
-        handles, qids = zip(*pairs, strict=True)
-        self.people += len(handles)
-        tags = np.concatenate([self._tags, self._keyed.tags(handles)])
+        self.people += len(pairs)
+        tags = self._keyed.tags([handle for handle, _ in pairs])
+        new = np.argsort(tags, kind="stable")[:SAMPLE]
+        qids = [pairs[at][1] for at in new.tolist()]
+        tags = np.concatenate([self._tags, tags[new]])
         kept = np.argsort(tags, kind="stable")[:SAMPLE]
         columns = zip(self._columns, zip(*qids, strict=True), self._dtypes, strict=True)
-        self._columns = [np.concatenate([old, np.array(new, dtype=dtype)])[kept] for old, new, dtype in columns]
+        self._columns = [np.concatenate([old, np.array(more, dtype=dtype)])[kept] for old, more, dtype in columns]
         self._tags = tags[kept]
 
     def cuts(self) -> Cuts | None:
