@@ -7,6 +7,7 @@ import json
 import random
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from shoal.core.signatures.entries import HELD, EntryRecord
 from shoal.core.state import RECORDS, State
 from tests.support.engines.sharded import KEY, Ward
 from tests.support.histories.mixed import draw_policy
-from tests.support.histories.moving import draw_moving
+from tests.support.histories.moving import draw_hamlet, draw_moving, hamlet
 
 
 def draw_ward(seed: int, shards: int, people: int | None = None, **numbers: Any) -> Ward:
@@ -45,11 +46,30 @@ def test_every_promise_is_kept_in_random_histories_of_people_who_move(shards: in
     assert moves > 5 * shards * seeds
 
 
-@pytest.mark.parametrize("seed", range(100, 130))
-def test_all_worlds_of_small_tables_are_as_likely_as_promised(seed: int) -> None:
-    """With fewer than twenty people the auditor counts every world."""
-    ward = draw_ward(seed, 2, 13, k=1, headroom=0)
-    assert ward.findings() == set()
+def draw_worlds(seeds: range) -> tuple[int, int, int]:
+    """Of small tables: how many have several worlds, how many are not as likely as promised, how many people moved."""
+    counted = broken = moves = 0
+    for seed in seeds:
+        ward = Ward(hamlet()).live(draw_hamlet(random.Random(seed)))
+        worlds = ward.worlds
+        assert worlds is not None
+        counted += worlds.worlds > 1
+        broken += not worlds.is_kept(Fraction(1, 2))
+        moves += ward.moves
+    return counted, broken, moves
+
+
+def test_all_worlds_of_small_tables_are_as_likely_as_promised() -> None:
+    """With up to twenty people the auditor counts every world: every spell is each value of its signature."""
+    counted, broken, moves = draw_worlds(range(80))
+    assert broken == 0
+    assert counted > 60
+    assert moves > 500
+
+
+def test_the_worlds_of_people_who_get_new_signatures_where_they_go_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    _give_movers_new_signatures(monkeypatch)
+    assert draw_worlds(range(20))[1] > 10
 
 
 @pytest.mark.slow

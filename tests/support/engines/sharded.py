@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shoal.core.audit import Auditor, Stored, Truth
+from shoal.core.audit.attack.small_table import Enumerated
 from shoal.core.audit.reading.view import Line
 from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import External, ExternalGroup, parse_external
@@ -51,6 +52,13 @@ class Ward:
         """What the auditor has found."""
         assert self._truth.rejected == []
         return sentences(self._auditor.report(b"key"))
+
+    @property
+    def worlds(self) -> Enumerated | None:
+        """All worlds of the table, if it is small enough for the auditor to count them."""
+        report = self._auditor.report(b"key")
+        assert report.private is not None
+        return report.private.attacks.played.worlds
 
     def plan(self, window: Window) -> TablePlan:
         return self.table.plan(window, self.table.meta.release + 1)
