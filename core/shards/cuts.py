@@ -12,6 +12,7 @@ between siblings.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -79,13 +80,15 @@ class Cuts:
         """The shard of each line of quasi-identifiers, given by attribute. One vectorised step per level."""
         return self._shard[self._tree.route(columns, np.arange(len(columns[0])))]
 
-    def shards_of(self, qids: Sequence[Qid]) -> list[int]:
+    def homes(self, qids: Sequence[Qid]) -> Rows:
         """The shard of each of these."""
-        if not qids:
-            return []
-        columns = zip(*qids, strict=True)
-        pairs = zip(columns, self._dtypes, strict=True)
-        found: list[int] = self.shard_of([np.array(column, dtype=dtype) for column, dtype in pairs]).tolist()
+        columns = zip(*qids, strict=True) if qids else repeat(())
+        pairs = zip(columns, self._dtypes, strict=False)
+        return self.shard_of([np.array(column, dtype=dtype) for column, dtype in pairs])
+
+    def shards_of(self, qids: Sequence[Qid]) -> list[int]:
+        """The same as numbers."""
+        found: list[int] = self.homes(qids).tolist()
         return found
 
     def shard_of_qid(self, qid: Qid) -> int:
@@ -133,12 +136,14 @@ class Sample:
         pairs = list(people)
         if not pairs:
             return
-        handles, qids = zip(*pairs, strict=True)
-        self.people += len(handles)
-        tags = np.concatenate([self._tags, self._keyed.tags(handles)])
+        self.people += len(pairs)
+        tags = self._keyed.tags([handle for handle, _ in pairs])
+        new = np.argsort(tags, kind="stable")[:SAMPLE]
+        qids = [pairs[at][1] for at in new.tolist()]
+        tags = np.concatenate([self._tags, tags[new]])
         kept = np.argsort(tags, kind="stable")[:SAMPLE]
         columns = zip(self._columns, zip(*qids, strict=True), self._dtypes, strict=True)
-        self._columns = [np.concatenate([old, np.array(new, dtype=dtype)])[kept] for old, new, dtype in columns]
+        self._columns = [np.concatenate([old, np.array(more, dtype=dtype)])[kept] for old, more, dtype in columns]
         self._tags = tags[kept]
 
     def cuts(self) -> Cuts | None:

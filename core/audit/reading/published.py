@@ -125,7 +125,8 @@ class ReleaseReader:
         manifest = self._manifests.read(number, stored.manifest)
         epoch = self._epochs.of(manifest, number, self._findings)
         if manifest is not None:
-            self._shards.see(number, stored.manifest, epoch.policy, regions, people)
+            named = {name: [cell.name for cell in group.cells] for name, group in groups.items()}
+            self._shards.see(number, stored.manifest, epoch.policy, regions, people, named)
         return Published(
             number,
             groups,

@@ -1,7 +1,7 @@
 """What manifests say of shards, against the policy and the cells: whose regions they are, and how many people."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shoal.core.audit.finding import Findings, Promise
@@ -13,6 +13,7 @@ SETTINGS = "a manifest has other shards or deltas than the policy"
 REGION = "a shard's region cannot be read, or is another than before"
 OVERLAP = "two shards share a part of the space"
 ABROAD = "a cell lies outside its shard"
+ACROSS = "a group has rows in another shard"
 PEOPLE = "a shard has another number of people than its cells"
 
 
@@ -30,8 +31,11 @@ class ShardReader:
         policy: Policy,
         regions: Mapping[str, Region],
         people: Mapping[str, int],
+        groups: Mapping[str, Iterable[str]],
     ) -> None:
-        """Checks a manifest, which can be read; `regions` and `people` are those of the cells as they stand."""
+        """Checks a manifest, which can be read; `regions` and `people` are those of the cells as they stand, and
+        `groups` the cells that each group names.
+        """
         manifest: Any = parse(text, written=True)
         say, shards = self._findings.say, manifest.get("shards")
         told = manifest.get("full_every"), len(shards) if isinstance(shards, list) else None
@@ -43,10 +47,12 @@ class ShardReader:
         self._see_regions(number, [part.get("region") for part in shards])
         here: Counter[int] = Counter()
         for cell, region in regions.items():
-            shard = int(cell[1 : cell.index("-")]) if cell.startswith("s") and "-" in cell else 0
+            shard = _shard_of(cell)
             here[shard] += people[cell]
             is_home = shard < len(self._regions) and region.is_inside(self._regions[shard])
             say(Promise.G1, ABROAD, number, cell, int(not is_home and bool(self._regions)))
+        for group, cells in groups.items():
+            say(Promise.G1, ACROSS, number, group, int(any(_shard_of(cell) != _shard_of(group) for cell in cells)))
         for shard, part in enumerate(shards):
             say(Promise.CONTRACT, PEOPLE, number, f"s{shard}", int(part.get("people") != here[shard]))
 
@@ -60,3 +66,9 @@ class ShardReader:
             pairs = [(one, other) for turn, one in enumerate(found) for other in found[:turn]]
             say(Promise.G1, OVERLAP, number, times=sum(not one.is_disjoint(other) for one, other in pairs))
         self._regions = found
+
+
+def _shard_of(name: str) -> int:
+    """The shard that the name of a cell or a group begins with; 0 in a table that has one."""
+    shard = name[1:].partition("-")[0]
+    return int(shard) if name.startswith("s") and shard.isdecimal() else 0
