@@ -6,6 +6,7 @@ one. The numbers are counted once a batch or once a release.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Final
@@ -119,12 +120,23 @@ async def serving(vitals: Vitals, settings: Settings, port: int | None) -> Async
         try:
             await web.TCPSite(runner, settings.web_bind, port).start()
         except OSError:
-            raise InputError(
-                f"port {port} of {settings.web_bind} is taken: choose another one with --web-port"
-            ) from None
+            raise _taken(settings.web_bind, port, "--web-port") from None
         yield
     finally:
         await asyncio.shield(runner.cleanup())
+
+
+def check_port(settings: Settings) -> None:
+    """Raises InputError if the worker's port is taken: Faust would say only that some address is."""
+    if settings.web_port:
+        try:
+            socket.create_server((settings.web_bind, settings.web_port)).close()
+        except OSError:
+            raise _taken(settings.web_bind, settings.web_port, "SHOAL_WEB_PORT") from None
+
+
+def _taken(bind: str, port: int, option: str) -> InputError:
+    return InputError(f"port {port} of {bind} is taken: choose another one with {option}")
 
 
 def _app(vitals: Vitals) -> web.Application:
