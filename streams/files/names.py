@@ -39,7 +39,7 @@ class Names:
         if missing := sum(handle not in self._ids for handle in known):
             raise InputError(
                 f"{self._path} does not name {missing} of the people in --state, which has no ids: give the --audit "
-                "of the runs before, or begin a new series."
+                "folder of the earlier runs, or begin a new series."
             )
 
     def handle(self, person_id: str) -> str:
