@@ -1,4 +1,4 @@
-"""A change of policy: the release at which it is made, and what becomes of everything that was stored.
+"""A change of policy: the release at which it is made, and how everything stored is converted.
 
 The release itself is planned with the leaves as they were, because its events were judged by them, and with the new
 numbers (k, headroom, counterfeits …). Then the state is translated. Leaves and nodes are stored as numbers in the order

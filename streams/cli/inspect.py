@@ -1,4 +1,4 @@
-"""`shoal inspect`: says what there is of a table, and what a rebuild or an upgrade would do."""
+"""`shoal inspect`: shows what is stored of a table, and what a rebuild or an upgrade would do."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`shoal upgrade`: goes on with a table that an older version of Shoal has begun."""
+"""`shoal upgrade`: converts a table of an older version of Shoal."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files that are written anew: never through a link that lies there, and never with a looser mode that was there.
+"""Files that are written anew: never through an existing link, and never with an existing, looser mode.
 
 A file is written beside its place, under a name that nobody has (O_EXCL does not follow a link), and then takes the
 place of whatever has its name, a link itself included. A file that grows is opened without following a link, and gets

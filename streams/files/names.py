@@ -1,4 +1,4 @@
-"""Whose a handle is: kept by `shoal replay --audit` alone, in its private folder, so that an audit can be checked.
+"""The ids behind handles: only `shoal replay --audit` keeps them, in its private folder, for the auditor.
 
 The engine knows people by their handles (core/randomness.py), and so does the state file. The files of the audit have
 ids. `ids.jsonl` beside them, a line a person, lets the next run go on: each release adds the people it meets first.

@@ -1,4 +1,4 @@
-"""Changes of policy between releases: which one a release is made under, and what a change would come to."""
+"""Changes of policy between releases: which policy a release is made under, and the effects of a change."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

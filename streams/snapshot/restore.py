@@ -1,4 +1,4 @@
-"""`shoal restore`: a snapshot into a Redis that knows nothing of its table.
+"""`shoal restore`: brings a snapshot into a Redis that holds nothing of its table.
 
 1. read   the whole file, and compare what it was made under with what is set now
 2. look   Redis must not know the table
