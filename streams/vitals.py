@@ -1,5 +1,4 @@
-"""What `shoal source` and `shoal sink` say about themselves over HTTP, if they are given a port: `/health`, whether the
-process is alive, `/ready`, whether it does its work, and `/metrics`, its numbers for Prometheus.
+"""What `shoal source` and `shoal sink` serve over HTTP if they have a port: `/health`, `/ready` and `/metrics`.
 
 A number's labels are the table and words of Shoal's own, as in streams/prometheus.py. Nothing about a person becomes
 one. The numbers are counted once a batch or once a release.
