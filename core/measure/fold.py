@@ -194,8 +194,12 @@ class Fold:
 
 def parts_of(manifest: Mapping[str, Any]) -> list[Written]:
     """By shard, how many records a release has; a plain one is one part. Raises FoldError if it does not say."""
+    number = manifest.get("release")
     if "shards" not in manifest:
-        return [Written(int(manifest["cells"]), int(manifest["groups"]), 0)]
+        cells, groups = manifest.get("cells"), manifest.get("groups")
+        if type(cells) is not int or type(groups) is not int:
+            raise FoldError(f"release {number} has a manifest that does not count its cells and groups")
+        return [Written(cells, groups, 0)]
     shards = manifest["shards"]
     is_right = isinstance(shards, list) and all(
         isinstance(part, dict)
@@ -207,7 +211,7 @@ def parts_of(manifest: Mapping[str, Any]) -> list[Written]:
         for turn, part in enumerate(shards)
     )
     if not is_right:
-        raise FoldError(f"release {manifest['release']} has a manifest that does not name its shards")
+        raise FoldError(f"release {number} has a manifest that does not name its shards")
     return [Written(*(part[name] for name in _COUNTED)) for part in shards]
 
 

@@ -24,6 +24,10 @@ _NUMBER: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
 # The channel of an event by its op; all others are about people.
 _CHANNEL_OF: Final = {"external": "external", "release": "triggers", "skip": "triggers", "change": "triggers"}
 _SENT: Final = ("releases", "parts", "deadLetter")
+_RELEASES: Final = (
+    "Each release in one transaction: cells, groups, what is gone, and last its manifest. With shards it is two "
+    "records: `sealed` before any of it can be seen, and the manifest after the parts."
+)
 
 
 def describe_topics() -> Json:
@@ -64,12 +68,7 @@ def _channel(name: str, messages: Iterable[str]) -> Json:
         "events": (topics.events, "Events about people, keyed by the person's id.", False),
         "external": (topics.external, "What other publishers have published, keyed by the publisher.", False),
         "triggers": (topics.triggers, "Requests for a release, and to leave a record out.", True),
-        "releases": (
-            topics.releases,
-            "Each release in one transaction: cells, groups, what is gone, and last its manifest. With shards two "
-            "records: `sealed` before any of it can be seen, and the manifest after the parts.",
-            True,
-        ),
+        "releases": (topics.releases, _RELEASES, True),
         "parts": (topics.parts, "With shards: what each of them publishes, on the partition of its number.", False),
         "deadLetter": (topics.dead_letter, "Each rejected record once, with the reason in its headers.", True),
     }[name]

@@ -24,9 +24,10 @@ def clinic(kafka: str, redis_db: str, table: str, tmp_path: Path) -> Iterator[Sc
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_any_number_of_workers_makes_what_one_process_makes(clinic: Scene, workers: int) -> None:
     started = [clinic.start() for _ in range(workers)]
-    clinic.settle()
-    for _ in range(4):
-        clinic.pour(400)
+    clinic.settle()  # with too few people for cuts
+    clinic.fill(200)
+    for _ in range(3):
+        clinic.pour(150)
         clinic.ask()
         clinic.await_served()
     releases = clinic.finish()

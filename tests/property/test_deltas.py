@@ -20,7 +20,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.core.release import Release
 from shoal.core.shards.table import Table, TablePlan
-from shoal.core.state import RECORDS, State
+from shoal.core.state import ENGINE, RECORDS, State
 from tests.property.test_engine import POLICIES, histories
 from tests.support.engines.series import window_between
 from tests.support.histories.folded import KEY, windows_of
@@ -90,6 +90,22 @@ def test_deltas_of_a_redrawn_table_fold_to_its_full_releases(
     pairs = zip([{}, *tables], tables, strict=False)
     windows = [window_between(policy, before, after) for before, after in pairs]
     check_deltas(policy, windows, full_every, random.Random(seed))
+
+
+def test_the_first_release_of_another_engine_is_full() -> None:
+    """It may write other bytes for what did not change."""
+    draw = random.Random(3)
+    policy = replace(draw_policy(draw), full_every=50)
+    *windows, last = windows_of(policy, draw_events(draw, policy, 60, 4))
+    state = State.empty(policy, KEY)
+    for number, window in enumerate(windows, 1):
+        state.apply(plan(state, window, policy, number).change)
+    for engine, is_full in ((ENGINE, False), ("1.9", True)):
+        state.meta = state.meta._replace(engine=engine)
+        made = plan(state, last, policy, len(windows) + 1).release
+        said = json.loads(made.manifest)
+        assert said["shards"][0]["full"] is is_full
+        assert (len(made.cells) == said["cells"]) is is_full
 
 
 def sharded(

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from shoal.core.audit import Auditor, Stored
 from shoal.core.audit.reading import shards, together
 from shoal.core.policy.policy import Policy
+from shoal.core.schema import release_schema
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.files.release_folder import ReleaseFiles
 from shoal.streams.kafka.chain import Chain
@@ -50,6 +52,16 @@ def test_nothing_is_found_in_a_series_as_it_was_published(series: tuple[Policy, 
     quiet = [part for part in json.loads(releases[5].manifest)["shards"] if not part["full"]]
     assert quiet
     assert all(part["cells"] == part["groups"] == part["gone"] == 0 for part in quiet), "nothing changed"
+
+
+def test_every_record_fits_its_schema(series: tuple[Policy, Series]) -> None:
+    validator = Draft202012Validator(release_schema())
+    for one in series[1]:
+        for record in (*one.records, one.manifest):
+            validator.validate(json.loads(record))
+    wrong = json.loads(next(record for one in series[1] for record in one.gone))
+    for ids in ([], ["x5"], ["c5", "c5"], [f"c{number}" for number in range(1001)], [5]):
+        assert not validator.is_valid({**wrong, "gone": ids})
 
 
 def _delta(releases: Series, kind: str) -> int:
