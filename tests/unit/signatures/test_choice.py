@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.core.cells.tree import Rows
 from shoal.core.signatures.choice import Choice, choose_signatures
+from shoal.core.signatures.leftovers import Spare
 from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
 from shoal.core.signatures.places import Gaps
 from shoal.core.signatures.signature import Signatures
@@ -50,7 +51,7 @@ def choose(
     each = np.ones(len(lines), dtype=np.int64)
     gaps = Gaps(lines[:, 1], lines[:, 0], each, each * missing, each == 0)
     usable = np.arange(len(known))
-    return choose_signatures(newcomers, known, usable, classes, m=M, l=L, spare=0, gaps=gaps)
+    return choose_signatures(newcomers, known, usable, classes, m=M, l=L, spare=Spare(0, 0), gaps=gaps)
 
 
 @given(seeds, st.sampled_from([0.0, 0.3, 0.8]))
