@@ -100,7 +100,7 @@ def _pack(
     found: Rows,
     family: Rows,
 ) -> None:
-    """Rounds by how often each value occurs, as if everybody fitted everywhere; those that do not come out are undone."""
+    """Rounds by how often each value occurs, as if everybody fitted everywhere; incomplete ones are undone."""
     counts = np.bincount(newcomers.value[left], minlength=int(values.max(initial=-1)) + 1)
     rounds = pack_known(counts, known, usable, m)
     near = occurrences(newcomers.value[left], newcomers.place[left], len(counts))

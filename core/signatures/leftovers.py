@@ -1,4 +1,4 @@
-"""Newcomers that make no whole round: a few are shown with counterfeits, and no value may be most of those who are "*"."""
+"""Newcomers that make no whole round: a few are shown with counterfeits; of the others no value may be the most."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ def round_up(
         members = _fitting(newcomers, undecided, m - 1)
         signature = _widened(newcomers, members, others) if len(members) == m - 1 else None
         counts = Counter(newcomers.value[undecided].tolist())
-        counts.subtract(members)
+        counts.subtract(list(members))
         if signature is None or max(counts.values()) > max(1.0, counts.total() / l):
             return spent
         positions = list(members.values())

@@ -33,7 +33,7 @@ from shoal.core.signatures.places import Gaps
 from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import COUNTERFEITS_ENOUGH, COUNTERFEITS_IN_GROUP, PLAIN_ROWS
-from shoal.core.signatures.turnover import classes_of
+from shoal.core.signatures.turnover import classes_of, weight_of
 from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Judge
 
 
@@ -54,10 +54,10 @@ class Regrouping:
 
     # -- 1, 2 ---------------------------------------------------------------------------------------------------
 
-    def hold(self, people: People, touched: Rows) -> None:
+    def hold(self, people: People, touched: Rows, number: int) -> None:
         """Step 1: spells begin and end; the places of those that ended are offered, in batches."""
         entries = self.entries
-        rows = self._rows_by_signature()
+        rows = self._rows_by_signature() * weight_of(number)
         owner, value = self._wanted(people, touched)
         ended = entries.hold(touched, owner, value, self._is_permanent)
         placed = ended[(entries.group[ended] != NO_GROUP) & ~self._is_permanent[entries.value[ended]]]

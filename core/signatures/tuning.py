@@ -41,6 +41,10 @@ PASSING: Final = 0.5
 PRIOR_ENDS: Final = 0.3
 RATE_STEPS: Final = 30
 
+# The rows of every signature are counted in each of the first releases, and then in one of so many.
+COUNTED_EACH_TIME: Final = 16
+COUNTED_EVERY: Final = 8
+
 # Signatures in use that are weighed newcomer by newcomer: those for which there are most newcomers, of whom most fit.
 SIGNATURES_WEIGHED: Final = 8
 
