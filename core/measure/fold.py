@@ -20,8 +20,8 @@ from shoal.core.errors import CoreError
 
 HASHED_AT_ONCE: Final = 1000  # records: one buffer for all would be as large as the release
 _COUNTED: Final = ("cells", "groups", "gone")
-_ID: Final = re.compile(r"(?:s(0|[1-9][0-9]*)-)?([cg])(0|[1-9][0-9]*)", re.ASCII)
-_NAMED: Final = re.compile(rb'"(cell|group)":"(?:s(0|[1-9][0-9]*)-)?([cg])(0|[1-9][0-9]*)",')
+_ID: Final = re.compile(r"(?:s(0|[1-9][0-9]{0,17})-)?([cg])(0|[1-9][0-9]{0,17})", re.ASCII)
+_NAMED: Final = re.compile(rb'"(cell|group)":"(?:s(0|[1-9][0-9]{0,17})-)?([cg])(0|[1-9][0-9]{0,17})",')
 _KINDS: Final = {b"cell": b"c", b"group": b"g"}
 
 
