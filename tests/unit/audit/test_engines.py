@@ -30,7 +30,7 @@ class ById(Keyed):
 
 def run(path: Path, policy: Policy, engine: Engine | None, monkeypatch: pytest.MonkeyPatch) -> Bench:
     path.mkdir(exist_ok=True)
-    monkeypatch.setattr("shoal.streams.files.replay.KeyedByHandle", ById)
+    monkeypatch.setattr("shoal.streams.files.replay_series.KeyedByHandle", ById)
     if engine is not None:
         monkeypatch.setattr("shoal.streams.files.replay_series.plan", engine)
     return Bench(path, policy).replay(TABLES)
