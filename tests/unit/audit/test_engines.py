@@ -179,7 +179,7 @@ def test_an_engine_that_ties_case_ids_to_values_is_found_out_by_anyone(
     assert expected in sentences(bench.audit_publicly())
 
 
-def write_without_tables(self: Any, number: int, cells: Any, groups: Any, manifest: bytes) -> None:
+def write_without_tables(self: Any, number: int, cells: Any, groups: Any, manifest: bytes, gone: Any) -> None:
     """Publishes a release whose values are no counts, of which no spreadsheet could be made."""
     staged: Path = self.staged(number)
     staged.mkdir(parents=True)
