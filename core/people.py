@@ -9,9 +9,9 @@ No result may depend on the order of rows or on codes: a restart reads people ba
 order uses tags (keyed hashes of ids) or the ids themselves.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,31 @@ class Person(NamedTuple):
     trail: tuple[Qid, ...] = ()
 
 
+_FROZEN = ("status", "home", "since", "leaf", "tag", "set", "guard", "held")  # the others are alike in lasting tables
+
+
+class IdList(Protocol):
+    """Ids by row. It only ever grows."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> str: ...
+
+    def extend(self, ids: Iterable[str], /) -> None: ...
+
+
+class RowsById(Protocol):
+    """Rows by id. It only ever grows."""
+
+    def get(self, person_id: str, /) -> int | None: ...
+
+    def update(self, rows: Mapping[str, int], /) -> None: ...
+
+
+class Ids(IdList, RowsById, Protocol):
+    """Both at once, of people who are read from a file."""
+
+
 class Interned(Generic[T]):
     """Numbers for things: equal things have the same number. It only ever grows, so copies may share it."""
 
@@ -86,8 +111,8 @@ class People:
     def __init__(self, attributes: Sequence[Attribute], keyed: Keyed, sampling: float = 1.0) -> None:
         self._keyed, self._sampling = keyed, sampling
         self.nowhere: Qid = tuple(attribute.low for attribute in attributes)
-        self._ids: list[str] = []
-        self._rows: dict[str, int] = {}
+        self._ids: IdList = []
+        self._rows: RowsById = {}
         self._later_ids: list[str] = []  # a copy's own newcomers; the lists above are shared with the original
         self._later_rows: dict[str, int] = {}
         self.sets: Interned[Values] = Interned()
@@ -132,6 +157,24 @@ class People:
         self._rows.update(self._later_rows)
         self._later_ids, self._later_rows = [], {}
 
+    def freeze(self) -> dict[str, NDArray[Any]]:
+        """The columns of people of a lasting table, without their ids, sets and guards."""
+        columns = {f"qid{position}": column for position, column in enumerate(self.columns)}
+        return columns | {name: self._fixed[name][: self.size] for name in _FROZEN}
+
+    def thaw(
+        self, columns: Mapping[str, NDArray[Any]], ids: "Ids", sets: Iterable[Values], guards: Iterable[Any]
+    ) -> None:
+        """The inverse, into people of whom nobody is known yet. `ids` may read them when somebody asks."""
+        self.size = len(ids)
+        self._ids, self._rows = ids, ids
+        self._columns = [columns[f"qid{position}"] for position in range(len(self._columns))]
+        self._fixed |= {name: columns[name] for name in _FROZEN}
+        for name, number in (("group", NOBODY), ("coarse", NOWHERE), ("last", NOTHING)):
+            self._fixed[name] = np.full(self.size, number, dtype=self._fixed[name].dtype)
+        self.sets.codes(sets)
+        self.guards.codes(map(as_guard, guards))
+
     # -- reading ------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -154,6 +197,12 @@ class People:
         """Reads the ids of these rows when somebody asks, whatever has become of this copy by then."""
         known, ids, later = len(self._ids), self._ids, self._later_ids
         return lambda: [ids[row] if row < known else later[row - known] for row in rows.tolist()]
+
+    @property
+    def all_ids(self) -> IdList:
+        """The ids of everybody by row; not of a copy with newcomers of its own."""
+        assert not self._later_ids
+        return self._ids
 
     def roster(self) -> dict[str, int]:
         """Everyone's status by id, as `Intake` wants it."""

@@ -43,15 +43,19 @@ class Members:
 
     def lines(self) -> Iterator[str]:
         """The lines of the members file (docs/contract.md, "Private files"), by id."""
+        return (line for _, line in self.named_lines())
+
+    def named_lines(self) -> Iterator[tuple[str, str]]:
+        """Ids and lines, so that those of several shards can be put in order."""
         if self.values is None:
             for person_id, group, cell in self:
-                yield f'{{"id": {_quoted(person_id)}, "group": "{group}", "cell": "{cell}"}}\n'
+                yield person_id, f'{{"id": {_quoted(person_id)}, "group": "{group}", "cell": "{cell}"}}\n'
             return
         labels = {code: _quoted(label) for code, label in enumerate(self.leaves)} | {NO_VALUE: "null"}
         rows = zip(self.ids(), self.groups.tolist(), self.cells.tolist(), self.values.tolist(), strict=True)
         for person_id, number, leaf, value in sorted(rows):
             place = f'"group": "{self.prefix}g{number}", "cell": "{self.prefix}c{leaf}"'
-            yield f'{{"id": {_quoted(person_id)}, {place}, "value": {labels[value]}}}\n'
+            yield person_id, f'{{"id": {_quoted(person_id)}, {place}, "value": {labels[value]}}}\n'
 
 
 @dataclass(frozen=True)

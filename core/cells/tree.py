@@ -23,6 +23,7 @@ Column = NDArray[Any]  # int64 or float64, by the attribute's kind
 Rows = NDArray[np.int64]
 
 LEAF = -1
+_SINGLE, _BY_ATTRIBUTE = ("attribute", "left", "right", "depth", "path"), ("cut", "low", "high")
 
 
 class NodeRecord(NamedTuple):
@@ -89,6 +90,27 @@ class Tree:
         twin._low = [column.copy() for column in self._low]
         twin._high = [column.copy() for column in self._high]
         return twin
+
+    def freeze(self) -> dict[str, NDArray[Any]]:
+        """The columns."""
+        found = {name: getattr(self, f"_{name}")[: self.size] for name in _SINGLE}
+        for name in _BY_ATTRIBUTE:
+            columns = enumerate(getattr(self, f"_{name}"))
+            found |= {f"{name}{position}": column[: self.size] for position, column in columns}
+        return found
+
+    def thaw(self, columns: Mapping[str, NDArray[Any]], texts: Mapping[int, bytes]) -> None:
+        """The inverse; `texts` are those of `cells_json` that were written before."""
+        for name in _SINGLE:
+            setattr(self, f"_{name}", columns[name])
+        for name in _BY_ATTRIBUTE:
+            setattr(self, f"_{name}", [columns[f"{name}{position}"] for position in range(len(self.attributes))])
+        self.size, self._text = len(columns["depth"]), dict(texts)
+
+    @property
+    def texts(self) -> Mapping[int, bytes]:
+        """What `cells_json` has written so far."""
+        return self._text
 
     # -- reading ------------------------------------------------------------------------------------------------
 

@@ -124,6 +124,7 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
     named = privacy.get("strategy")
     strategy = Adaptive() if named is None else check.strategy(named)
     check.model(read, sensitive)
+    check.scale(read.get("scale", {}).get("shards", 1), attributes)
     release = read.get("release", {})
     triggers, case_ids = check.triggers(release), release.get("case_ids", False)
     check.case_ids(case_ids, sensitive, privacy.get("participation"))
@@ -284,6 +285,14 @@ class _Checker:
         if sensitive is not None:
             leaves = Leaves(len(sensitive.hierarchy.leaves), len(sensitive.permanent), len(sensitive.open))
         self._mistakes.extend(wrong_for_model(read, leaves))
+
+    def scale(self, shards: int, attributes: tuple[Attribute, ...]) -> None:
+        """Every shard is a region of its own, so there must be places for all of them."""
+        if any(attribute.kind == "float" for attribute in attributes) or not attributes:
+            return
+        places = math.prod(int(attribute.high) - int(attribute.low) + 1 for attribute in attributes)
+        if shards > places > 0:
+            self._wrong(("scale", "shards"), f"must be at most {places}, the number of different quasi-identifiers")
 
     def triggers(self, section: Mapping[str, Any]) -> Triggers:
         path: Path = ("release",)

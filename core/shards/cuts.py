@@ -12,6 +12,7 @@ between siblings.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from shoal.core.cells.shard import Box, Shard
 from shoal.core.cells.tree import Column, NodeRecord, Rows, Tree, top_down
 from shoal.core.people import Qid
 from shoal.core.policy.policy import Attribute, Policy
-from shoal.core.randomness import Tags
+from shoal.core.randomness import Keyed, Tags
 
 SAMPLE: Final = 65_536  # people from whom the cuts are made: those with the smallest tags
 NEAR: Final = 0.05  # of the people of a region: how far a cut may be from the share it should part off
@@ -79,13 +80,15 @@ class Cuts:
         """The shard of each line of quasi-identifiers, given by attribute. One vectorised step per level."""
         return self._shard[self._tree.route(columns, np.arange(len(columns[0])))]
 
-    def shards_of(self, qids: Sequence[Qid]) -> list[int]:
+    def homes(self, qids: Sequence[Qid]) -> Rows:
         """The shard of each of these."""
-        if not qids:
-            return []
-        columns = zip(*qids, strict=True)
-        pairs = zip(columns, self._dtypes, strict=True)
-        found: list[int] = self.shard_of([np.array(column, dtype=dtype) for column, dtype in pairs]).tolist()
+        columns = zip(*qids, strict=True) if qids else repeat(())
+        pairs = zip(columns, self._dtypes, strict=False)
+        return self.shard_of([np.array(column, dtype=dtype) for column, dtype in pairs])
+
+    def shards_of(self, qids: Sequence[Qid]) -> list[int]:
+        """The same as numbers."""
+        found: list[int] = self.homes(qids).tolist()
         return found
 
     def shard_of_qid(self, qid: Qid) -> int:
@@ -111,6 +114,46 @@ class Cuts:
 
     def check_invariants(self) -> None:
         self._tree.check_invariants()
+
+
+class Sample:
+    """The people from whom the cuts are made, gathered little by little: how many there are, and the smallest tags."""
+
+    def __init__(self, policy: Policy, keyed: Keyed) -> None:
+        self._policy, self._keyed = policy, keyed
+        self._dtypes = [np.float64 if one.kind == "float" else np.int64 for one in policy.attributes]
+        self._tags: Tags = np.zeros(0, dtype=np.uint64)
+        self._columns: list[Column] = [np.zeros(0, dtype=dtype) for dtype in self._dtypes]
+        self.people = 0
+
+    @property
+    def needed(self) -> int:
+        """How many people have to be present before the cuts are made."""
+        return people_needed(self._policy)
+
+    def add(self, people: Iterable[tuple[str, Qid]]) -> None:
+        """Take in handles and quasi-identifiers of people who are present."""
+        pairs = list(people)
+        if not pairs:
+            return
+        self.people += len(pairs)
+        tags = self._keyed.tags([handle for handle, _ in pairs])
+        new = np.argsort(tags, kind="stable")[:SAMPLE]
+        qids = [pairs[at][1] for at in new.tolist()]
+        tags = np.concatenate([self._tags, tags[new]])
+        kept = np.argsort(tags, kind="stable")[:SAMPLE]
+        columns = zip(self._columns, zip(*qids, strict=True), self._dtypes, strict=True)
+        self._columns = [np.concatenate([old, np.array(more, dtype=dtype)])[kept] for old, more, dtype in columns]
+        self._tags = tags[kept]
+
+    def cuts(self) -> Cuts | None:
+        """The cuts; None while there are too few people."""
+        return None if self.people < self.needed else Cuts.make(self._policy, self._columns, self._tags)
+
+
+def people_needed(policy: Policy) -> int:
+    """How many people have to be present before the cuts of a table are made."""
+    return 4 * policy.shards * (policy.k + policy.headroom)
 
 
 class _Cut(NamedTuple):

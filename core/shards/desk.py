@@ -7,9 +7,13 @@ no move, because only the folded record counts.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
+from shoal.core.cells.tree import Rows
 from shoal.core.events.window import ERASED, KIND, OFFSETS, PRESENT, QID, STATUS_AFTER, Delta
 from shoal.core.fold import after_delta
 from shoal.core.people import Person, Qid
@@ -84,26 +88,25 @@ def gather(
     `residents` are those whom the deltas are about and, in the release that makes the cuts, everybody: those without a
     delta who live elsewhere now move too. Without cuts everybody is in shard 0.
     """
-    routed, misrouted = _route(residents, deltas)
-    lines: list[tuple[str, int, Delta | None]] = [(handle, *found) for handle, found in routed.items()]
-    lines += [(handle, one.person.home, None) for handle, one in residents.items() if handle not in routed]
-    nowhere = nowhere_of(policy)
-    after = [
-        (_newcomer(delta, nowhere) if one is None else _after(policy, one, delta, number))
-        for one, delta in ((residents.get(handle), delta) for handle, _, delta in lines)
-    ]
-    homes = [FIRST] * len(after) if cuts is None else cuts.shards_of([qid for qid, _ in after])
+    routed = _route(residents, deltas)
     windows = defaultdict[int, _Open](_Open)
-    for (handle, partition, delta), (_, person), home in zip(lines, after, homes, strict=True):
-        resident = residents.get(handle)
-        if resident is not None and resident.shard != home:
-            assert person is not None
+    for partition, new in routed.new.items():
+        for home, mine in _by_home(policy, cuts, new):
+            windows[home].deltas.setdefault(partition, {}).update(mine)
+    known = routed.known
+    known |= {handle: None for handle in residents if handle not in known}
+    after = [_after(policy, residents[handle], delta, number) for handle, delta in known.items()]
+    homes = _homes(cuts, [person.qid for person in after])
+    for (handle, delta), person, home in zip(known.items(), after, homes.tolist(), strict=True):
+        resident = residents[handle]
+        if resident.shard != home:
             is_erased = delta is not None and delta[KIND] >= ERASED
             windows[resident.shard].leave(handle, is_erased=is_erased)
             windows[home].arrivals[handle] = _pack(handle, resident, person, histories, is_erased=is_erased)
         elif delta is not None:
-            windows[home].deltas.setdefault(partition, {})[handle] = delta
-    return Gathered({shard: window.close() for shard, window in sorted(windows.items())}, tuple(sorted(misrouted)))
+            windows[home].deltas.setdefault(resident.person.home, {})[handle] = delta
+    closed = {shard: window.close() for shard, window in sorted(windows.items())}
+    return Gathered(closed, tuple(sorted(routed.misrouted)))
 
 
 def present(
@@ -113,16 +116,16 @@ def present(
 
     `residents` is everybody.
     """
-    routed, _ = _route(residents, deltas)
+    routed = _route(residents, deltas)
     for handle, resident in residents.items():
-        routed_one = routed.pop(handle, None)
-        _, person = _after(policy, resident, routed_one and routed_one[1], number)
+        person = _after(policy, resident, routed.known.get(handle), number)
         if person.status == PRESENT:
             yield handle, person.qid
-    for handle, (_, delta) in routed.items():
-        if STATUS_AFTER[delta[KIND]] == PRESENT:
-            assert delta[QID] is not None
-            yield handle, delta[QID]
+    for new in routed.new.values():
+        for handle, delta in new.items():
+            if STATUS_AFTER[delta[KIND]] == PRESENT:
+                assert delta[QID] is not None
+                yield handle, delta[QID]
 
 
 def nowhere_of(policy: Policy) -> Qid:
@@ -148,35 +151,58 @@ class _Open:
         return ShardWindow(self.deltas, tuple(self._departures), frozenset(self._erased), self.arrivals)
 
 
-def _route(
-    residents: Mapping[str, Resident], deltas: Deltas
-) -> tuple[dict[str, tuple[int, Delta]], list[tuple[int, int]]]:
-    """The deltas that count, with their partitions, and what came by another than the person's home (see `fold`)."""
-    found: dict[str, tuple[int, Delta]] = {}
-    misrouted: list[tuple[int, int]] = []
+class _Routed(NamedTuple):
+    """The deltas that count, of people who are known and, by partition, of new ones, and what was misrouted."""
+
+    known: dict[str, Delta | None]
+    new: dict[int, Mapping[str, Delta]]
+    misrouted: list[tuple[int, int]]
+
+
+def _route(residents: Mapping[str, Resident], deltas: Deltas) -> _Routed:
+    """Parts the deltas by where they came from: a person's events count if they come by their home (see `fold`)."""
+    if not residents and len(deltas) == 1:
+        return _Routed({}, dict(deltas), [])  # a first release, which is large
+    found = _Routed({}, {}, [])
+    met: set[str] = set()
     for partition in sorted(deltas):
+        new: dict[str, Delta] = {}
         for handle, delta in deltas[partition].items():
             resident = residents.get(handle)
-            if handle not in found if resident is None else resident.person.home == partition:
-                found[handle] = partition, delta
+            if resident is None and handle not in met:
+                new[handle] = delta
+            elif resident is not None and resident.person.home == partition:
+                found.known[handle] = delta
             else:
-                misrouted.extend((partition, offset) for offset in delta[OFFSETS] or ())
-    return found, misrouted
+                found.misrouted.extend((partition, offset) for offset in delta[OFFSETS] or ())
+        met |= new.keys()
+        found.new[partition] = new
+    return found
 
 
-def _newcomer(delta: Delta | None, nowhere: Qid) -> tuple[Qid, None]:
-    assert delta is not None
-    return delta[QID] or nowhere, None
+def _by_home(
+    policy: Policy, cuts: Cuts | None, new: Mapping[str, Delta]
+) -> Iterator[tuple[int, Iterable[tuple[str, Delta]]]]:
+    """The deltas of people who are new, shard by shard."""
+    nowhere = nowhere_of(policy)
+    homes = _homes(cuts, [delta[QID] or nowhere for delta in new.values()])
+    for home in np.unique(homes).tolist():
+        yield home, compress(new.items(), (homes == home).tolist())
 
 
-def _after(policy: Policy, resident: Resident, delta: Delta | None, number: int) -> tuple[Qid, Person]:
-    """Where somebody is after the window, and their record."""
+def _homes(cuts: Cuts | None, qids: Sequence[Qid]) -> Rows:
+    """The shard of each of these; the first one until there are cuts."""
+    return np.full(len(qids), FIRST, dtype=np.int64) if cuts is None else cuts.homes(qids)
+
+
+def _after(policy: Policy, resident: Resident, delta: Delta | None, number: int) -> Person:
+    """Somebody's record after the window, with the entries that they had before it."""
     before = resident.person
     if delta is None:
-        return before.qid, before
+        return before
     nowhere, permanent = nowhere_of(policy), policy.sensitive.permanent
     after = after_delta(before, delta, number, permanent, nowhere, cures=True) or before
-    return after.qid, after._replace(entries=before.entries, trail=_trail(before, after, delta))
+    return after._replace(entries=before.entries, trail=_trail(before, after, delta))
 
 
 def _trail(before: Person, after: Person, delta: Delta) -> tuple[Qid, ...]:

@@ -16,28 +16,21 @@ from shoal.core.people import Qid, Values
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.core.release import sha256
-from shoal.core.shards.cuts import Cuts
+from shoal.core.shards.cuts import Cuts, Sample, people_needed
 from shoal.core.shards.desk import FIRST, Resident, gather, present
 from shoal.core.shards.moves import ShardWindow
 from shoal.core.shards.part import PartPlan, plan_part
 from shoal.core.shards.whole import join
 from shoal.core.state import Meta, State
 
-
-def people_needed(policy: Policy) -> int:
-    """How many people have to be present before the cuts are made."""
-    return 4 * policy.shards * (policy.k + policy.headroom)
+__all__ = ["Table", "TablePlan", "join_cohorts", "make_cuts", "people_needed"]
 
 
 def make_cuts(policy: Policy, keyed: Keyed, people: Mapping[str, Qid]) -> Cuts | None:
     """The cuts of a table from everybody who is present, by handle; None while these are too few."""
-    if len(people) < people_needed(policy):
-        return None
-    columns = [
-        np.array(column, dtype=np.float64 if attribute.kind == "float" else np.int64)
-        for attribute, column in zip(policy.attributes, zip(*people.values(), strict=True), strict=True)
-    ]
-    return Cuts.make(policy, columns, keyed.tags(people))
+    sample = Sample(policy, keyed)
+    sample.add(people.items())
+    return sample.cuts()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ counts it if they come back; but not with which values. Such an entry is a *rema
 No result may depend on the order of entries: a restart reads them back in any order.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -260,6 +260,15 @@ class Entries:
         listed = list(lines)
         bounds = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
         return (tuple(listed[begin:end]) for begin, end in pairwise(bounds))
+
+    def freeze(self) -> dict[str, NDArray[Any]]:
+        """The columns."""
+        return {name: column[: self.size] for name, column in self._columns.items()} | {"head": self._head}
+
+    def thaw(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """The inverse."""
+        self._columns = {name: columns[name] for name in self._columns}
+        self._head, self.size = columns["head"], len(columns["owner"])
 
     def _know(self, people: int) -> None:
         if people > len(self._head):

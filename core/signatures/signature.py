@@ -20,7 +20,7 @@ Exchange the values that are offered most often within a batch, and the offers s
 every offer gives no value of anybody who left more than 1/l (docs/lasting.md, "Places that fall free").
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -185,6 +185,19 @@ class Signatures:
             width = len(record.values)
             self.pending[number, :width], self.offered[number, :width] = record.pending, record.offered
             self._past[:, number] = record.rows, record.ended
+
+    def freeze(self) -> dict[str, NDArray[np.int64]]:
+        """Everything as columns; a set is a line of `members`."""
+        count = len(self)
+        columns = {name: getattr(self, name)[:count] for name in ("members", "pending", "offered")}
+        return columns | {"past": self._past[:, :count]}
+
+    def thaw(self, columns: Mapping[str, NDArray[np.int64]]) -> None:
+        """The inverse."""
+        self.members, self.pending, self.offered = (columns[name] for name in ("members", "pending", "offered"))
+        self._past = columns["past"]
+        self.sets = [tuple(value for value in line if value >= 0) for line in self.members.tolist()]
+        self._numbers = {values: number for number, values in enumerate(self.sets)}
 
     def _reserve(self, count: int, width: int) -> None:
         rows, columns = self.members.shape

@@ -12,6 +12,7 @@ After a crash between 2 and 3, `finish` shows the staged folder that has the led
 folder of any other number: nothing was charged for it, and nobody has seen it.
 """
 
+import filecmp
 import json
 import os
 import re
@@ -22,11 +23,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
-from shoal.streams.files.fresh_file import write_fresh
+from shoal.streams.files.fresh_file import fresh_file, write_fresh
 from shoal.streams.kafka.chain import check_format
 
 CELLS, GROUPS, GONE, MANIFEST = "cells.jsonl", "groups.jsonl", "gone.jsonl", "manifest.json"
 ROWS, VALUES = "rows.csv", "values.csv"
+COPIED_AT_ONCE = 1 << 20  # bytes
 
 
 class ReleaseFiles(NamedTuple):
@@ -77,10 +79,7 @@ class ReleaseFolder:
         if parts is not None:
             published[GONE] = _lines(gone)
         if final.exists() and any(_bytes_of(final / name) != content for name, content in published.items()):
-            raise GuaranteeError(
-                f"{final} exists already with other content, and a number is never used for two releases; "
-                "nothing was written."
-            )
+            raise self._used_twice(final)
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
         files = dict(published)
@@ -89,6 +88,32 @@ class ReleaseFolder:
         for name, content in files.items():
             write_fresh(staged / name, content)
         sync_folder(staged)
+
+    def stage_parts(self, number: int, parts: Mapping[str, Sequence[Path]], manifest: bytes, *, is_full: bool) -> None:
+        """The same for a release whose records lie in files, part after part; the two tables lack their headers."""
+        final, staged = self.final(number), self.staged(number)
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir(parents=True)
+        heads = {ROWS: ("group", "cell", *self._attributes), VALUES: ("group", "value", "count")}
+        for name in (CELLS, GROUPS, GONE, *(heads if is_full else ())):
+            with fresh_file(staged / name) as file:
+                if name in heads:
+                    file.write(csv_line(*heads[name]).encode())
+                for part in parts[name]:
+                    with part.open("rb") as source:
+                        shutil.copyfileobj(source, file, COPIED_AT_ONCE)
+        write_fresh(staged / MANIFEST, manifest)
+        sync_folder(staged)
+        published = (CELLS, GROUPS, GONE, MANIFEST)
+        if final.exists() and any(not _is_same(final / name, staged / name) for name in published):
+            self.discard(number)
+            raise self._used_twice(final)
+
+    def _used_twice(self, final: Path) -> GuaranteeError:
+        return GuaranteeError(
+            f"{final} exists already with other content, and a number is never used for two releases; "
+            "nothing was written."
+        )
 
     def show(self, number: int) -> None:
         """Makes a staged release visible. If it is visible already, with the same bytes, removes the staged copy."""
@@ -241,6 +266,10 @@ def _bytes_of(path: Path) -> bytes | None:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and filecmp.cmp(one, other, shallow=False)
 
 
 def _digest(folder: Path) -> str | None:

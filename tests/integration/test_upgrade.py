@@ -164,6 +164,7 @@ def test_a_snapshot_of_an_older_engine_is_restored_and_gone_on_with(leave: Leave
     restored = table.run("restore", str(snapshot))
     assert restored.returncode == 0, restored.stderr
     assert table.content() == before
+    table.move_to_this_broker()
     worker = table.start_planner()
     assert json.loads(table.release()[-1].manifest)["engine"] == ENGINE
     worker.await_log("release.applied")

@@ -5,7 +5,9 @@ Every rule that shards add has a wrong engine that breaks it, and the auditor fi
 
 import json
 import random
+from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -21,13 +23,13 @@ from shoal.core.signatures.entries import HELD, EntryRecord
 from shoal.core.state import RECORDS, State
 from tests.support.engines.sharded import KEY, Ward
 from tests.support.histories.mixed import draw_policy
-from tests.support.histories.moving import draw_moving
+from tests.support.histories.moving import draw_hamlet, draw_moving, hamlet
 
 
 def draw_ward(seed: int, shards: int, people: int | None = None, **numbers: Any) -> Ward:
     """One random history, lived to its end."""
     draw = random.Random(seed)
-    policy = replace(draw_policy(draw), shards=shards, **numbers)
+    policy = replace(draw_policy(draw), shards=shards, full_every=draw.choice([1, 1, 3]), **numbers)
     # Some of the people of a history leave at once, and a third of the ids is never met.
     people = people or people_needed(policy) * 2
     return Ward(policy).live(draw_moving(draw, policy, people, draw.choice([3, 4])))
@@ -44,11 +46,30 @@ def test_every_promise_is_kept_in_random_histories_of_people_who_move(shards: in
     assert moves > 5 * shards * seeds
 
 
-@pytest.mark.parametrize("seed", range(100, 130))
-def test_all_worlds_of_small_tables_are_as_likely_as_promised(seed: int) -> None:
-    """With fewer than twenty people the auditor counts every world."""
-    ward = draw_ward(seed, 2, 13, k=1, headroom=0)
-    assert ward.findings() == set()
+def draw_worlds(seeds: range) -> tuple[int, int, int]:
+    """Of small tables: how many have several worlds, how many are not as likely as promised, how many people moved."""
+    counted = broken = moves = 0
+    for seed in seeds:
+        ward = Ward(hamlet()).live(draw_hamlet(random.Random(seed)))
+        worlds = ward.worlds
+        assert worlds is not None
+        counted += worlds.worlds > 1
+        broken += not worlds.is_kept(Fraction(1, 2))
+        moves += ward.moves
+    return counted, broken, moves
+
+
+def test_all_worlds_of_small_tables_are_as_likely_as_promised() -> None:
+    """With up to twenty people the auditor counts every world: every spell is each value of its signature."""
+    counted, broken, moves = draw_worlds(range(80))
+    assert broken == 0
+    assert counted > 60
+    assert moves > 500
+
+
+def test_the_worlds_of_people_who_get_new_signatures_where_they_go_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    _give_movers_new_signatures(monkeypatch)
+    assert draw_worlds(range(20))[1] > 10
 
 
 @pytest.mark.slow
@@ -120,7 +141,7 @@ def _grow_everywhere(patch: pytest.MonkeyPatch) -> None:
 
 def _never_move(patch: pytest.MonkeyPatch) -> None:
     """Homes: people stay in the shard where they were first, wherever they live."""
-    patch.setattr("shoal.core.shards.desk._after", lambda policy, one, delta, number: (one.person.qid, one.person))
+    patch.setattr("shoal.core.shards.desk._after", lambda policy, one, delta, number: one.person)
 
 
 def _name_alike(patch: pytest.MonkeyPatch) -> None:
@@ -161,8 +182,9 @@ def test_an_engine_without_a_rule_is_found_out(
     assert draw_ward(first, 2).findings() == set()
     spoil(monkeypatch)
     for seed in range(first, first + 50):
-        if any(sentence.startswith(promise) for sentence in draw_ward(seed, 2).findings()):
-            return
+        with suppress(IndexError):  # a tree that grows among people of another region may break
+            if any(sentence.startswith(promise) for sentence in draw_ward(seed, 2).findings()):
+                return
     pytest.fail("nobody noticed")
 
 
@@ -178,10 +200,10 @@ def _two_towns() -> Ward:
     }
     ward = Ward(build_policy(document, {}, b"towns"))
     towns = ((0, labels[:4]), (50, labels[::2]))
-    ward.live(_settle("old", towns) + [{"op": "release"}])
+    ward.live([*_settle("old", towns), {"op": "release"}])
     external = {"region": {"age": {"min": 0, "max": 99}}, "sensitive": dict.fromkeys(labels, 1)}
     ward.live([{"op": "external", "publisher": "other", "groups": [external]}, {"op": "release"}])
-    return ward.live(_settle("new", ((0, labels), (50, labels))) + [{"op": "release"}])
+    return ward.live([*_settle("new", ((0, labels), (50, labels))), {"op": "release"}])
 
 
 def _settle(name: str, towns: Any) -> list[dict[str, Any]]:
@@ -211,3 +233,24 @@ def test_blocks_that_every_shard_cuts_for_its_own_people_are_found_out(monkeypat
     of = Neighbours.of
     monkeypatch.setattr(Neighbours, "of", lambda policy, *others: of(replace(policy, shards=1), *others))
     assert {sentence.partition(":")[0] for sentence in _two_towns().findings()} == {"G5"}
+
+
+class Reaching(Ward):
+    """Publishes a group of shard 1 with rows of its own that it says are in a cell of shard 0."""
+
+    def plan(self, window: Window) -> TablePlan:
+        made = super().plan(window)
+        home, other = made.parts[:2]
+        if not home.cells or not other.groups:
+            return made
+        cell, group = json.loads(home.cells[0])["cell"], json.loads(other.groups[0])
+        group["cells"] = {cell: sum(group["cells"].values())}
+        changed = replace(other, groups=(json.dumps(group, separators=(",", ":")).encode(), *other.groups[1:]))
+        return replace(made, parts=(home, changed, *made.parts[2:]))
+
+
+def test_a_group_that_reaches_across_shards_is_found_out() -> None:
+    draw = random.Random(300)
+    policy = replace(draw_policy(draw), shards=2)
+    ward = Reaching(policy).live(draw_moving(draw, policy, people_needed(policy) * 2, 3))
+    assert "G1: a group has rows in another shard" in ward.findings()

@@ -1,15 +1,12 @@
-"""A sharded table beside the auditor: every release it makes is shown to it as the one table that it is.
-
-The auditor reads a plain release here, whatever its parts, so that nothing but the records decides.
-"""
+"""A sharded table in memory beside the auditor, who is shown every release that it makes."""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from shoal.core.audit import Auditor, Stored, Truth
+from shoal.core.audit.attack.small_table import Enumerated
 from shoal.core.audit.reading.view import Line
 from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import External, ExternalGroup, parse_external
@@ -35,7 +32,6 @@ class Ward:
         self.table, self._intake = Table.empty(self.policy, KEY), Intake(self.policy, {}, held={})
         self._auditor, self._truth = Auditor(self.policy), Truth(self.policy)
         self._externals: list[ExternalGroup] = []
-        self._previous: str | None = None
 
     def live(self, events: Iterable[dict[str, Any]]) -> "Ward":
         """Takes events, all of which are right, with requests for releases among them."""
@@ -57,6 +53,13 @@ class Ward:
         assert self._truth.rejected == []
         return sentences(self._auditor.report(b"key"))
 
+    @property
+    def worlds(self) -> Enumerated | None:
+        """All worlds of the table, if it is small enough for the auditor to count them."""
+        report = self._auditor.report(b"key")
+        assert report.private is not None
+        return report.private.attacks.played.worlds
+
     def plan(self, window: Window) -> TablePlan:
         return self.table.plan(window, self.table.meta.release + 1)
 
@@ -70,16 +73,14 @@ class Ward:
         self.moves += sum(len(part.change.departed) for part in made.parts)
         self._truth.cut(made.meta.release)
         lines = [line for part in made.parts for line in part.members.lines()]
-        self._auditor.see(self._stored(made), _members(lines), self._truth, None, made.cohorts)
+        self._auditor.see(_stored(made), _members(lines), self._truth, None, made.cohorts)
 
-    def _stored(self, made: TablePlan) -> Stored:
-        cells, groups = (b"".join([record + b"\n" for record in records]) for records in (made.cells, made.groups))
-        manifest = json.loads(made.manifest)
-        del manifest["full_every"], manifest["shards"]
-        manifest |= {"content": sha256(cells + groups).hexdigest(), "previous": self._previous}
-        text = json.dumps(manifest, ensure_ascii=False, separators=(",", ":")).encode()
-        self._previous = sha256(text).hexdigest()
-        return Stored(made.meta.release, cells, groups, text)
+
+def _stored(made: TablePlan) -> Stored:
+    """A release as it would lie in a folder."""
+    files = (made.cells, made.groups, made.gone)
+    cells, groups, gone = (b"".join([record + b"\n" for record in records]) for records in files)
+    return Stored(made.meta.release, cells, groups, made.manifest, gone)
 
 
 def _members(lines: Sequence[str]) -> list[Line]:

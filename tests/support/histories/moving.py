@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 
-from shoal.core.policy.policy import Policy
+from shoal.core.policy.policy import Policy, build_policy
 from tests.support.histories.mixed import Event, draw_events
 
 
@@ -22,3 +22,34 @@ def draw_moving(draw: random.Random, policy: Policy, people: int, releases: int,
                 yield {"op": "update", "id": person, "qid": place}
         is_first &= event["op"] != "release"
         yield event
+
+
+def hamlet() -> Policy:
+    """A table of two shards that is small enough to count all its worlds, and shows values nevertheless."""
+    document = {
+        "table": "hamlet",
+        "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
+        "sensitive": {"name": "disease", "values": [f"d{rank}" for rank in range(8)]},
+        "privacy": {"k": 1, "l": 2, "signature": 4, "counterfeits": 0.5, "headroom": 0},
+        "scale": {"shards": 2},
+    }
+    return build_policy(document, {}, b"hamlet")
+
+
+def draw_hamlet(draw: random.Random, people: int = 18, releases: int = 4) -> Iterator[Event]:
+    """The same few people all the time, who move, change, leave and come back, in every release."""
+    present: set[str] = set()
+    for release in range(releases):
+        for person in (f"p{number}" for number in range(people)):
+            values = draw.sample([f"d{rank}" for rank in range(8)], draw.choice([1, 1, 1, 2]))
+            qid = {"age": draw.randrange(100)}
+            if person not in present:
+                present.add(person)
+                yield {"op": "insert", "id": person, "qid": qid, "sensitive": values}
+            elif release and draw.random() < 0.1:
+                present.remove(person)
+                yield {"op": "delete", "id": person}
+            elif draw.random() < 0.4:
+                changed = {"sensitive": values} if draw.random() < 0.3 else {}
+                yield {"op": "update", "id": person, "qid": qid, **changed}
+        yield {"op": "release"}
