@@ -158,3 +158,18 @@ def _state(clinic: Scene) -> dict[str, object]:
             elif name == "meta":
                 found[name] = {field: value for field, value in client.hgetall(key).items() if field != b"created"}
         return found
+
+
+@pytest.mark.timeout(400)
+def test_a_record_left_out_after_its_release_was_announced_is_a_part_of_it_for_all_that(clinic: Scene) -> None:
+    old = _die_in_the_second_release(clinic, "shards.7:5")
+    restore(clinic, old)
+    announced = [one for one in clinic.read(clinic.topics.releases, 0) if one.headers["kind"] == b"sealed"][-1]
+    end = json.loads(announced.headers["offsets"])[0]
+    before = next(one for one in clinic.read(clinic.topics.releases, 0) if one.headers["kind"] == b"manifest")
+    assert end > json.loads(before.headers["offsets"])[0], "nothing is in the window"
+    with clinic.connect() as client:
+        client.sadd(f"{{shoal:{clinic.name}}}:skipped", f"0:{end - 1}")
+    assert _FROZEN_AGAIN in _go_on(clinic).log
+    with clinic.connect() as client:
+        assert not client.exists(f"{{shoal:{clinic.name}}}:skipped")

@@ -123,14 +123,15 @@ async def test_a_former_coordinator_writes_nothing(stage: Stage) -> None:
     await stage.plan()
     await stage.store.own(TRIGGERS)
     before = await _everything(stage.store)
-    for attempt in (
+    attempts: tuple[Callable[[], Awaitable[None]], ...] = (
         lambda: stage.coordination.tell_vector(1, OTHER, b"other"),
         stage.coordination.retry,
         lambda: stage.seal(*_REPORTS),
         lambda: stage.coordination.announced(1, {0: 0, 1: 0}),
         lambda: stage.coordination.sent(1),
         lambda: stage.coordination.finish(1),
-    ):
+    )
+    for attempt in attempts:
         with pytest.raises(FencedError):
             await attempt()
     assert await _everything(stage.store) == before
