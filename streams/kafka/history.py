@@ -61,7 +61,7 @@ class History:
         """All records as they stand after one of these releases. Raises InputError if it is none of them."""
         wanted = next((known for known in self._known if known.number == number), None)
         if wanted is None:
-            raise InputError(f"release {number} is none of the last {self._most}; `shoal report` looks into any.")
+            raise InputError(f"release {number} is not among the last {self._most}; `shoal report` shows older ones.")
         async with open_reader(self._servers) as consumer, open_parts(self._servers, self._table) as parts:
             chain = await fold_back(consumer, self._partition, parts, wanted.record, self._table)
         return list(chain.whole().records)

@@ -150,7 +150,7 @@ async def ensure_topics(
     for name in (topics.triggers, topics.releases):
         if existing.get(name, 1) != 1:
             raise InputError(
-                f"topic {name} has {existing[name]} partitions and must have one: its order is that of the releases"
+                f"topic {name} has {existing[name]} partitions and must have one: its order is the order of releases"
             )
     for name in (topics.shards, topics.parts) if shards > 1 else ():
         if existing.get(name, shards) != shards:

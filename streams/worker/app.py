@@ -40,6 +40,7 @@ from shoal.streams.store.keys import BEGINNING
 from shoal.streams.store.meta import Identity, TableMeta, check_identity, identity_of
 from shoal.streams.store.shard_table import is_whole
 from shoal.streams.store.store import Store
+from shoal.streams.vitals import check_port
 from shoal.streams.worker.faust_app import make_app
 from shoal.streams.worker.owners import Owners
 from shoal.streams.worker.planner import Planner
@@ -102,6 +103,7 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     """
     table, servers = policy.table, settings.kafka_servers
     check_buildable(policy, settings)
+    check_port(settings)
     await store.connect(settings.connect_s)
     if not settings.embedded:
         await _check_durability(store)

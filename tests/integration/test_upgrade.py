@@ -118,7 +118,7 @@ def test_what_cannot_be_upgraded_is_refused_in_one_sentence_and_nothing_is_touch
     before, to = table.dump(), ("--to", str(table.folder / "kept"))
     table.say_values("lasting")
     _assert_refused(
-        table, "is a redrawn one, as all of engine 1.0 are, and cannot become a lasting one: what was shown", *to
+        table, "is redrawn, as everything of engine 1.0 is, and cannot become lasting: its values were shown", *to
     )
     table.say_values()
     _assert_refused(table, "engine 1.0 knows a policy by the bytes of its files", *to)
