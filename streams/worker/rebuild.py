@@ -30,7 +30,7 @@ from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE
 from shoal.streams.deadletter.box import sent_offsets, target_of
-from shoal.streams.errors import GuaranteeError, InputError, LostError, ServiceError
+from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.files.not_built import refuse_shards
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.unwatched import Steps
@@ -50,7 +50,6 @@ from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, is_passing, without_secret
-from shoal.streams.store.course import read_course
 from shoal.streams.store.encryption import fingerprint, make_cipher
 from shoal.streams.store.keys import TRIGGERS, external_label
 from shoal.streams.store.meta import FormatError, Identity, identity_of
@@ -161,12 +160,9 @@ async def _is_current(store: Store, policy: Policy, identity: Identity, number: 
     if meta.release == number:
         is_same = meta.manifest == digest and meta.identity["events"] == identity["events"]
         return is_same and await is_whole(store, meta)
-    sealed = await store.sealed_manifest(meta.release)
     if store.shards > 1:
-        try:
-            await read_course(store)
-        except LostError:
-            return False  # a release that is sealed and that nobody can go on with
+        return False  # what was announced is frozen again afterwards, and nothing of any other was seen
+    sealed = await store.sealed_manifest(meta.release)
     if meta.release == number + 1 and sealed is not None and json.loads(sealed)["previous"] == digest:
         raise InputError(
             f"Redis has release {meta.release} of table {policy.table}, sealed and not published yet: nothing is "
