@@ -20,8 +20,8 @@ from shoal.core.errors import CoreError
 
 HASHED_AT_ONCE: Final = 1000  # records: one buffer for all would be as large as the release
 _COUNTED: Final = ("cells", "groups", "gone")
-_ID: Final = re.compile(r"(?:s(0|[1-9][0-9]*)-)?([cg])(0|[1-9][0-9]*)", re.ASCII)
-_NAMED: Final = re.compile(rb'"(cell|group)":"(?:s(0|[1-9][0-9]*)-)?([cg])(0|[1-9][0-9]*)",')
+_ID: Final = re.compile(r"(?:s(0|[1-9][0-9]{0,17})-)?([cg])(0|[1-9][0-9]{0,17})", re.ASCII)
+_NAMED: Final = re.compile(rb'"(cell|group)":"(?:s(0|[1-9][0-9]{0,17})-)?([cg])(0|[1-9][0-9]{0,17})",')
 _KINDS: Final = {b"cell": b"c", b"group": b"g"}
 
 
@@ -194,8 +194,12 @@ class Fold:
 
 def parts_of(manifest: Mapping[str, Any]) -> list[Written]:
     """By shard, how many records a release has; a plain one is one part. Raises FoldError if it does not say."""
+    number = manifest.get("release")
     if "shards" not in manifest:
-        return [Written(int(manifest["cells"]), int(manifest["groups"]), 0)]
+        cells, groups = manifest.get("cells"), manifest.get("groups")
+        if type(cells) is not int or type(groups) is not int:
+            raise FoldError(f"release {number} has a manifest that does not count its cells and groups")
+        return [Written(cells, groups, 0)]
     shards = manifest["shards"]
     is_right = isinstance(shards, list) and all(
         isinstance(part, dict)
@@ -207,7 +211,7 @@ def parts_of(manifest: Mapping[str, Any]) -> list[Written]:
         for turn, part in enumerate(shards)
     )
     if not is_right:
-        raise FoldError(f"release {manifest['release']} has a manifest that does not name its shards")
+        raise FoldError(f"release {number} has a manifest that does not name its shards")
     return [Written(*(part[name] for name in _COUNTED)) for part in shards]
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from shoal.core.cells.tree import Rows
-from shoal.core.events.window import ERASED, KIND, OFFSETS, PRESENT, QID, STATUS_AFTER, Delta
+from shoal.core.events.window import DEREGISTERED, ERASED, KIND, OFFSETS, PRESENT, QID, STATUS_AFTER, Delta
 from shoal.core.fold import after_delta
 from shoal.core.people import Person, Qid
 from shoal.core.policy.policy import Policy
@@ -101,10 +101,13 @@ def gather(
         resident = residents[handle]
         if resident.shard != home:
             is_erased = delta is not None and delta[KIND] >= ERASED
-            windows[resident.shard].leave(handle, is_erased=is_erased)
+            windows[resident.shard].departures.append(handle)
             windows[home].arrivals[handle] = _pack(handle, resident, person, histories, is_erased=is_erased)
         elif delta is not None:
             windows[home].deltas.setdefault(resident.person.home, {})[handle] = delta
+    lost = frozenset(handle for handle, delta in known.items() if delta is not None and delta[KIND] >= DEREGISTERED)
+    for shard in range(policy.shards) if lost else ():
+        windows[shard].lost = lost
     closed = {shard: window.close() for shard, window in sorted(windows.items())}
     return Gathered(closed, tuple(sorted(routed.misrouted)))
 
@@ -139,16 +142,11 @@ class _Open:
     def __init__(self) -> None:
         self.deltas: dict[int, dict[str, Delta]] = {}
         self.arrivals: dict[str, Traveller] = {}
-        self._departures: list[str] = []
-        self._erased: set[str] = set()
-
-    def leave(self, handle: str, *, is_erased: bool) -> None:
-        self._departures.append(handle)
-        if is_erased:
-            self._erased.add(handle)
+        self.departures: list[str] = []
+        self.lost: frozenset[str] = frozenset()
 
     def close(self) -> ShardWindow:
-        return ShardWindow(self.deltas, tuple(self._departures), frozenset(self._erased), self.arrivals)
+        return ShardWindow(self.deltas, tuple(self.departures), self.lost, self.arrivals)
 
 
 class _Routed(NamedTuple):

@@ -16,7 +16,7 @@ from shoal.core.draft import Draft
 from shoal.core.fold import Folded
 from shoal.core.lasting import Lasting
 from shoal.core.shards.moves import SignedEntry, Traveller
-from shoal.core.signatures.bonds import Bond
+from shoal.core.signatures.bonds import Bond, lose_bonds_of
 from shoal.core.signatures.entries import NO_GROUP, EntryRecord
 from shoal.core.signatures.trail import EVERYWHERE
 
@@ -24,10 +24,10 @@ from shoal.core.signatures.trail import EVERYWHERE
 class LastingShard(Lasting):
     """A release of one shard being made.
 
-    `travellers` are by row, `lost` are rows of people who were erased as they left. Both are known from step 1 on.
+    `travellers` are by row, and known from step 1 on; `lost` are people of the whole table who are lost for good.
     """
 
-    def __init__(self, draft: Draft, travellers: Mapping[int, Traveller], lost: Set[int]) -> None:
+    def __init__(self, draft: Draft, travellers: Mapping[int, Traveller], lost: Set[str]) -> None:
         super().__init__(draft)
         self._travellers, self._lost = travellers, lost
 
@@ -39,7 +39,12 @@ class LastingShard(Lasting):
         self._entries.forget(np.array(folded.departed, dtype=np.int64))
         self._follow_travellers(folded)
         was_erased = (row for row, traveller in self._travellers.items() if EVERYWHERE in traveller.person.trail)
-        self._erased = self._erased.union(self._lost, was_erased)
+        self._erased = self._erased.union(was_erased)
+
+    def update_cohorts(self) -> None:
+        """Step 4, where somebody of a clique may be lost in another shard."""
+        super().update_cohorts()
+        lose_bonds_of(self._bonds, self._lost)
 
     def _receive_entries(self) -> None:
         """Entries as they were elsewhere, under this shard's numbers of their signatures."""

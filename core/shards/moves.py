@@ -66,13 +66,13 @@ class ShardWindow(NamedTuple):
     """Everything since the last release that concerns one shard.
 
     `deltas` are of the people who stay or are new, by their home partition; nothing in them is misrouted. `departures`
-    leave for another shard, and those of them that are also in `erased` were erased. Every shard is told of all that
-    other publishers released.
+    leave for another shard. Every shard is told who is `lost` for good in the whole table, erased or deregistered, for
+    they may be in a clique there, and of all that other publishers released.
     """
 
     deltas: Deltas = MappingProxyType({})
     departures: tuple[str, ...] = ()
-    erased: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
     arrivals: Mapping[str, Traveller] = MappingProxyType({})
     externals: Sequence[ExternalGroup] = ()
 
@@ -80,16 +80,16 @@ class ShardWindow(NamedTuple):
         """Plain tuples, numbers and text, as msgpack writes them and, with `use_list=False`, reads them."""
         deltas = tuple((partition, tuple(here.items())) for partition, here in sorted(self.deltas.items()))
         arrivals = tuple((handle, traveller.pack()) for handle, traveller in self.arrivals.items())
-        return deltas, self.departures, tuple(sorted(self.erased)), arrivals, tuple(map(tuple, self.externals))
+        return deltas, self.departures, tuple(sorted(self.lost)), arrivals, tuple(map(tuple, self.externals))
 
     @classmethod
     def unpack(cls, packed: Sequence[Any]) -> "ShardWindow":
         """The inverse."""
-        deltas, departures, erased, arrivals, externals = packed
+        deltas, departures, lost, arrivals, externals = packed
         return cls(
             {partition: dict(here) for partition, here in deltas},
             departures,
-            frozenset(erased),
+            frozenset(lost),
             {handle: Traveller.unpack(fields) for handle, fields in arrivals},
             tuple(map(as_external, externals)),
         )
@@ -99,12 +99,12 @@ def joined(windows: Iterable[ShardWindow], externals: Sequence[ExternalGroup]) -
     """What several desks have gathered for one shard; no two of them write of one person."""
     deltas: dict[int, dict[str, Delta]] = {}
     departures: list[str] = []
-    erased: set[str] = set()
+    lost: set[str] = set()
     arrivals: dict[str, Traveller] = {}
     for window in windows:
         for partition, here in window.deltas.items():
             deltas.setdefault(partition, {}).update(here)
         departures += window.departures
-        erased |= window.erased
+        lost |= window.lost
         arrivals.update(window.arrivals)
-    return ShardWindow(deltas, tuple(departures), frozenset(erased), arrivals, externals)
+    return ShardWindow(deltas, tuple(departures), frozenset(lost), arrivals, externals)

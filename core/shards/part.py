@@ -94,13 +94,12 @@ class ShardDraft(Draft):
         super().__init__(state, policy, number, shard)
         self._window = window
         self._travellers: dict[int, Traveller] = {}
-        self._lost: set[int] = set()
         if self.tree.size == 1:  # it may be the release that makes the cuts
             self.tree = Tree(policy.attributes, shard.box)
 
     def model(self) -> LastingShard:
         """The steps between the fold and the bytes; `fold_window` tells it who came and who left."""
-        return LastingShard(self, self._travellers, self._lost)
+        return LastingShard(self, self._travellers, self._window.lost)
 
     def fold_window(self, window: Window) -> Folded:
         """Step 1: those who stay are folded, those who left are forgotten, and those who came are written down."""
@@ -114,7 +113,6 @@ class ShardDraft(Draft):
         rows = [row for row in people.rows_of(self._window.departures) if row is not None]
         if len(rows) < len(self._window.departures) or bool(np.any(people.status[rows] == AWAY)):
             raise CoreError(f"shard {self._shard_number} does not know everybody who leaves it")
-        self._lost.update(row for row in people.rows_of(self._window.erased) if row is not None)
         people.leave(np.array(rows, dtype=np.int64))
         folded.departed.extend(rows)
         folded.touched.extend(rows)

@@ -10,7 +10,7 @@ bond that lost somebody for good is never shown again. Both would tell who the h
 Owners are ids, not rows: a restart reads people back in any order.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from math import ceil
 from typing import NamedTuple
 
@@ -79,6 +79,13 @@ def lose_bonds(bonds: Bonds, people: People, erased: Collection[int]) -> None:
     for number, bond in bonds.bonds.items():
         rows = () if bond.is_lost else _rows(bond, people)
         if any(people.status[row] == DEREGISTERED_STATUS or row in erased for row in rows):
+            bonds.bonds[number] = bond._replace(is_lost=True, owners=tuple(sorted(bond.owners)))
+
+
+def lose_bonds_of(bonds: Bonds, owners: Set[str]) -> None:
+    """The same for people who are lost for good wherever they are, and perhaps unknown here."""
+    for number, bond in bonds.bonds.items() if owners else ():
+        if not bond.is_lost and not owners.isdisjoint(bond.owners):
             bonds.bonds[number] = bond._replace(is_lost=True, owners=tuple(sorted(bond.owners)))
 
 

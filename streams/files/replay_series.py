@@ -162,6 +162,7 @@ class Shards:
         self._planned = None
 
     def save(self, file: StateFile, secret: bytes, position: Position) -> None:
+        self._table.sync()
         file.save_shards(secret, position, self.policy, self._table.saved())
 
     def tidy(self) -> None:

@@ -48,7 +48,7 @@ def _needed(path: Path, number: int) -> list[ReleaseFiles]:
         files = needed[-1]
         try:
             back.see(json.loads(files.manifest))
-        except (FoldError, ValueError, TypeError, LookupError):
+        except (FoldError, ValueError, AttributeError):
             raise GuaranteeError(f"release {files.number} has a manifest that cannot be read.") from None
         if back.is_done:
             return needed[::-1]

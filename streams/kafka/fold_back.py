@@ -25,8 +25,8 @@ def first_offset(found: ManifestRecord, meaning: Mapping[str, Any]) -> int:
     """
     try:
         return found.offset - (0 if has_parts(found.headers) else sum(part.total for part in parts_of(meaning)))
-    except (FoldError, LookupError, TypeError, ValueError):
-        raise GuaranteeError(f"release {found.number} has a manifest that cannot be read.") from None
+    except FoldError as error:
+        raise GuaranteeError(f"{error}.") from None
 
 
 async def fold_back(

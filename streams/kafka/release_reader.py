@@ -225,7 +225,7 @@ def _is_manifest(value: bytes) -> bool:
 def _needs_earlier(meaning: Mapping[str, Any]) -> bool:
     """Whether a release holds only what changed, of some shard; what cannot be read is the chain's business."""
     back = LookBack()
-    with suppress(FoldError, LookupError, TypeError, ValueError):
+    with suppress(FoldError):
         back.see(meaning)
         return not back.is_done
     return False

@@ -204,8 +204,10 @@ def _parts(window: ShardWindow) -> Iterator[ShardWindow]:
         for deltas in _pieces(here):
             yield ShardWindow(deltas={partition: deltas})
     for start in range(0, len(window.departures), _PEOPLE_AN_ELEMENT):
-        some = window.departures[start : start + _PEOPLE_AN_ELEMENT]
-        yield ShardWindow(departures=some, erased=window.erased & frozenset(some))
+        yield ShardWindow(departures=window.departures[start : start + _PEOPLE_AN_ELEMENT])
+    lost = sorted(window.lost)
+    for start in range(0, len(lost), _PEOPLE_AN_ELEMENT):
+        yield ShardWindow(lost=frozenset(lost[start : start + _PEOPLE_AN_ELEMENT]))
     for arrivals in _pieces(window.arrivals):
         yield ShardWindow(arrivals=arrivals)
 

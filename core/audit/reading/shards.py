@@ -7,6 +7,7 @@ from typing import Any
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.regions import Region, RegionReader
 from shoal.core.audit.reading.strictjson import parse
+from shoal.core.audit.reading.together import shard_of
 from shoal.core.policy.policy import Policy
 
 SETTINGS = "a manifest has other shards or deltas than the policy"
@@ -47,12 +48,12 @@ class ShardReader:
         self._see_regions(number, [part.get("region") for part in shards])
         here: Counter[int] = Counter()
         for cell, region in regions.items():
-            shard = _shard_of(cell)
+            shard = shard_of(cell)
             here[shard] += people[cell]
-            is_home = shard < len(self._regions) and region.is_inside(self._regions[shard])
+            is_home = 0 <= shard < len(self._regions) and region.is_inside(self._regions[shard])
             say(Promise.G1, ABROAD, number, cell, int(not is_home and bool(self._regions)))
         for group, cells in groups.items():
-            say(Promise.G1, ACROSS, number, group, int(any(_shard_of(cell) != _shard_of(group) for cell in cells)))
+            say(Promise.G1, ACROSS, number, group, int(any(shard_of(cell) != shard_of(group) for cell in cells)))
         for shard, part in enumerate(shards):
             say(Promise.CONTRACT, PEOPLE, number, f"s{shard}", int(part.get("people") != here[shard]))
 
@@ -66,9 +67,3 @@ class ShardReader:
             pairs = [(one, other) for turn, one in enumerate(found) for other in found[:turn]]
             say(Promise.G1, OVERLAP, number, times=sum(not one.is_disjoint(other) for one, other in pairs))
         self._regions = found
-
-
-def _shard_of(name: str) -> int:
-    """The shard that the name of a cell or a group begins with; 0 in a table that has one."""
-    shard = name[1:].partition("-")[0]
-    return int(shard) if name.startswith("s") and shard.isdecimal() else 0

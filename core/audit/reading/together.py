@@ -27,7 +27,7 @@ DIGEST = "a shard's records, put together, are not those that its digest names"
 FULL = "a shard is in full where the contract says otherwise, or the other way round"
 STRAY = "a record is of no shard that the manifest names"
 
-_NAME: Final = re.compile(r"(?:s(0|[1-9][0-9]*)-)?([cg])(0|[1-9][0-9]*)", re.ASCII)
+_NAME: Final = re.compile(r"(?:s(0|[1-9][0-9]{0,17})-)?([cg])(0|[1-9][0-9]{0,17})", re.ASCII)
 _FILES: Final = ("cells", "groups", "gone")
 
 
@@ -159,6 +159,12 @@ class Together:
             lines += [line + b"\n" for line in others[file]]
         unread = b"".join(line + b"\n" for line in others["gone"])
         return stored._replace(cells=b"".join(files["cells"]), groups=b"".join(files["groups"]), gone=unread)
+
+
+def shard_of(name: str) -> int:
+    """The shard that the name of a cell or a group begins with, 0 in a table that has one; -1 for another name."""
+    found = _NAME.fullmatch(name)
+    return -1 if found is None else int(found[1] or 0)
 
 
 def _told(manifest: bytes) -> dict[str, Any]:

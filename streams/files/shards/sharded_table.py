@@ -28,6 +28,7 @@ from shoal.core.shards.table import join_cohorts
 from shoal.core.shards.whole import join
 from shoal.core.state import ENGINE, Meta, State
 from shoal.streams.errors import StreamsError
+from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.files.shards.handles import pack_handles
 from shoal.streams.files.shards.part_job import PartJob, PartMade, Workplace, begin_process, make_part, make_part_here
 from shoal.streams.files.shards.shard_file import ShardFile, map_shard
@@ -84,6 +85,10 @@ class ShardedTable:
             roster |= shard.state.people.roster()
             held |= shard.state.people.holdings()
         return roster, held
+
+    def sync(self) -> None:
+        """Waits until the disk has the names of the files; it has their content."""
+        sync_folder(self._place.folder)
 
     def tidy(self) -> None:
         """Removes what a crash has left, and the states before the last release."""

@@ -1,6 +1,8 @@
 """Whatever is done to a series of deltas, consumers and the auditor find it, each by code of its own."""
 
+import contextlib
 import json
+import random
 import re
 from collections.abc import Callable
 from typing import Any
@@ -120,6 +122,9 @@ TAMPERED: dict[str, Callable[[Series], Series]] = {
     "a record is of another release": _change("groups", _of_another_release),
     "a record stands twice": _change("groups", lambda records: (*records, records[0])),
     "a record is no JSON": _change("groups", lambda records: (b"{", *records[1:])),
+    "a cell has another name": _change(
+        "cells", lambda records: (re.sub(rb'"cell":"[^"]*"', b'"cell":"sx-1"', records[0]), *records[1:])
+    ),
     "a record of gone ids is no JSON": _change("gone", lambda records: (b"{", *records[1:])),
 }
 
@@ -242,3 +247,46 @@ def test_a_consumer_that_begins_too_late_says_so(series: tuple[Policy, Series]) 
     chain.add(releases[at].records, releases[at].manifest)
     with pytest.raises(GuaranteeError, match=rf"release {at + 1} has only what changed in shard 0"):
         chain.whole()
+
+
+JUNK: tuple[Any, ...] = (None, True, -1, 0, 10**30, 1.5, "", "0" * 64, [], [None], {}, {"shard": 0})
+
+
+def _spoil_record(draw: random.Random, one: ReleaseFiles) -> ReleaseFiles:
+    kind = draw.choice([name for name in ("cells", "groups", "gone") if getattr(one, name)])
+    records = list(getattr(one, kind))
+    at = draw.randrange(len(records))
+    text = bytearray(records[at])
+    for _ in range(draw.choice((1, 1, 3))):
+        text[draw.randrange(len(text))] = draw.randrange(256)
+    records[at] = draw.choice(
+        (bytes(text), records[at][: draw.randrange(len(text))], b'{"gone":["c%s"]}' % (b"9" * 5000))
+    )
+    changed: dict[str, Any] = {kind: tuple(records)}
+    return one._replace(**changed)
+
+
+def _spoil_manifest(draw: random.Random, manifest: dict[str, Any]) -> None:
+    field = draw.choice(("cells", "groups", "full_every", "shards", "content", "shards", "shards"))
+    shards = manifest["shards"]
+    if field == "shards" and shards and draw.random() < 0.8:
+        part = draw.choice(shards)
+        part[draw.choice(list(part))] = draw.choice(JUNK)
+    else:
+        manifest[field] = draw.choice(JUNK)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_whatever_stands_in_a_release_is_read_or_refused(series: tuple[Policy, Series], seed: int) -> None:
+    draw, (policy, releases) = random.Random(seed), series
+    at = draw.choice([place for place, one in enumerate(releases) if one.records])
+    if seed % 2:
+        spoiled = [*releases[:at], _spoil_record(draw, releases[at]), *releases[at + 1 :]]
+    else:
+        number = releases[at].number
+        spoiled = rechain(
+            releases, lambda manifest: _spoil_manifest(draw, manifest) if manifest["release"] == number else None
+        )
+    with contextlib.suppress(GuaranteeError):
+        fold(policy, spoiled)
+    audit(policy, spoiled)

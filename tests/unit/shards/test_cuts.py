@@ -34,11 +34,11 @@ def policy_of(shards: int, kind: str) -> Policy:
 
 def draw_people(policy: Policy, count: int, seed: int = 1) -> list[tuple[Any, ...]]:
     draw = random.Random(seed)
-    kinds = {"int": lambda: draw.randrange(100), "float": lambda: round(draw.uniform(-5, 5), 3)}
-    return [
-        tuple(kinds.get(attribute.kind, lambda: draw.randrange(12))() for attribute in policy.attributes)
-        for _ in range(count)
-    ]
+
+    def value(kind: str) -> int | float:
+        return round(draw.uniform(-5, 5), 3) if kind == "float" else draw.randrange(100 if kind == "int" else 12)
+
+    return [tuple(value(attribute.kind) for attribute in policy.attributes) for _ in range(count)]
 
 
 def cuts_of(policy: Policy, people: list[tuple[Any, ...]]) -> Cuts:
