@@ -33,6 +33,9 @@ class Vector:
     ends: Sequence[int]
     external: Sequence[int]
     skipped: Mapping[str, frozenset[int]]
+    """By label, the records that were left out of it."""
+    too_late: Mapping[str, frozenset[int]]
+    """By label, records of the window that were left out since, and that are a part of it for all that."""
 
 
 class Coordination:
@@ -98,12 +101,12 @@ class Coordination:
 
     async def refreeze(self, vector: Vector, now_s: float) -> None:
         """Freeze an announced release again, at its own vector, after Redis was set back behind its seal."""
-        members = members_of(vector.skipped)
+        members, late = members_of(vector.skipped), members_of(vector.too_late)
         places = [part for pair in zip(vector.begins, vector.ends, strict=True) for part in pair]
         others = [part for number, end in enumerate(vector.external) for part in (external_label(number), end)]
         await self._write(
             "refreeze", vector.release, vector.trigger, vector.at or "", repr(now_s), self._store.shards,
-            secrets.token_hex(12), self._partitions, len(members), *places, *members, *others,
+            secrets.token_hex(12), self._partitions, len(members), len(late), *places, *members, *late, *others,
         )  # fmt: skip
 
     async def _write(self, script: str, *args: str | bytes | int) -> None:

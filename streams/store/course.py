@@ -63,7 +63,7 @@ def word_of(course: Course, shard: int) -> str:
 
 
 async def read_course(store: Store) -> Course:
-    """Costs one request. Raises LostError if Redis knows nothing of the table."""
+    """Costs one request. Raises LostError if Redis knows nothing of the table, or not how far a sealed release is."""
     pipeline = store.redis.pipeline(transaction=True)
     pipeline.hmget(store.key(META), ["release", "sent", "applied"])
     pipeline.hmget(store.key(BARRIER), ["release", "vector"])
@@ -74,6 +74,8 @@ async def read_course(store: Store) -> Course:
     number = int(applied) + 1
     is_sealed = int(release) == number
     is_begun = found.get(b"release") == str(number).encode()
+    if is_sealed and not is_begun:
+        raise LostError
     is_frozen = frozen is not None and int(frozen) == number and vector is not None and found.get(b"vector") == vector
     if not is_begun or not (is_sealed or is_frozen):
         found = {}

@@ -35,6 +35,7 @@ from shoal.streams.worker.external import external_letters
 from shoal.streams.worker.maker import SAY_S, WAIT_S, Maker
 from shoal.streams.worker.plan_failure import ShardsFailedError
 from shoal.streams.worker.publish import Publisher, check_sealed, check_story
+from shoal.streams.worker.skipping import in_window
 from shoal.streams.worker.vector import pack_vector
 
 
@@ -233,7 +234,10 @@ class Coordinator(Maker):
         begins = [0] * partitions if last is None else read_origin(last.number, last.headers, partitions).offsets
         skipped = {label: frozenset(offsets) for label, offsets in origin.skipped.items()}
         barrier, known = await release_log.barrier(), await read_skipped(self._store)
-        is_known = all(offsets <= known.get(label, frozenset()) for label, offsets in skipped.items())
+        begun = await self._store.external_offsets()
+        here = in_window(known, begins, origin.offsets, begun, origin.external)
+        too_late = {label: frozenset(found) - skipped.get(label, frozenset()) for label, found in here.items()}
+        is_known = {label: frozenset(found) for label, found in here.items()} == skipped
         asked = (number, origin.trigger, origin.at, dict(enumerate(origin.offsets)), tuple(origin.external))
         if barrier is not None and barrier[:5] == asked and is_known:
             return
@@ -246,6 +250,7 @@ class Coordinator(Maker):
             ends=origin.offsets,
             external=origin.external,
             skipped=skipped,
+            too_late=too_late,
         )
         await coordination.refreeze(vector, time.time())
 

@@ -32,6 +32,8 @@ from shoal.streams.snapshot.folder import listed, policy_folder
 from shoal.streams.snapshot.snapshot_file import Head, SnapshotFile
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
+from shoal.streams.store.coordination import read_shard_records
+from shoal.streams.store.course import read_course, word_of
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import label_of
 from shoal.streams.store.meta import Identity, identity_of
@@ -55,15 +57,17 @@ def run_inspect(settings: Settings) -> Found:
 
 
 async def _inspect(settings: Settings, policy: Policy) -> Found:
-    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
+    cipher = make_cipher(settings.state_key_bytes)
+    store = Store(settings.redis, policy.table, cipher, access_of(settings), shards=policy.shards)
     identity = identity_of(settings, policy, store.cipher, "")
     try:
         await store.connect(settings.connect_s)
         await require(settings, policy.table, inspector_rights(policy.table))
-        topics = await _topics(settings, policy.table)
+        topics = await _topics(settings, policy)
         last = await last_committed(settings.kafka_servers, policy.table) if topics["releases"]["ends"] else None
         snapshots, newest = await _snapshots(settings, policy, store, len(topics["events"]["ends"]))
         redis = _redis(await store.raw_meta())
+        shards = await _shards(store) if redis is not None and policy.shards > 1 else None
         begin = 0 if newest is None else newest.manifest_at + 1
         following = await manifest_from(settings.kafka_servers, policy.table, begin) if last is not None else None
         oldest = ENGINE if following is None else str(json.loads(following.value).get("engine"))
@@ -81,6 +85,7 @@ async def _inspect(settings: Settings, policy: Policy) -> Found:
             "state_keys": _fingerprints(identity["seal"]),
         },
         "redis": redis,
+        **({} if shards is None else {"shards": shards}),
         "published": _published(last),
         "topics": topics,
         "snapshots": snapshots,
@@ -113,12 +118,22 @@ def _published(last: ManifestRecord | None) -> Found | None:
     return {**{name: manifest.get(name) for name in names}, "people": manifest.get("people", manifest.get("rows"))}
 
 
-async def _topics(settings: Settings, table: str) -> Found:
+async def _shards(store: Store) -> list[Found]:
+    """Where each shard is in the release under way, and how many records it had after the last."""
+    records, course = await read_shard_records(store), await read_course(store)
+    return [
+        {"shard": shard, "state": word_of(course, shard), "records": records.counts(shard)._asdict()}
+        for shard in range(store.shards)
+    ]
+
+
+async def _topics(settings: Settings, policy: Policy) -> Found:
     """By topic, where each partition begins and ends now."""
-    topics, counts = Topics(table), await partition_counts(settings.kafka_servers, settings.connect_s)
+    counts = await partition_counts(settings.kafka_servers, settings.connect_s)
+    names = Topics(policy.table).with_shards(policy.shards)
     found: Found = {}
     async with open_reader(settings.kafka_servers) as consumer:
-        for name in topics.all:
+        for name in names:
             parts = [TopicPartition(name, number) for number in range(counts.get(name, 0))]
             begins, ends = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
             found[name.rpartition(".")[2]] = {

@@ -160,6 +160,8 @@ async def _is_current(store: Store, policy: Policy, identity: Identity, number: 
     if meta.release == number:
         is_same = meta.manifest == digest and meta.identity["events"] == identity["events"]
         return is_same and await is_whole(store, meta)
+    if store.shards > 1:
+        return False  # what was announced is frozen again afterwards, and nothing of any other was seen
     sealed = await store.sealed_manifest(meta.release)
     if meta.release == number + 1 and sealed is not None and json.loads(sealed)["previous"] == digest:
         raise InputError(

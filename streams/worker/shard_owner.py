@@ -20,7 +20,7 @@ from shoal.core.shards.desk import gather, present
 from shoal.core.shards.part import PartPlan, plan_part
 from shoal.core.shards.table import make_cuts
 from shoal.core.state import State
-from shoal.streams.errors import GuaranteeError
+from shoal.streams.errors import GuaranteeError, LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.manifest import Origin
 from shoal.streams.kafka.part_publisher import PartPublisher
@@ -101,6 +101,8 @@ class ShardOwner:
         try:
             await getattr(self, f"_{step}")(course)
         except MissingError as missing:
+            if course.is_sealed:
+                raise LostError from missing  # nobody can write it again
             assert course.vector is not None
             await self._shard_log.regather(course.number, course.vector, missing.bucket)
         else:

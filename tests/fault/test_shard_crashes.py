@@ -69,7 +69,8 @@ def _drill(kafka: str, redis_url: str, folder: Path, point: str, company: str) -
     place = DRILLS.index((point, company))
     kind = (EVERYTHING, EVERYTHING_SIGNED)[place % 2]
     name = f"{point.replace(':', '-')}-{secrets.token_hex(4)}"
-    scene = Scene(kafka, redis_url, folder, name, seed=place, **kind, scale={"shards": SHARDS})
+    deltas: dict[str, Any] = {"release": {"full_every": 3}} if place % 3 else {}
+    scene = Scene(kafka, redis_url, folder, name, seed=place, **kind, scale={"shards": SHARDS}, **deltas)
     try:
         scene.fill(200)
         scene.pour(100)

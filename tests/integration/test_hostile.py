@@ -99,7 +99,7 @@ def test_a_thousand_requests_make_a_few_releases_in_the_order_of_their_times(mak
 FRAIL = """
 import os, sys
 from shoal.core.randomness import Keyed
-from shoal.streams.worker import release_maker, rebuild
+from shoal.streams.worker import release_maker, remaking
 from shoal.streams.cli import main
 
 def handle(name, table):
@@ -118,7 +118,7 @@ def unpacked(made, *args, chunks_of=release_maker.chunks_of, **options):
         raise OverflowError("unpackable")
 
 release_maker.chunks_of = unpacked
-release_maker.plan = rebuild.plan = frail
+release_maker.plan = remaking.plan = frail
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -1,13 +1,23 @@
 """Tables with shards on real services: the same bytes as in one process, however many workers make them."""
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.fault.scene import EVERYTHING, Scene
+from deploy.local.ports import free_port
+from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
+from tests.integration.replayed import assert_a_replay_makes_the_same
+from tests.support.judges.metrics import value
+from tests.support.root import ROOT
+from tests.support.services.ask import ask
+from tests.support.services.table import Table, await_that, insert
 
+_STATE_KEY = "a key of the tests, which is long enough"
 SHARDS = 3
 _SHARDED = {**EVERYTHING, "scale": {"shards": SHARDS}}
 
@@ -35,3 +45,142 @@ def test_any_number_of_workers_makes_what_one_process_makes(clinic: Scene, worke
     assert [one["shard"] for one in last["shards"]] == list(range(SHARDS))
     assert all(one["people"] for one in last["shards"]), "a shard without people shows nothing"
     assert all(worker.stop() == 0 for worker in started)
+
+
+@pytest.mark.timeout(300)
+def test_a_replay_of_the_topics_makes_the_same_bytes(clinic: Scene) -> None:
+    clinic.start()
+    clinic.settle()
+    clinic.fill(200)
+    for _ in range(2):
+        clinic.pour(100)
+        clinic.ask()
+        clinic.await_served()
+    clinic.finish()
+    assert_a_replay_makes_the_same(clinic)
+
+
+@pytest.mark.timeout(300)
+def test_everybody_in_one_shard_and_shards_without_anybody(
+    kafka: str, redis_db: str, table: str, tmp_path: Path
+) -> None:
+    """The cuts are made from people of all ages. Then everybody moves to one age and, in the end, everybody leaves."""
+    town = Table(kafka, redis_db, tmp_path, table, 2, scale={"shards": SHARDS})
+    try:
+        worker = town.start_planner()
+        town.send([insert(number) for number in range(120)])
+        town.release()
+        same = {"age": 40, "sex": "female", "zip": "z1"}
+        town.send([{"op": "update", "id": f"p{number}", "qid": same} for number in range(120)])
+        town.release()
+        town.send([{"op": "delete", "id": f"p{number}"} for number in range(120)])
+        releases = town.release()
+        told = [json.loads(release.manifest)["shards"] for release in releases]
+        assert all(one["people"] for one in told[0])
+        assert sorted(one["people"] for one in told[1])[:-1] == [0] * (SHARDS - 1), "not everybody moved to one shard"
+        assert sum(one["people"] for one in told[2]) == 0
+        town.judge()
+        assert worker.stop() == 0
+    finally:
+        town.close()
+
+
+@pytest.mark.timeout(300)
+def test_ready_metrics_page_and_inspect_name_every_shard(clinic: Scene) -> None:
+    port = free_port()
+    worker = clinic.start(WEB_PORT=str(port))
+    clinic.fill(200)
+    clinic.ask()
+    clinic.await_served()
+    worker.await_log("release.applied", PATIENCE_S)
+    found = json.loads(ask(port, "ready")[1])
+    assert found["shards"] == {str(shard): "waiting" for shard in range(SHARDS)}
+    assert (found["ready"], found["owned_shards"]) == (True, list(range(SHARDS)))
+    page = ask(port, "metrics")[1]
+    for shard in range(SHARDS):
+        assert value(page, "shoal_shard_state", shard=str(shard), state="waiting") == 1
+        assert value(page, "shoal_shard_owned", shard=str(shard)) == 1
+    assert 'aria-label="Shards"' in ask(port, "now")[1]
+    told = clinic.run("inspect", "--json")
+    assert told.returncode == 0, told.stderr
+    shards = json.loads(told.stdout)["shards"]
+    assert [one["shard"] for one in shards] == list(range(SHARDS))
+    assert sum(one["records"]["people"] for one in shards) >= 200
+
+
+# A worker in which shard 1 cannot be planned with one person in its window; nothing else about it is changed.
+FRAIL = """
+import os, sys
+from shoal.core.randomness import Keyed
+from shoal.streams.worker import shard_owner
+from shoal.streams.cli import main
+
+def frail(state, window, policy, number, shard, plan=shard_owner.plan_part):
+    poison = Keyed(os.environ["SHOAL_KEY"].encode(), policy.table).handle("poison")
+    if any(poison in deltas for deltas in window.deltas.values()):
+        raise OverflowError("poison")
+    return plan(state, window, policy, number, shard)
+
+shard_owner.plan_part = frail
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_shard_that_cannot_plan_is_named_and_the_release_waits_until_the_record_is_left_out(clinic: Scene) -> None:
+    port, log = free_port(), clinic.folder / "frail.log"
+    with log.open("wb") as output:
+        worker = subprocess.Popen(
+            [sys.executable, "-c", FRAIL, "worker"], env=clinic.environment(WEB_PORT=str(port)), cwd=ROOT,
+            stdout=output, stderr=output,
+        )  # fmt: skip
+    try:
+        clinic.fill(200)
+        clinic.ask()
+        clinic.await_served()
+        clinic.send([insert(1, id="poison")], partition=1)
+        offset = next(r.offset for r in clinic.read(clinic.topics.events, 1) if b"poison" in (r.value or b""))
+        clinic.ask()
+        await_that(lambda: "release.failed" in log.read_text(), PATIENCE_S, log)
+        before = len(clinic.releases())
+        states = ["failed", "planned", "planned"]
+        await_that(lambda: sorted(json.loads(ask(port, "ready")[1])["shards"].values()) == states, PATIENCE_S, log)
+        found = json.loads(ask(port, "ready")[1])
+        assert not found["ready"]
+        assert re.search(r"shard \d of release 2 cannot be planned \(OverflowError", found["reason"]), found
+        clinic.pour(40)  # ingest goes on
+        assert len(clinic.releases()) == before, "a release came out without one of its shards"
+        assert clinic.run("skip", "events", "1", str(offset)).returncode == 0
+        clinic.await_served()
+        assert json.loads(clinic.releases()[-1].headers["skipped"]) == {"1": [offset]}
+        assert "poison" not in log.read_text().replace(str(clinic.folder), "")
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+@pytest.mark.timeout(300)
+def test_what_is_not_built_for_shards_is_refused_in_one_sentence(clinic: Scene, tmp_path: Path) -> None:
+    clinic.fill(80)
+    worker = clinic.start()
+    clinic.ask()
+    clinic.await_served()
+    assert worker.stop() == 0
+    changed = tmp_path / "changed.json"
+    document = json.loads(clinic.policy_path.read_text())
+    changed.write_text(json.dumps({**document, "privacy": {**document["privacy"], "k": 4}}))
+    for what, *command in (
+        ("snapshots", "snapshot", str(tmp_path / "a.snapshot")),
+        ("snapshots", "restore", str(tmp_path / "a.snapshot")),
+        ("upgrades", "upgrade"),
+        ("changes of policy", "policy", "change", str(changed)),
+        ("new state keys", "rekey"),
+    ):
+        done = clinic.run(*command, STATE_KEY=_STATE_KEY)
+        assert done.returncode == 2, (command, done.stderr)
+        assert f"{what} of such tables are not built yet" in done.stderr.splitlines()[-1], (command, done.stderr)
+    for shards, said in ((1, "begun under shards: 3"), (4, "3 partitions, and the policy has 4 shards")):
+        clinic.policy_path.write_text(json.dumps({**document, "scale": {"shards": shards}}))
+        refused = clinic.start()
+        assert clinic.await_exit(refused) == 2
+        assert said in refused.log.splitlines()[-1], refused.log

@@ -1,9 +1,9 @@
 -- With shards: release ARGV[2] was announced, and Redis was set back behind that. It is frozen again at the vector that
 -- its `sealed` record names. A partition that has read on, or was frozen elsewhere, reads its window again, and all do
--- if a record was left out of it that Redis does not know of.
+-- if other records were left out of it than Redis knows of.
 -- ARGV: token, release, trigger, time of the trigger or '', clock in seconds, number of shards, a fresh token for
--- partitions, number of partitions, number of records left out, (begin, end) of each partition, members of `skipped`…,
--- (label, end)… of the external topic
+-- partitions, number of partitions, number of records left out, number of records left out too late, (begin, end) of
+-- each partition, members of `skipped`…, those that it must not have…, (label, end)… of the external topic
 local ingest, barrier = KEYS[1] .. 'ingest', KEYS[1] .. 'barrier'
 local token = redis.call('HGET', ingest, 'token:triggers')
 local meta = redis.call('HMGET', KEYS[1] .. 'meta', 'release', 'applied', 'sent')
@@ -12,13 +12,17 @@ if token ~= ARGV[1] then return 'fenced' end
 local before = string.format('%d', tonumber(ARGV[2]) - 1)
 if meta[1] ~= before or meta[2] ~= before or meta[3] ~= before then return 'stale' end
 local after, marks, again = string.format('%d', tonumber(ARGV[2]) + 1), {}, false
-local others = 10 + 2 * tonumber(ARGV[8]) + tonumber(ARGV[9])
-for i = others - tonumber(ARGV[9]), others - 1 do
+local late = 11 + 2 * tonumber(ARGV[8]) + tonumber(ARGV[9])
+local others = late + tonumber(ARGV[10])
+for i = late - tonumber(ARGV[9]), late - 1 do
   again = redis.call('SADD', KEYS[1] .. 'skipped', ARGV[i]) == 1 or again
+end
+for i = late, others - 1 do
+  again = redis.call('SREM', KEYS[1] .. 'skipped', ARGV[i]) == 1 or again
 end
 for number = 0, tonumber(ARGV[8]) - 1 do
   local partition = string.format('%d', number)
-  local first, last = ARGV[10 + 2 * number], ARGV[11 + 2 * number]
+  local first, last = ARGV[11 + 2 * number], ARGV[12 + 2 * number]
   local place = redis.call('HMGET', ingest, 'offset:' .. partition, 'window:' .. partition)
   if not place[1] or not place[2] then return 'lost' end
   local frozen = redis.call('HMGET', barrier, 'release', 'mark:' .. partition)
