@@ -130,9 +130,12 @@ class Replay:
     rejects: tuple[Mapping[str, Any], ...]
 
 
-def load_policy(path: Location) -> Policy:
-    """The policy in a YAML file, with the hierarchies it names. Raises `InputError`, which lists every mistake."""
-    return policy_yaml.load_policy(Path(path))
+def load_policy(path: Location, *, values: str | None = None) -> Policy:
+    """The policy in a YAML file, with the hierarchies it names. Raises `InputError`, which lists every mistake.
+
+    `values` is the model of a policy that names none, if that is not "lasting": "redrawn" for one of engine 1.0.
+    """
+    return policy_yaml.load_policy(Path(path), values)
 
 
 def replay(
@@ -179,7 +182,7 @@ def read_releases(out: Location) -> list[Release]:
     """
     if not Path(out).is_dir():
         raise InputError(f"{out} is not a folder of releases.")
-    return list(_follow(map(_release, release_folder.read_releases(Path(out)))))
+    return list(map(_release, _follow(release_folder.read_releases(Path(out)))))
 
 
 def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
@@ -233,12 +236,13 @@ def audit(
     )
 
 
-def _follow(releases: Iterable[Release]) -> Iterator[Release]:
+def _follow(releases: Iterable[ReleaseFiles]) -> Iterator[ReleaseFiles]:
+    """The same releases, if each follows from the one before it. Raises `GuaranteeError`."""
     chain: Chain | None = None
-    for release in releases:
-        chain = chain or Chain(str(release.manifest.get("table")))
-        chain.add(release.records, release.manifest_json)
-        yield release
+    for files in releases:
+        chain = chain or Chain(release_folder.table_of(files))
+        chain.add(*files.published)
+        yield files
 
 
 def _release(files: ReleaseFiles) -> Release:

@@ -240,7 +240,7 @@ def _checked(releases: Iterable[ReleaseFiles], number: int | None) -> Iterator[R
             chain = Chain(table_of(files))
             if number is not None:  # nothing is known of the releases before it
                 chain.number, chain.digest = number - 1, json.loads(files.manifest).get("previous")
-        chain.add(files.records, files.manifest)
+        chain.add(*files.published)
         yield files
 
 

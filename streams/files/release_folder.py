@@ -21,19 +21,34 @@ from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.files.fresh_file import write_fresh
-from shoal.streams.kafka.chain import check_format
+from shoal.streams.kafka.chain import check_format, is_format_one
+from shoal.streams.kafka.older_release import readable
 
 CELLS, GROUPS, MANIFEST = "cells.jsonl", "groups.jsonl", "manifest.json"
 ROWS, VALUES = "rows.csv", "values.csv"
 
 
+class Published(NamedTuple):
+    """What the digests of a release are of: its records in their order, and its manifest."""
+
+    records: tuple[bytes, ...]
+    manifest: bytes
+
+
 class ReleaseFiles(NamedTuple):
-    """A release read back from its folder: its number, and its bytes as they were published."""
+    """A release read back from its folder, in this version's format."""
 
     number: int
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
     manifest: bytes
+    older: Published | None = None
+    """As it was published, if that was in an older format."""
+
+    @property
+    def published(self) -> Published:
+        """As it was published."""
+        return self.older or Published(self.records, self.manifest)
 
     @property
     def records(self) -> tuple[bytes, ...]:
@@ -63,6 +78,8 @@ class ReleaseFolder:
         """Writes a release where no reader looks. Raises `GuaranteeError` if another release has its number already."""
         final, staged = self.final(number), self.staged(number)
         published = {CELLS: _lines(cells), GROUPS: _lines(groups), MANIFEST: manifest}
+        if is_format_one(manifest):
+            del published[CELLS]
         if final.exists() and any(_bytes_of(final / name) != content for name, content in published.items()):
             raise GuaranteeError(
                 f"{final} exists already with other content, and a number is never used for two releases; "
@@ -70,7 +87,7 @@ class ReleaseFolder:
             )
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
-        rows, values = tables(cells, groups, self._attributes)
+        rows, values = tables(*readable(cells, groups, manifest)[:2], self._attributes)
         for name, content in {**published, ROWS: rows, VALUES: values}.items():
             write_fresh(staged / name, content)
         sync_folder(staged)
@@ -133,11 +150,19 @@ def read_files(path: Path, number: int) -> ReleaseFiles:
     if manifest is not None:
         check_format(manifest, f"{folder} is")
     files = [_bytes_of(folder / name) for name in (CELLS, GROUPS)]
+    if manifest is not None and is_format_one(manifest):
+        files[0] = b""
     for name, content in zip((MANIFEST, CELLS, GROUPS), (manifest, *files), strict=True):
         if content is None:
             raise InputError(f"{folder} has no {name}.")
     cells, groups = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
-    return ReleaseFiles(number, cells, groups, manifest or b"")
+    return release_files(number, cells, groups, manifest or b"")
+
+
+def release_files(number: int, cells: Sequence[bytes], groups: Sequence[bytes], manifest: bytes) -> ReleaseFiles:
+    """A release from its bytes as they were published. Raises `GuaranteeError` if an older one cannot be read."""
+    older = Published((*cells, *groups), manifest) if is_format_one(manifest) else None
+    return ReleaseFiles(number, *readable(cells, groups, manifest), older)
 
 
 def table_of(files: ReleaseFiles) -> str:

@@ -16,6 +16,7 @@ from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.chain import Chain, is_format_one
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_of, not_ours, trigger_of
+from shoal.streams.kafka.older_release import readable
 from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.rights import check_rights, consumer_rights
@@ -28,7 +29,10 @@ GONE = "Kafka went away while the releases were being read."
 
 @dataclass(frozen=True)
 class CommittedRelease:
-    """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers."""
+    """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers.
+
+    In format 1 it has no records of cells. `meaning` is in this version's format all the same.
+    """
 
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
@@ -96,10 +100,7 @@ class ReleaseReader:
             raise ServiceError(GONE) from error
 
     def _add(self, message: Any) -> CommittedRelease | None:
-        """Takes the next record; returns a release when this was its manifest, the last of it.
-
-        One in format 1 is checked by its digests and passed over.
-        """
+        """Takes the next record; returns a release when this was its manifest, the last of it."""
         value, headers = message.value or b"", dict(message.headers)
         if not _is_manifest(value):
             self._records.append(value)
@@ -107,10 +108,10 @@ class ReleaseReader:
         if manifest_of(message) is None:
             raise not_ours(message.topic, message.offset)
         records, self._records = tuple(self._records), []
-        if is_format_one(value):
-            self._chain.pass_over(records, value)
-            return None
         meaning = self._chain.add(records, value)
+        if is_format_one(value):
+            meaning = json.loads(readable((), records, value).manifest)
+            return CommittedRelease((), records, value, meaning, headers, message.offset + 1)
         cells = int(meaning["cells"])
         return CommittedRelease(records[:cells], records[cells:], value, meaning, headers, message.offset + 1)
 

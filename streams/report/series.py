@@ -65,7 +65,8 @@ def _read(request: Request) -> Iterator[Reading]:
     if request.events:
         truths = tables_at_releases(policy, read_lines(policy, request.events, request.format))
     for release in read_releases(request.out):
-        manifest = chain.add(release.records, release.manifest)
+        chain.add(*release.published)
+        manifest = json.loads(release.manifest)
         if manifest.get("policy") not in policies:
             raise InputError(f"release {release.number} was made under another policy than this one.")
         try:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from aiokafka.errors import KafkaError
 
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.files.release_folder import ReleaseFiles
+from shoal.streams.files.release_folder import ReleaseFiles, release_files
 from shoal.streams.files.tidy import RELEASES, Columns
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.release_reader import CommittedRelease, Place, last_committed, open_releases
@@ -38,7 +38,7 @@ class Delivery(NamedTuple):
     @property
     def files(self) -> ReleaseFiles:
         one = self.release
-        return ReleaseFiles(one.number, one.cells, one.groups, one.manifest)
+        return release_files(one.number, one.cells, one.groups, one.manifest)
 
     @property
     def kept(self) -> Kept:

@@ -1,16 +1,20 @@
 """`shoal upgrade STATE`: a replay that an older version has begun goes on, and the audit holds both to the promises."""
 
+import csv
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import shoal
 from shoal.core.older import LAYOUT, Layout
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.state import ENGINE
+from shoal.streams.errors import GuaranteeError
 from shoal.streams.files.policy_yaml import load_policy
 from tests.support.older import NAMES, Older, read_older
 from tests.support.root import ROOT
@@ -93,6 +97,35 @@ def test_what_an_older_engine_published_is_held_to_its_digests_and_to_the_promis
     assert audited.returncode == 1
     assert "a manifest's content is not what is published" in audited.stdout
     assert "rows.csv or values.csv do not say what the records say" in audited.stdout
+
+
+def test_releases_of_both_engines_are_read_by_everything_that_reads_releases(tmp_path: Path) -> None:
+    left = Left(tmp_path, "format-5")
+    assert left.upgrade().returncode == 0
+    assert left.go_on().returncode == 0
+    out = tmp_path / "out"
+    policy, read = shoal.load_policy(left.policy, values="redrawn"), shoal.read_releases(out)
+    assert [release.manifest["engine"] for release in read] == ["1.0", "1.0", "1.0", ENGINE]
+    for release in read:
+        written = list(csv.DictReader((out / f"release-000{release.number}" / "rows.csv").read_text().splitlines()))
+        told = release.rows()
+        assert Counter(zip(told["group"], told["cell"], told["age"], strict=True)) == Counter(
+            (row["group"], row["cell"], row["age"]) for row in written
+        )
+    exported = left.run("export", str(out), "--to", "csv", "--out", str(tmp_path / "csv"))
+    assert exported.returncode == 0, exported.stderr
+    lines = list(csv.DictReader((tmp_path / "csv" / "releases.csv").read_text().splitlines()))
+    assert [int(line["people"]) for line in lines] == [release.manifest["people"] for release in read]
+    assert [release.count(policy).low for release in read] == [release.manifest["people"] for release in read]
+    reported = left.run("report", str(left.policy), str(out), "--to", str(tmp_path / "report"), "--json")
+    assert reported.returncode == 0, reported.stderr
+    assert [figures["rows"] for figures in json.loads(reported.stdout)["releases"]] == [
+        len(release.rows()["group"]) for release in read
+    ]
+    groups = out / "release-0002" / "groups.jsonl"
+    groups.write_bytes(groups.read_bytes().replace(b'"rows":2', b'"rows":1', 1))
+    with pytest.raises(GuaranteeError, match="release 2 is not what its manifest"):
+        shoal.read_releases(out)
 
 
 def test_an_upgrade_keeps_the_file_as_it_was_and_is_finished_by_the_next_one(tmp_path: Path) -> None:
