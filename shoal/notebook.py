@@ -9,7 +9,7 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,6 +43,8 @@ class Release:
     cell_records: tuple[bytes, ...]
     group_records: tuple[bytes, ...]
     manifest_json: bytes
+    policy: Policy | None = field(default=None, compare=False, repr=False)
+    """The policy that it was read with, if any."""
 
     @property
     def records(self) -> tuple[bytes, ...]:
@@ -85,8 +87,10 @@ class Release:
                 columns["count"].append(count)
         return columns
 
-    def count(self, policy: Policy, /, **where: object) -> Count:
-        """A count with its interval: `release.count(policy, age=(30, 50), disease=["asthma"])`.
+    def count(self, policy: Policy | None = None, /, **where: object) -> Count:
+        """A count with its interval: `release.count(age=(30, 50), disease=["asthma"])`.
+
+        A release that was read without its policy needs it here, as the first argument.
 
         A number attribute takes a number or a pair of ends, both included, None for no end; a category and the
         sensitive attribute take a label or several. With values it counts values of people of the region, without any
@@ -96,6 +100,9 @@ class Release:
 
         Raises `InputError` for a condition that cannot be read, or another policy than the release was made with.
         """
+        policy = policy or self.policy
+        if policy is None:
+            raise InputError("a count needs the policy: name it here, or when the release is read.")
         if self.manifest["policy"] != policy.digest:
             raise InputError("the release was made with another policy; load the one that was published with it.")
         try:
@@ -168,21 +175,22 @@ def replay(
     job = replay_files.Job(policy, source, Path(out), _path(private), _path(state), _bytes(key), choice)
     outcome = replay_files.replay(job, Unwatched())
     numbers = range(outcome.last_release - outcome.releases + 1, outcome.last_release + 1)
-    made = tuple(_release(release_folder.read_files(Path(out), number)) for number in numbers)
+    made = tuple(_release(release_folder.read_files(Path(out), number), policy) for number in numbers)
     rejects = (Path(out) / replay_files.REJECTS).read_bytes().splitlines()[-outcome.rejected :]
     read = tuple(json.loads(line) for line in rejects) if outcome.rejected else ()
     return Replay(made, outcome.accepted, outcome.waiting, read)
 
 
-def read_releases(out: Location) -> list[Release]:
-    """The releases in a folder, in order.
+def read_releases(out: Location, *, policy: Policy | Location | None = None) -> list[Release]:
+    """The releases in a folder, in order. With the policy that was published with them, they can count.
 
     Raises `InputError` if one cannot be read, and `GuaranteeError` if their chain is broken: if one is missing,
     changed, or does not follow from the one before it.
     """
     if not Path(out).is_dir():
         raise InputError(f"{out} is not a folder of releases.")
-    return list(map(_release, _follow(release_folder.read_releases(Path(out)))))
+    rules = _policy(policy)
+    return [_release(files, rules) for files in _follow(release_folder.read_releases(Path(out)))]
 
 
 def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
@@ -197,12 +205,30 @@ def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
         # a notebook has an event loop of its own, which must not be entered twice
         reading = folder_sink.read_topic(settings, policy, Path(folder), Unwatched().advance)
         beside.submit(asyncio.run, reading).result()
-        return list(map(_release, release_folder.read_releases(Path(folder))))
+        return [_release(files, policy) for files in release_folder.read_releases(Path(folder))]
 
 
-def read_release(out: Location, number: int) -> Release:
-    """One release of a folder. Its chain is not checked. Raises `InputError` if it cannot be read."""
-    return _release(release_folder.read_files(Path(out), number))
+def read_release(
+    place: Location, number: int | None = None, *, policy: Policy | Location | None = None, kafka: str | None = None
+) -> Release:
+    """One release, the newest unless a number is named, of a folder or of a topic such as "shoal.ward.releases".
+
+    With the policy that was published with it, it can count. A topic needs the policy; `kafka` is as in `read_topic`,
+    and the whole chain is checked. In a folder it is not.
+
+    Raises `InputError` if there is no such release or it cannot be read, and for a topic what `read_topic` does.
+    """
+    rules = _policy(policy)
+    if Path(place).is_dir() or number is not None and not _is_topic(place):
+        return _release(release_folder.read_files(Path(place), number or _newest(place)), rules)
+    if rules is None or os.fspath(place) != f"shoal.{rules.table}.releases":
+        needed = "a topic is read with the policy of its table: name it as `policy`."
+        raise InputError(needed if _is_topic(place) else f"{place} is neither a folder of releases nor a topic of them.")
+    found = {release.number: release for release in read_topic(rules, kafka=kafka)}
+    wanted = number or max(found, default=0)
+    if wanted not in found:
+        raise InputError(f"{place} has no release {wanted}." if number else f"{place} has no releases.")
+    return found[wanted]
 
 
 def audit(
@@ -245,8 +271,24 @@ def _follow(releases: Iterable[ReleaseFiles]) -> Iterator[ReleaseFiles]:
         yield files
 
 
-def _release(files: ReleaseFiles) -> Release:
-    return Release(files.number, files.cells, files.groups, files.manifest)
+def _release(files: ReleaseFiles, policy: Policy | None) -> Release:
+    return Release(files.number, files.cells, files.groups, files.manifest, policy)
+
+
+def _newest(folder: Location) -> int:
+    numbers = release_folder.release_numbers(Path(folder))
+    if not numbers:
+        raise InputError(f"{folder} has no releases in it.")
+    return numbers[-1]
+
+
+def _is_topic(place: Location) -> bool:
+    name = os.fspath(place)
+    return name.startswith("shoal.") and name.endswith(".releases")
+
+
+def _policy(policy: Policy | Location | None) -> Policy | None:
+    return load_policy(policy) if isinstance(policy, str | os.PathLike) else policy
 
 
 def _path(location: Location | None) -> Path | None:
