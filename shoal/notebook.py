@@ -223,7 +223,9 @@ def read_release(
         return _release(release_folder.read_files(Path(place), number or _newest(place)), rules)
     if rules is None or os.fspath(place) != f"shoal.{rules.table}.releases":
         needed = "a topic is read with the policy of its table: name it as `policy`."
-        raise InputError(needed if _is_topic(place) else f"{place} is neither a folder of releases nor a topic of them.")
+        raise InputError(
+            needed if _is_topic(place) else f"{place} is neither a folder of releases nor a topic of them."
+        )
     found = {release.number: release for release in read_topic(rules, kafka=kafka)}
     wanted = number or max(found, default=0)
     if wanted not in found:
