@@ -141,6 +141,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_missing] = {}
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is in tests/integration and tests/fault is marked so by being there.
 
