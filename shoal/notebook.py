@@ -219,13 +219,10 @@ def read_release(
     Raises `InputError` if there is no such release or it cannot be read, and for a topic what `read_topic` does.
     """
     rules = _policy(policy)
-    if Path(place).is_dir() or number is not None and not _is_topic(place):
+    if Path(place).is_dir() or not _is_topic(place):
         return _release(release_folder.read_files(Path(place), number or _newest(place)), rules)
     if rules is None or os.fspath(place) != f"shoal.{rules.table}.releases":
-        needed = "a topic is read with the policy of its table: name it as `policy`."
-        raise InputError(
-            needed if _is_topic(place) else f"{place} is neither a folder of releases nor a topic of them."
-        )
+        raise InputError("a topic is read with the policy of its table: name it as `policy`.")
     found = {release.number: release for release in read_topic(rules, kafka=kafka)}
     wanted = number or max(found, default=0)
     if wanted not in found:
@@ -278,6 +275,8 @@ def _release(files: ReleaseFiles, policy: Policy | None) -> Release:
 
 
 def _newest(folder: Location) -> int:
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder} is neither a folder of releases nor a topic of them.")
     numbers = release_folder.release_numbers(Path(folder))
     if not numbers:
         raise InputError(f"{folder} has no releases in it.")

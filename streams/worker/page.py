@@ -131,7 +131,7 @@ def _answer(text: str, kind: str, status: int = 200) -> Response:
 
 
 async def run_beside(program: str, given: object) -> bytes:
-    """What a program of Shoal's makes of something, in a process of its own, which ends with this one if that is killed.
+    """What a program of Shoal's makes of something, in a process of its own; if this one is killed, that one ends too.
 
     Raises ServiceError.
     """

@@ -110,6 +110,11 @@ def test_it_fits_a_small_screen_and_a_dark_one(tmp_path: Path, page: Page, schem
     page.goto((tmp_path / "report" / "index.html").as_uri())
     page.wait_for_selector("#grid svg")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('svg text')].map((text) => "
+        "parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a)"
+    )
+    assert min(sizes) > 9, "pixels that a letter is high"
     paper, ink = page.evaluate(
         "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
     )
