@@ -1,4 +1,4 @@
-"""A change of policy: the release at which it is made, and what becomes of everything that was stored.
+"""A change of policy: the release at which it is made, and how everything stored is converted.
 
 The release itself is planned with the leaves as they were, because its events were judged by them, and with the new
 numbers (k, headroom, counterfeits …). Then the state is translated. Leaves and nodes are stored as numbers in the order
@@ -51,7 +51,7 @@ def plan_change(state: State, window: Window, policy: Policy, number: int) -> Pl
     """The release at which `policy` takes the place of the state's. Raises CoreError if it may not."""
     refused = [str(difference) for difference in differences(state.policy, policy) if not difference.is_allowed]
     if refused:
-        raise CoreError(f"the policy cannot be changed so: {'; '.join(refused)}")
+        raise CoreError(f"the policy cannot be changed like this: {'; '.join(refused)}")
     interim = replace(state.policy, **{name: getattr(policy, name) for name in NUMBERS}, digest=policy.digest)
     made = plan(state, window, interim, number, previous_policy=state.meta.policy)
     after = made.change.after

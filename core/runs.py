@@ -1,4 +1,4 @@
-"""Runs, parts of an array given by where they begin and how long they are, and lines that have one key."""
+"""Runs: parts of an array, given by their starts and lengths; and lines that share a key."""
 
 from typing import Any
 

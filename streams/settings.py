@@ -103,7 +103,7 @@ class Settings(BaseModel):
         for server in value.split(","):
             host, colon, port = server.strip().rpartition(":")
             if not (host and colon and port.isdecimal()):
-                raise ValueError("must be host:port, or several of them with commas between")
+                raise ValueError("must be host:port, or several of them separated by commas")
         return value
 
     @field_validator("redis")
@@ -136,7 +136,7 @@ class Settings(BaseModel):
     def _check_endpoint(cls, value: str | None) -> str | None:
         parts = urlsplit(value or "https://nowhere")
         if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-            raise ValueError("must begin with https://, for the client's secret goes there")
+            raise ValueError("must begin with https://, because the client's secret is sent there")
         return value
 
     @field_validator("schema_registry_url")

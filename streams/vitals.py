@@ -1,11 +1,11 @@
-"""What `shoal source` and `shoal sink` say about themselves over HTTP, if they are given a port: `/health`, whether the
-process is alive, `/ready`, whether it does its work, and `/metrics`, its numbers for Prometheus.
+"""What `shoal source` and `shoal sink` serve over HTTP if they have a port: `/health`, `/ready` and `/metrics`.
 
 A number's labels are the table and words of Shoal's own, as in streams/prometheus.py. Nothing about a person becomes
 one. The numbers are counted once a batch or once a release.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Final
@@ -119,12 +119,23 @@ async def serving(vitals: Vitals, settings: Settings, port: int | None) -> Async
         try:
             await web.TCPSite(runner, settings.web_bind, port).start()
         except OSError:
-            raise InputError(
-                f"port {port} of {settings.web_bind} is taken: choose another one with --web-port"
-            ) from None
+            raise _taken(settings.web_bind, port, "--web-port") from None
         yield
     finally:
         await asyncio.shield(runner.cleanup())
+
+
+def check_port(settings: Settings) -> None:
+    """Raises InputError if the worker's port is taken: Faust would say only that some address is."""
+    if settings.web_port:
+        try:
+            socket.create_server((settings.web_bind, settings.web_port)).close()
+        except OSError:
+            raise _taken(settings.web_bind, settings.web_port, "SHOAL_WEB_PORT") from None
+
+
+def _taken(bind: str, port: int, option: str) -> InputError:
+    return InputError(f"port {port} of {bind} is taken: choose another one with {option}")
 
 
 def _app(vitals: Vitals) -> web.Application:

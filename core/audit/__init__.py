@@ -1,4 +1,4 @@
-"""The auditor: recomputes every promise from what was published and who was where, trusting nobody, least the engine.
+"""The auditor: recomputes every promise from what was published and who was where, and trusts nothing of the engine.
 
 It imports the policy, hierarchies and errors, and nothing else of core; import-linter keeps it so. Start with
 `auditor.py`; `model/` lists the criteria of each model of values. One criterion, one file, one citation: `chain` (G6),

@@ -1,4 +1,4 @@
-"""What an audit finds: broken promises as fixed sentences with how often and where, and never with who or what."""
+"""What an audit finds: broken promises as fixed sentences, with how often and where, never with a person or a value."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

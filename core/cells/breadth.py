@@ -1,4 +1,4 @@
-"""Breadth: how many labels the regions of a category take, so that a release stays in proportion to its people.
+"""Breadth: how many labels a category's regions take. It is limited, so that a release grows only with its people.
 
 A region is written as the fewest labels of the hierarchy. A node takes one, a run of siblings one each. Where a node
 has very many children, above all in a flat list, a run of them is a very long text in the record of every cell on

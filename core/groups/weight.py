@@ -1,4 +1,4 @@
-"""What a group weighs: w(A, G), how much of what it shows may be a value of A, and n(G), the people it can be of.
+"""What a group weighs: w(A, G), how many of its shown values may be in A, and n(G), the people who may have them.
 
 Both are exact. "*" and the permanent values are set aside, because cohorts protect them (G3): people who show one are
 not counted in n(G), and what they show is not counted in w (docs/design.md, "G2 Global").

@@ -68,7 +68,7 @@ def read_question(policy: Policy, where: Mapping[str, object]) -> Question:
             conditions.append((names[name], _runs(policy.attributes[names[name]], wanted)))
         else:
             known = ", ".join([*names, policy.sensitive.name])
-            raise CoreError(f"{name} is no attribute of the table {policy.table}, which has {known}")
+            raise CoreError(f"the table {policy.table} has no attribute {name}; it has {known}")
     return Question(tuple(sorted(conditions)), values)
 
 

@@ -42,15 +42,15 @@ COMMANDS = {
     "export": "Write releases as tables: CSV, Parquet, DuckDB or PostgreSQL.",
     "sink": "Keep the newest release in PostgreSQL or as Parquet files.",
     "policy": "Check a policy, or print the JSON Schemas.",
-    "doctor": "See what a worker would find: services, rights, versions, state.",
+    "doctor": "Check what a worker needs: services, rights, versions, state.",
     "snapshot": "Write the state at the last release to an encrypted file.",
     "restore": "Bring a snapshot into an empty Redis.",
-    "rebuild": "Rebuild Redis from the topics, or from a snapshot and what came after.",
-    "inspect": "Say what there is of a table, and what a rebuild would do.",
-    "upgrade": "Go on with a table that an older version of Shoal has begun.",
+    "rebuild": "Rebuild Redis from the topics, or from a snapshot and later records.",
+    "inspect": "Show what is stored of a table, and what a rebuild would do.",
+    "upgrade": "Convert a table of an older version of Shoal.",
     "rekey": "Encrypt what Redis holds with another key.",
-    "skip": "Leave one record out that keeps releases from being made.",
-    "completion": "Print what your shell needs to complete commands.",
+    "skip": "Skip one record that keeps releases from being made.",
+    "completion": "Print a script with which your shell completes commands.",
 }
 
 
@@ -87,7 +87,7 @@ DEBUG = click.Option(
     is_eager=True,
     expose_value=False,
     callback=_remember_debug,
-    help="Show where an error came from.",
+    help="Show the traceback of an error; it may hold personal data.",
 )
 
 

@@ -18,21 +18,21 @@ from shoal.streams.cli.terminal import Bar, bar
     "--previous",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A policy that the table had before POLICY; repeat it for several, the first first.",
+    help="A policy that the table had before POLICY; repeat for several, oldest first.",
 )
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder that `shoal replay --audit` wrote; private.")
 @click.option(
     "--events",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Events that led to OUT; repeat it for several files, in their order.",
+    help="Events that OUT was made from; repeat for several files, in order.",
 )
 @format_options("Each of the events files")
 @click.option(
     "--external",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="What others had published before the first release, beside the external events in EVENTS: external events "
+    help="What others had published before the first release, besides the external events in EVENTS: external events "
     "in lines, a folder of releases or a CSV of generalized rows.",
 )
 @secret_options("from which pseudonyms are made [default: SHOAL_KEY, else a new one every time]")

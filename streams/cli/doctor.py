@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
 @json_option
 def command(policy: Path | None, as_json: bool) -> int:
-    """Look at everything that a worker needs, and change nothing.
+    """Check everything that a worker needs, and change nothing.
 
     One line for each check: versions, settings, policy, Kafka, rights, topics, Redis, durability, and whether Redis and
-    the releases topic tell one story. The exit code is 0 if a worker could start, else that of the first failure.
+    the releases topic agree. The exit code is 0 if a worker could start, else that of the first failure.
     """
     quiet_clients()
     return asyncio.run(_show(policy, as_json))

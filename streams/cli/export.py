@@ -14,13 +14,15 @@ from shoal.streams.cli.terminal import bar, json_option, quiet_clients
 
 @click.command()
 @click.argument("out", type=click.Path(path_type=Path), required=False)
-@click.option("--to", type=click.Choice(["csv", "parquet", "duckdb", "postgres"]), required=True, help="What to write.")
+@click.option(
+    "--to", type=click.Choice(["csv", "parquet", "duckdb", "postgres"]), required=True, help="Format to write."
+)
 @click.option(
     "--out",
     "target",
     metavar="PATH",
     required=True,
-    help="The folder of CSV or Parquet files or the DuckDB file to make, or the address of a PostgreSQL database.",
+    help="Where to write: a new folder (CSV, Parquet), a new file (DuckDB), or the address of a PostgreSQL database.",
 )
 @click.option("--release", "number", type=click.IntRange(1), metavar="N", help="Only this release [default: all].")
 @click.option("--schema", metavar="NAME", help="PostgreSQL: the schema to write to [default: the table's name].")
@@ -39,13 +41,13 @@ def command(
 ) -> None:
     """Write the releases in the folder OUT, or without OUT those on the topic, as tidy tables.
 
-    The tables are cells, rows, values and releases. DuckDB and PostgreSQL also have views: expected, how many of each
-    value are to be expected in each cell of the newest release, and between which ends the truth is; expected_in_all,
-    the same for every release; by_value, the same by value alone; changes, from each release to the next, with ends of
-    their own. The chain of the releases is checked; with --release only that release is.
+    The tables are cells, rows, values and releases. DuckDB and PostgreSQL also have views: expected, how many of
+    each value to expect in each cell of the newest release, and the lower and upper end of the truth; expected_in_all,
+    the same for every release; by_value, the same by value alone; changes, from each release to the next, with both
+    ends. The chain of the releases is checked; with --release only that release is.
 
     An address of PostgreSQL is like postgresql://user@host:5432/database. Leave the password to PGPASSWORD or
-    ~/.pgpass: others can see the words of a command.
+    ~/.pgpass: others can see a command's arguments.
     """
     from shoal.streams.files.export import Job, export
 
@@ -62,7 +64,7 @@ def _releases(out: Path | None, policy: Path | None, kafka: str | None) -> Itera
     """The folder of releases; those of the topic are read to a folder first."""
     if out is not None:
         if policy is not None or kafka is not None:
-            raise click.UsageError("--policy and --kafka say which topic to read, and OUT is a folder")
+            raise click.UsageError("give either OUT, a folder, or --policy and --kafka, which name a topic")
         yield out
         return
     from shoal.streams.files.policy_yaml import load_policy

@@ -1,4 +1,4 @@
-"""`shoal inspect`: says what there is of a table, and what a rebuild or an upgrade would do."""
+"""`shoal inspect`: shows what is stored of a table, and what a rebuild or an upgrade would do."""
 
 import json
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from shoal.streams.cli.terminal import quiet_clients
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 def command(policy: Path | None, as_json: bool) -> None:
-    """Say what there is of a table: formats, releases, sizes, snapshots, the oldest event that is needed.
+    """Show a table's formats, releases, sizes, snapshots, and the oldest event that is still needed.
 
-    It changes nothing and says nothing about any person, but how many there are.
+    It changes nothing, and says nothing about people except how many there are.
     """
     from shoal.streams.settings import load_settings
     from shoal.streams.worker.inspect import run_inspect

@@ -19,7 +19,7 @@ def command() -> None:
 @click.option(
     "--sample",
     type=click.Path(allow_dash=True),
-    help="File of events: warns of what the policy cannot do well on them.",
+    help="File of events to try the policy on; warns of what it cannot do well.",
 )
 @format_options("The sample")
 @json_option
@@ -60,17 +60,19 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
     "source",
     metavar="SOURCE",
     required=True,
-    help="CSV file, address of a PostgreSQL (postgresql://…), or topic of Debezium's.",
+    help="CSV file, address of a PostgreSQL database (postgresql://…), or Debezium topic.",
 )
 @click.option("--table", metavar="SCHEMA.NAME", help="With PostgreSQL: the table to look at.")
 @click.option("--id", "id_column", metavar="COLUMN", help="Column of the person's id [default: the primary key].")
-@click.option("--sensitive", metavar="COLUMN", help="The sensitive column; without it the candidates are named.")
+@click.option(
+    "--sensitive", metavar="COLUMN", help="The sensitive column; without it, the command lists the candidates."
+)
 @click.option("--name", default="people", show_default=True, help="The name of the published table.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="A new folder for the files."
 )
 def init(source: str, table: str | None, id_column: str | None, sensitive: str | None, name: str, out: Path) -> None:
-    """Write a first policy and mapping from a look at the data, with a comment on every decision."""
+    """Look at data and write a first policy and mapping, with a comment on every decision."""
     from shoal.streams.errors import InputError
     from shoal.streams.files.fresh_file import write_fresh
     from shoal.streams.files.policy_yaml import load_policy
@@ -92,13 +94,13 @@ def init(source: str, table: str | None, id_column: str | None, sensitive: str |
 
 @command.command()
 @click.argument("new", type=click.Path(path_type=Path))
-@click.option("--policy", type=click.Path(path_type=Path), help="The table's policy as it is [default: SHOAL_POLICY].")
+@click.option("--policy", type=click.Path(path_type=Path), help="The table's current policy [default: SHOAL_POLICY].")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 @click.option("--dry-run", is_flag=True, help="Only list the differences.")
 def change(new: Path, policy: Path | None, kafka: str | None, dry_run: bool) -> None:
-    """Let the policy NEW take over with a release that is made for it.
+    """Ask for a release, with which the policy NEW takes over.
 
-    Lists every difference and what becomes of it. If one of them is refused, nothing is asked for. When the release is
+    Lists every difference and its effect. If one of them is refused, nothing is asked for. When the release is
     out, the workers end: start them again with NEW.
     """
     import asyncio
@@ -123,7 +125,7 @@ def change(new: Path, policy: Path | None, kafka: str | None, dry_run: bool) -> 
 @command.command()
 @click.argument("what", type=click.Choice(["policy", "event", "release", "mapping", "asyncapi"]), default="policy")
 @click.option(
-    "--to", type=click.Path(path_type=Path, file_okay=False), help="Write all of them to this folder, under versions."
+    "--to", type=click.Path(path_type=Path, file_okay=False), help="Write all schemas to this folder, by version."
 )
 def schema(what: str, to: Path | None) -> None:
     """Print the JSON Schema of WHAT: policy (the default), event, release (one record of it), or mapping.

@@ -43,7 +43,7 @@ PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
 @click.option(
     "--register",
     is_flag=True,
-    help="FILE lists people who exist: a row without an op registers, and needs no value.",
+    help="FILE lists people who exist: a row without an op registers a person, and needs no value.",
 )
 @click.option(
     "--external",
@@ -54,7 +54,7 @@ PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
 @click.option(
     "--to",
     type=click.Path(allow_dash=True),
-    help="With --external: write events in lines, for `shoal replay`, instead of sending.",
+    help="With --external: write the events to this file, for `shoal replay`, instead of sending them.",
 )
 @click.option("--format", "wire", metavar="NAME", default="msgpack", show_default=True, help="How events are sent.")
 @click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
@@ -74,8 +74,8 @@ def command(
 ) -> int:
     """Send a file of events to the events topic.
 
-    FILE has one JSON object per line, or is CSV with a header; `-` reads standard input. A line that is no event at
-    all is not sent, and is reported. {"op": "release"} asks for a release of every event before it.
+    FILE has one JSON object per line, or is CSV with a header; `-` reads standard input. A line that is no event at all
+    is reported, and not sent. {"op": "release"} asks for a release of every event before it.
 
     With --external and --publisher, the releases of another publisher go to the external topic: every later release of
     Shoal is safe to publish beside them.

@@ -13,7 +13,7 @@ from shoal.streams.cli.terminal import bar, json_option
 @click.option(
     "--snapshot",
     type=click.Path(path_type=Path),
-    help="A snapshot, or a folder whose newest usable one it is [default: the policy's folder].",
+    help="A snapshot, or a folder with snapshots; the newest usable one is taken [default: the policy's folder].",
 )
 @json_option
 @click.pass_context

@@ -12,7 +12,7 @@ from shoal.streams.cli.terminal import bar, json_option
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
 @json_option
 def command(policy: Path | None, as_json: bool) -> None:
-    """Bring everything that Redis holds about people under the first key of SHOAL_STATE_KEY.
+    """Encrypt everything that Redis holds about people with the first key of SHOAL_STATE_KEY.
 
     SHOAL_STATE_KEY lists the new key first and then the keys in use so far. Workers that have the new key first go on
     meanwhile; others end. A table that is not encrypted yet is encrypted; stop its workers before. It may be

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
-@click.option("--follow", is_flag=True, help="Go on waiting for new releases.")
+@click.option("--follow", is_flag=True, help="Keep waiting for new releases.")
 @click.option(
     "--out", metavar="DIR", help="Write the releases to this folder, as `shoal replay` does, or to scheme://target."
 )

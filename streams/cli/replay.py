@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.argument("events", type=click.Path(allow_dash=True))
 @format_options("EVENTS")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the releases; it is published.")
-@click.option("--audit", type=click.Path(path_type=Path), help="Folder for who was published where; private.")
-@click.option("--state", type=click.Path(path_type=Path), help="File to resume from and to save to; private.")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="Folder for the releases; everything in it is public."
+)
+@click.option("--audit", type=click.Path(path_type=Path), help="Private folder for who was published where.")
+@click.option("--state", type=click.Path(path_type=Path), help="Private file to resume from and save to.")
 @click.option(
     "--change",
     "changes",
     multiple=True,
     metavar="RELEASE:POLICY",
-    help="From this release on the policy is another one.",
+    help="Switch to this policy with this release.",
 )
 @secret_options("from which all randomness comes [default: SHOAL_KEY, else the state's or a new one]")
 @json_option
@@ -51,10 +53,10 @@ def command(
     input. A line {"op": "release"} makes a release, and so does the policy's `every_events`; the end of the file makes
     none.
 
-    With --state a later run goes on where this one stopped: EVENTS may then be the same file with more lines, or have
+    With --state a later run continues where this one stopped: EVENTS may then be the same file with more lines, or have
     only the new lines. Events after the last release are not in the state and are read again.
 
-    POLICY is the one the table began with, where --change names others; or, with --state, the one it has come to.
+    POLICY is the policy that the table began with, if --change names others. With --state it is the current one.
     """
     from shoal.streams.errors import InputError
     from shoal.streams.files.policy_change import read_changes

@@ -15,7 +15,7 @@ from shoal.streams.cli.terminal import bar, json_option
     "--events",
     multiple=True,
     type=click.Path(allow_dash=True),
-    help="Events that led to OUT, for the error of queries; repeat it for several files, in their order.",
+    help="Events that OUT was made from, to measure query errors; repeat for several files, in order.",
 )
 @format_options("Each of the events files")
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder that `shoal replay --audit` wrote; private.")

@@ -14,7 +14,7 @@ from shoal.streams.cli.terminal import bar, json_option
 @json_option
 @click.pass_context
 def command(ctx: click.Context, file: Path, policy: Path | None, as_json: bool) -> None:
-    """Bring a snapshot into a Redis that knows nothing of the table.
+    """Bring a snapshot into a Redis that holds nothing of the table.
 
     The worker goes on from there if nothing was published since. Otherwise use `shoal rebuild`, which starts from the
     snapshot and makes the releases since again.

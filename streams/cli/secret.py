@@ -16,10 +16,11 @@ def secret_options(purpose: str) -> Callable[[F], F]:
 
     def add(command: F) -> F:
         command = click.option(
-            "--seed", help="The secret itself; --seed-file is better: everyone on this machine can list processes."
+            "--seed",
+            help="The secret itself. Prefer --seed-file: everyone on this machine can see a command's arguments.",
         )(command)
         return click.option(
-            "--seed-file", type=click.Path(path_type=Path), help=f"File with the secret {purpose}; private."
+            "--seed-file", type=click.Path(path_type=Path), help=f"Private file with the secret {purpose}."
         )(command)
 
     return add

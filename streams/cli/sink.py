@@ -19,7 +19,7 @@ _POSTGRES = ("postgresql://", "postgres://")
 
 @click.command()
 @click.argument("target")
-@click.option("--once", is_flag=True, help="End when the newest release is there, instead of waiting for later ones.")
+@click.option("--once", is_flag=True, help="Stop after the newest release instead of waiting for later ones.")
 @click.option("--schema", metavar="NAME", help="PostgreSQL: the schema to write to [default: the table's name].")
 @click.option("--policy", type=click.Path(path_type=Path), help="The table's policy [default: SHOAL_POLICY].")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
@@ -60,7 +60,7 @@ def _open(target: str, schema: str | None, table: str) -> "NewestSink":
     if "://" in target:
         raise click.UsageError("TARGET is a folder, or an address that begins with postgresql://")
     if schema is not None:
-        raise click.UsageError("only tables in PostgreSQL are in a schema")
+        raise click.UsageError("--schema is for PostgreSQL only")
     from shoal.streams.sink.parquet_newest import ParquetNewest
 
     return ParquetNewest(Path(target))

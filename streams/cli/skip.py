@@ -19,7 +19,7 @@ def command(topic: str, partition: int, offset: int, policy: Path | None, kafka:
 
     For a record that keeps releases from being made: `/ready` says so, and the log names the release. TOPIC is the
     table's events, external or triggers topic, by its full name or its last part. The record becomes a dead letter.
-    One that is part of a release already cannot be left out.
+    A record that is already part of a release cannot be left out.
     """
     from shoal.core.events.fields import SKIPPABLE
     from shoal.streams.files.policy_yaml import load_policy

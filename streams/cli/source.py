@@ -31,9 +31,9 @@ def command() -> None:
     "stop_after_s",
     metavar="SECONDS",
     type=click.FloatRange(0),
-    help="Stop when everything is read and nothing has come for so long.",
+    help="Stop once everything is read and nothing has come for so many seconds.",
 )
-@click.option("--anew", is_flag=True, help="Forget what was kept, and read the topics from their beginning.")
+@click.option("--anew", is_flag=True, help="Discard the source's state, and read the topics from their beginning.")
 @web_port_option
 @click.pass_context
 def run(

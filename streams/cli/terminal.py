@@ -18,7 +18,7 @@ web_port_option = click.option(
     "--web-port",
     metavar="PORT",
     type=click.IntRange(1, 65535),
-    help="Serve /health, /ready and /metrics there, on SHOAL_WEB_BIND [default: not at all].",
+    help="Serve /health, /ready and /metrics on this port of SHOAL_WEB_BIND [default: serve nothing].",
 )
 
 

@@ -1,4 +1,4 @@
-"""`shoal upgrade`: goes on with a table that an older version of Shoal has begun."""
+"""`shoal upgrade`: converts a table of an older version of Shoal."""
 
 import json
 from pathlib import Path
@@ -23,10 +23,10 @@ _REDRAWN = (
 @click.option(
     "--to", type=click.Path(path_type=Path), help="Folder for the copy and the snapshot [default: the policy's]."
 )
-@click.option("--without-snapshot", is_flag=True, help="Take none, although a later rebuild will need one.")
-@click.option("--back", type=click.Path(path_type=Path), help="Put back a copy that an upgrade has kept.")
-@click.option("--audit", type=click.Path(path_type=Path), help="With STATE: the folder of its --audit; private.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--without-snapshot", is_flag=True, help="Take no snapshot, although a later rebuild will need one.")
+@click.option("--back", type=click.Path(path_type=Path), help="Bring back a copy that an upgrade kept.")
+@click.option("--audit", type=click.Path(path_type=Path), help="With STATE: its private --audit folder.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def command(
     state: Path | None,
@@ -38,7 +38,7 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Go on with a table that an older version of Shoal has begun: in Redis or, with STATE, in a replay's state file.
+    """Convert a table of an older version of Shoal: in Redis or, with STATE, in a replay's state file.
 
     Stop the workers before. It says what it will do, and asks. What Redis holds is copied to a file as it is,
     converted, and kept in a snapshot, which a later rebuild needs. It may be interrupted, and run again.

@@ -1,4 +1,4 @@
-"""What an attacker learns who keeps every release and compares them, from Shoal's releases or from another publisher's.
+"""What an attacker who keeps and compares every release learns, from Shoal's releases or from another publisher's.
 
 The attacker knows the quasi-identifiers, the rows and the groups of every person, and asks three questions:
 

@@ -160,7 +160,7 @@ def _file(make: Callable[[Path, Mapping[str, Schema]], FileTarget], job: Job, la
     """A file or folder that gets its name when everything is in it."""
     target = Path(job.target)
     if job.schema is not None:
-        raise InputError("only tables in PostgreSQL are in a schema.")
+        raise InputError("--schema is for PostgreSQL only.")
     if job.out.resolve() in (target.resolve(), *target.resolve().parents):
         raise InputError("--out must not be inside the folder of releases, which is published.")
     if target.exists() or target.is_symlink():
@@ -190,7 +190,9 @@ def _postgres(job: Job, layout: Layout) -> Iterator[Opened]:
         place = f"schema {schema.name} of the database {database_of(connection)}"
         schema.make()
         if any(schema.columns(name) for name in (*layout.tables, *VIEWS)):
-            raise InputError(f"{place} has such tables already; drop them, or choose another with --schema.")
+            raise InputError(
+                f"{place} already has tables with these names; drop them, or choose another schema with --schema."
+            )
         schema.create(layout.tables, VIEWS)
         yield Opened(schema, place)
 

@@ -1,4 +1,4 @@
-"""Files that are written anew: never through a link that lies there, and never with a looser mode that was there.
+"""Files that are written anew: never through an existing link, and never with an existing, looser mode.
 
 A file is written beside its place, under a name that nobody has (O_EXCL does not follow a link), and then takes the
 place of whatever has its name, a link itself included. A file that grows is opened without following a link, and gets
@@ -50,13 +50,15 @@ def open_private(path: Path) -> IO[bytes]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError as error:
         what = "is a link" if error.errno == errno.ELOOP else f"cannot be written: {os.strerror(error.errno or 0)}"
-        raise InputError(f"{path} {what}; remove it, for nothing private is written there.") from None
+        raise InputError(f"{path} {what}; remove it: private data goes only into a regular file of your own.") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise InputError(f"{path} is no ordinary file; remove it, for nothing private is written there.")
+        raise InputError(
+            f"{path} is not a regular file; remove it: private data goes only into a regular file of your own."
+        )
     try:
         os.fchmod(descriptor, PRIVATE)
         return open(descriptor, "ab")  # noqa: PTH123 - only a descriptor can be given a mode; the caller closes it
     except PermissionError:
         os.close(descriptor)
-        raise InputError(f"{path} belongs to somebody else; remove it, for it would not be private.") from None
+        raise InputError(f"{path} belongs to another user, so it would not be private; remove it.") from None

@@ -1,4 +1,4 @@
-"""Whose a handle is: kept by `shoal replay --audit` alone, in its private folder, so that an audit can be checked.
+"""The ids behind handles: only `shoal replay --audit` keeps them, in its private folder, for the auditor.
 
 The engine knows people by their handles (core/randomness.py), and so does the state file. The files of the audit have
 ids. `ids.jsonl` beside them, a line a person, lets the next run go on: each release adds the people it meets first.
@@ -39,7 +39,7 @@ class Names:
         if missing := sum(handle not in self._ids for handle in known):
             raise InputError(
                 f"{self._path} does not name {missing} of the people in --state, which has no ids: give the --audit "
-                "of the runs before, or begin a new series."
+                "folder of the earlier runs, or begin a new series."
             )
 
     def handle(self, person_id: str) -> str:

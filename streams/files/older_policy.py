@@ -38,14 +38,13 @@ def read_older_policy(path: Path, layout: Layout, bound: str, subject: str, valu
     policy = load_policy(path, model)
     if layout.values not in (None, policy.values):
         raise InputError(
-            f"{subject} is a redrawn one, as all of engine {layout.engine} are, and cannot become a lasting one: what "
-            "was shown so far was formed without signatures, which are for ever, so the promise of a lasting table "
-            "would not count it; let the policy say values: redrawn, or begin a new table"
+            f"{subject} is redrawn, as everything of engine {layout.engine} is, and cannot become lasting: its values "
+            "were shown without signatures; write values: redrawn into the policy, or begin a new table"
         )
     if bound != (meaning_of(policy) if layout.names_meaning else policy.digest):
-        to_do = "set its file and its hierarchy files back to what they were"
+        to_do = "give the original policy file and hierarchy files"
         if not layout.names_meaning:
-            to_do = f"engine {layout.engine} knows a policy by the bytes of its files, so give the files as they were"
+            to_do = f"engine {layout.engine} knows a policy by the bytes of its files, so give the original files"
         raise InputError(f"{subject} was begun under another policy: {to_do}")
     return OlderPolicy(policy, model is not None and not _is_named(path, policy))
 

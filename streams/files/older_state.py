@@ -1,4 +1,4 @@
-"""`shoal upgrade STATE`: a state file of `shoal replay` that an older version has written goes on with this one.
+"""`shoal upgrade STATE`: converts a state file of `shoal replay` that an older version has written.
 
 1. keep    the file as it is, beside it
 2. ids     for --audit: whose the handles are, which the file has had instead until now

@@ -1,4 +1,4 @@
-"""Changes of policy between releases: which one a release is made under, and what a change would come to."""
+"""Changes of policy between releases: which policy a release is made under, and the effects of a change."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ def read_changes(first: Policy, given: tuple[str, ...]) -> Changes:
         if not number.isdecimal() or int(number) < 1 or not path:
             raise InputError(f"{option} is not a change; write the release and the file, as in 12:policy.yaml.")
         if int(number) in found:
-            raise InputError(f"release {number} can be the beginning of one policy only.")
+            raise InputError(f"--change names release {number} twice; a release can begin one policy only.")
         found[int(number)] = load_policy(Path(path))
     before = first
     for _, policy in sorted(found.items()):
@@ -39,7 +39,7 @@ def refuse(old: Policy, new: Policy) -> None:
     """Raises InputError, a line for each difference that is refused, if there is one."""
     lines = [str(one) for one in differences(old, new) if not one.is_allowed]
     if lines:
-        raise InputError("the policy cannot be changed so:\n" + "\n".join(lines))
+        raise InputError("the policy cannot be changed like this:\n" + "\n".join(lines))
 
 
 def describe(old: Policy, new: Policy) -> Iterator[str]:

@@ -239,7 +239,7 @@ async def request_change(settings: Settings, policy: Policy, previous: str, chan
     if size > most:
         raise InputError(
             f"the two policies take {size:,} bytes packed, and one record of the triggers topic has room for {most:,}: "
-            "with hierarchies this large a table keeps its policy"
+            "a policy with hierarchies this large cannot be changed"
         )
     async with open_sender(settings, policy, Topics(policy.table).triggers) as sender:
         at = await _now(settings, policy.table)

@@ -172,10 +172,12 @@ class StateFile:
     def _check(self, header: dict[str, Any], policy: Policy, secret: bytes | None) -> None:
         if header["policy"] != meaning_of(policy):
             raise InputError(
-                f"{self.path} belongs to another policy; a series of releases keeps it until --change names another."
+                f"{self.path} belongs to another policy; give that one, or switch to another with --change."
             )
         if secret is not None and header["secret"] != secret:
-            raise InputError(f"{self.path} belongs to another seed; a series of releases keeps the seed it began with.")
+            raise InputError(
+                f"{self.path} belongs to another seed; give the seed that this series of releases began with."
+            )
 
     def _take(self, path: Path) -> IO[bytes]:
         while True:

@@ -61,7 +61,7 @@ def by_name(name: str) -> InputFormat:
     """Raises InputError for a name that no format has."""
     found = {one.name: one for one in FORMATS}
     if name not in found:
-        raise InputError(f"events cannot be sent as {name}; there are {', '.join(sorted(found))}")
+        raise InputError(f"events cannot be sent as {name}; use one of {', '.join(sorted(found))}")
     return found[name]
 
 

@@ -181,8 +181,8 @@ class Ingest(Service, ConsumerRebalanceListener):
                 await self._turn(self._consumer)
             except OffsetOutOfRangeError:
                 raise GuaranteeError(
-                    f"topic {self._topics.events} does not have the offsets at which Redis says to go on: it was "
-                    "created anew, or lost records before a release had taken them"
+                    f"topic {self._topics.events} does not have the offsets from which Redis says to continue: it was "
+                    "created anew, or lost records that no release had taken yet"
                 ) from None
             except KafkaError as error:
                 if is_refusal(error):

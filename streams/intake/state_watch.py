@@ -1,4 +1,4 @@
-"""Whether Redis still has the state that a worker began with, by the name under which its companions know it."""
+"""Checks that Redis still has the state that a worker began with, by the name that all workers on that state share."""
 
 import time
 from collections.abc import Callable

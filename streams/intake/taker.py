@@ -1,4 +1,4 @@
-"""From a record to the window: the strict way for every event, and a short cut for ordinary ones.
+"""From a record to the window: the strict path for every event, and a fast path for ordinary ones.
 
 The strict way, `EventReader.read` and then `Intake.take`, reads any bytes at all and says what is wrong with them. The
 short cut only ever accepts: a format decodes straight into types made for the policy (event_types.py), for a fraction

@@ -1,4 +1,4 @@
-"""How ingest is getting on, for `/ready` and `/metrics`: a rebalance is ordinary, one that does not end is not.
+"""The progress of ingest, for `/ready` and `/metrics`: it is stuck if a rebalance does not end.
 
 Ingest says when something moved; nothing is decided from it. What is stuck shows by the clock alone: partitions that
 are not loaded for far longer than a rebalance takes, a batch that Redis has not taken for a minute, a Kafka that

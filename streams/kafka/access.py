@@ -1,4 +1,4 @@
-"""How a client is let in by Kafka: the one place that turns settings into what aiokafka and Faust take.
+"""How a client authenticates to Kafka: the one place that turns settings into arguments of aiokafka and Faust.
 
 Every client is made with `client_options(servers)`, or with `faust_options(servers)`. Both give the addresses, the
 security protocol, a TLS context and what SASL needs. A plain list of addresses means brokers that let everyone in.

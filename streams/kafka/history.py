@@ -59,7 +59,7 @@ class History:
         """The records of one of these releases. Raises InputError if it is none of them."""
         wanted = next((known for known in self._known if known.number == number), None)
         if wanted is None:
-            raise InputError(f"release {number} is none of the last {self._most}; `shoal report` looks into any.")
+            raise InputError(f"release {number} is not among the last {self._most}; `shoal report` shows older ones.")
         async with open_reader(self._servers) as consumer:
             found = await self._read(consumer, wanted)
         if content_digest(found) != wanted.manifest["content"]:

@@ -84,7 +84,9 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         skipped = {str(label): [int(offset) for offset in listed] for label, listed in left_out.items()}
         at, policy, key = (headers[name].decode() if name in headers else None for name in (_AT, _POLICY, _KEY))
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise InputError(f"release {release} does not say what it was made of, so it cannot be made again") from None
+        raise InputError(
+            f"release {release} does not name the offsets it was made from, so it cannot be made again"
+        ) from None
     if len(offsets) != partitions:
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"

@@ -64,12 +64,12 @@ async def read_to_end(
             seen, moved = position, time.monotonic()
             continue
         if time.monotonic() - moved > _STALLED_S:
-            raise KafkaError(f"topic {partition.topic} cannot be read on")
+            raise KafkaError(f"topic {partition.topic} cannot be read any further")
         try:
             fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
         except OffsetOutOfRangeError:
             raise GuaranteeError(
-                f"topic {partition.topic}, partition {partition.partition}, does not have offset {start} any more, "
+                f"topic {partition.topic}, partition {partition.partition}, no longer has offset {start}, "
                 "which is still needed"
             ) from None
         if end is None:

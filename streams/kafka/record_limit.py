@@ -1,4 +1,4 @@
-"""How large records may be: no batch is decompressed beyond a limit, and what is too large is told from its size alone.
+"""How large records may be: no batch is decompressed beyond a limit, and a record that is too large is never decoded.
 
 aiokafka decompresses a batch in one piece, whatever comes out of it: a megabyte of gzip can be a gigabyte. `set_limit`
 puts decoders with a limit in their place. A batch that would be larger is not read. Each of its offsets comes as a

@@ -1,4 +1,4 @@
-"""Why Kafka cannot be reached: what a client is told only in its log is asked for again, once, and said.
+"""Why Kafka cannot be reached: connects once more to learn the reason, which clients only log.
 
 aiokafka's clients answer every failure to connect with the same error. One bare connection tells a broker that is down
 from a wrong password, a certificate that nobody vouches for, and a wrong security protocol.

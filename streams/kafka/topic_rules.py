@@ -1,4 +1,4 @@
-"""What a table's topics must be like, if somebody else created or changed them: refused, or remarked upon, in words.
+"""Checks topics that somebody else created or changed: refuses those that cannot work, and names the risky ones.
 
 Refused is what would lose a record that a rebuild needs, or that could never be written. Remarked upon is what may go
 wrong later. Events and what others published may be deleted once a snapshot has what became of them; without snapshots

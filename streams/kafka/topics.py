@@ -124,7 +124,7 @@ async def ensure_topics(
     for name in (topics.triggers, topics.releases):
         if existing.get(name, 1) != 1:
             raise InputError(
-                f"topic {name} has {existing[name]} partitions and must have one: its order is that of the releases"
+                f"topic {name} has {existing[name]} partitions and must have one: its order is the order of releases"
             )
     return existing.get(topics.events, 0)
 

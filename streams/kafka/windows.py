@@ -57,7 +57,7 @@ class WindowedEvents:
             high = self._consumer.highwater(partition)
             if high is not None and high < end:
                 raise GuaranteeError(
-                    f"topic {partition.topic}, partition {number}, ends at offset {high}, and a release was made of "
+                    f"topic {partition.topic}, partition {number}, ends at offset {high}, but a release was made from "
                     f"events up to {end}: records are lost"
                 )
 

@@ -1,4 +1,4 @@
-"""What a plot shows, whoever draws it: lines over the releases, or over anything else that grows."""
+"""What a plot shows, in any form of output: lines over the releases, or over anything else that grows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -101,7 +101,7 @@ def _truth(number: int, present: int, snapshot: Snapshot) -> Snapshot:
         raise InputError(f"the events make {number - 1} releases; give all events that led to release {number}.")
     if present != len(snapshot.table):
         raise InputError(
-            f"release {number} was made of {present:,} people, but the events leave {len(snapshot.table):,} present; "
+            f"release {number} was made from {present:,} people, but the events leave {len(snapshot.table):,} present; "
             "they are not the events that led to it."
         )
     return snapshot

@@ -23,5 +23,5 @@ def open_sink(target: str, policy: Policy) -> ReleaseSink:
     if not colon:
         scheme, rest = _DEFAULT, target
     if scheme not in SINKS:
-        raise InputError(f"releases cannot be written to {scheme}://; there are {', '.join(sorted(SINKS))}")
+        raise InputError(f"releases cannot be written to {scheme}://; use one of {', '.join(sorted(SINKS))}")
     return SINKS[scheme](rest, policy)

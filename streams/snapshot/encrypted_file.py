@@ -90,8 +90,8 @@ class EncryptedFile:
         secret = next((one for one in secrets if fingerprint(one) == self.cover["key"]), None)
         if secret is None:
             raise InputError(
-                f"{self.path} was written under another key: set SHOAL_STATE_KEY, or SHOAL_KEY where there is none, to "
-                "what it was then"
+                f"{self.path} was written under another key: set SHOAL_STATE_KEY, or SHOAL_KEY if there was none, to "
+                "the key of that time"
             )
         cipher, number, is_last = _cipher(secret, self.cover["salt"]), 0, False
         with self.path.open("rb") as file:
@@ -125,7 +125,7 @@ class EncryptedFile:
             raise self.damaged()
         piece = file.read(size)
         if len(length) < _LENGTH or len(piece) < size:
-            raise InputError(f"{self.path} is cut short: use another snapshot, or a whole copy of this one")
+            raise InputError(f"{self.path} is truncated: use another snapshot, or a whole copy of this one")
         return piece
 
     def damaged(self) -> InputError:

@@ -1,4 +1,4 @@
-"""`shoal restore`: a snapshot into a Redis that knows nothing of its table.
+"""`shoal restore`: brings a snapshot into a Redis that holds nothing of its table.
 
 1. read   the whole file, and compare what it was made under with what is set now
 2. look   Redis must not know the table
@@ -56,8 +56,8 @@ async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
         await store.connect(settings.connect_s)
         if await store.published() is not None:
             raise InputError(
-                f"Redis has a state of table {policy.table}, and a snapshot goes only into one that has none: if it is "
-                "wrong, `shoal rebuild` replaces it"
+                f"Redis already has a state of table {policy.table}, and a snapshot is restored only where there is "
+                "none: if that state is wrong, `shoal rebuild` replaces it"
             )
         crash_point("restore.2")
         await write_table(store, identity, state, head.place)

@@ -123,7 +123,9 @@ class SnapshotFile:
         self._file = EncryptedFile(path)
         cover = self._file.cover
         if COPY in cover:
-            raise InputError(f"{path} is a copy of an older table and no snapshot: `shoal upgrade --back` puts it back")
+            raise InputError(
+                f"{path} is a copy of an older table and not a snapshot: `shoal upgrade --back` brings it back"
+            )
         if cover.get("table") != table:
             raise InputError(f"{path} is a snapshot of table {cover.get('table')}, and not of table {table}")
         if type(cover.get("release")) is not int:

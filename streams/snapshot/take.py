@@ -171,7 +171,9 @@ async def _take(settings: Settings, policy: Policy, to: Path, watcher: Steps) ->
         await require(settings, policy.table, consumer_rights(policy.table))
         meta = await store.meta()
         if meta is None or meta.release == 0:
-            raise InputError(f"nothing of table {policy.table} is published yet, so there is nothing to keep")
+            raise InputError(
+                f"nothing of table {policy.table} is published yet, so there is nothing to take a snapshot of"
+            )
         check_identity(
             meta, identity_of(settings, policy, store.cipher, meta.identity["events"]), meta.partitions, policy.table
         )

@@ -1,4 +1,4 @@
-"""Complete looks at a table: which snapshot is under way, and which rows it did not find.
+"""Complete snapshots of a captured table: which one is under way, and which rows it did not contain.
 
 Every complete look at a table, a snapshot or a TRUNCATE, begins a new *epoch*, and every row that is seen from then on
 belongs to it. When the look is complete, rows of an earlier epoch are not there any more. Only Debezium's own marks

@@ -1,4 +1,4 @@
-"""Joins the rows of the captured tables into people, and says what Shoal must be told of them.
+"""Joins the rows of the captured tables into people, and decides which events Shoal needs about them.
 
 The desk is pure. Its caller reads the people whom a batch is about into `people` and `rows` (`rows` says whose a row of
 the second table is), applies the changes in order, and settles. Only a difference to what Shoal was told last makes an

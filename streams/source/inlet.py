@@ -40,7 +40,7 @@ class Inlet:
                 answer = await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=limit)
             except OffsetOutOfRangeError:
                 raise GuaranteeError(
-                    "a topic of a captured table does not have the records any more that come next: take a new "
+                    "the topic of a captured table no longer has the records that come next: take a new "
                     "snapshot with Debezium, and start the source with --anew"
                 ) from None
             for partition, records in answer.items():

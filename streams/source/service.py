@@ -119,8 +119,8 @@ class Source:
             begun = await self._book.own(self._mapping.fingerprint)
             if begun != self._mapping.fingerprint:
                 raise InputError(
-                    "the mapping names other topics or columns than the one that this source was begun with, and the "
-                    "rows that are kept do not have them: set it back, or start with --anew"
+                    "the mapping names other topics or columns than the one that this source began with, and the "
+                    "stored rows do not have them: give the original mapping, or start with --anew"
                 )
             await outlet.start()
             await self._recover(outlet, anew=anew)
@@ -147,7 +147,7 @@ class Source:
         # Offsets that Kafka has forgotten are as the book has them, unless a batch was under way.
         elif committed.number != number and (committed.offsets or staged is not None):
             raise GuaranteeError(
-                f"Redis does not have what the source of table {self._policy.table} had written there: start it with "
+                f"Redis has lost the state of the source of table {self._policy.table}: start the source with "
                 "--anew to read the topics from their beginning, after a new snapshot if their beginning is gone"
             )
         self._number, self._place = number, Place() if place is None else read_place(place)

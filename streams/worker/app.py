@@ -38,6 +38,7 @@ from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import BEGINNING
 from shoal.streams.store.meta import Identity, TableMeta, check_identity, identity_of
 from shoal.streams.store.store import Store
+from shoal.streams.vitals import check_port
 from shoal.streams.worker.faust_app import make_app
 from shoal.streams.worker.planner import Planner
 from shoal.streams.worker.publish import check_story
@@ -98,6 +99,7 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     GuaranteeError (lost state). Begins the table if neither Redis nor the releases topic knows it.
     """
     table, servers = policy.table, settings.kafka_servers
+    check_port(settings)
     await store.connect(settings.connect_s)
     if not settings.embedded:
         await _check_durability(store)

@@ -238,7 +238,7 @@ def test_a_source_whose_book_is_lost_stops_and_anew_tells_only_what_is_so_now(cl
     clinic.change("d", 2)
     lost = clinic.run()
     assert lost.returncode == 1
-    assert "Redis does not have what the source of table" in lost.stderr
+    assert "Redis has lost the state of the source of table" in lost.stderr
     assert "--anew" in lost.stderr
     assert clinic.run().returncode == 1  # nor does it go on by itself the next time
     assert clinic.run("--anew").returncode == 0

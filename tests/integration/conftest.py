@@ -1,4 +1,4 @@
-"""Tables of a test's own, Redis with nobody but them, and a Kafka that asks who is there."""
+"""Tables of a test's own, a Redis that holds only them, and a Kafka with authentication."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

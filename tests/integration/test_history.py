@@ -16,7 +16,7 @@ async def test_the_last_releases_are_found_from_the_end_of_their_topic(make: Mak
     history = History([kafka], table.name, most=2)
     assert [known.number for known in await history.look()] == [2, 3]
     assert await history.records(3) == list(table.releases()[2].records)
-    with pytest.raises(InputError, match="release 1 is none of the last 2"):
+    with pytest.raises(InputError, match="release 1 is not among the last 2"):
         await history.records(1)
     table.release()
     assert [known.number for known in await history.look()] == [3, 4]

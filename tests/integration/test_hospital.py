@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from deploy.local.jars import connect_jars
+from deploy.local.ports import free_port
 from deploy.local.postgres import programs_folder
 from deploy.local.service import Unavailable
 from tests.support.missing import skip_or_fail
@@ -49,6 +50,7 @@ def steps() -> str:
 @pytest.mark.timeout(400)  # Kafka, Redis, PostgreSQL and Connect start in it
 def test_the_tutorial_leads_from_a_database_to_releases(folder: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
+    clean["SHOAL_WEB_PORT"] = str(free_port())  # a worker of somebody else may have the usual one
     before_the_end, make_down = steps().split("kill $WORKER")
     # A step that fails ends the script, and must not leave a worker behind.
     script = f"trap 'kill ${{WORKER:-}} 2> /dev/null || true' EXIT\n{before_the_end}"

@@ -60,7 +60,7 @@ def test_what_is_there_is_not_written_over_and_another_schema_can_be_named(
     command = ["export", str(out), "--to", "postgres", "--out", postgres]
     assert main(command) == 0
     assert main(command) == 2
-    assert "has such tables already" in capsys.readouterr().err
+    assert "already has tables with these names" in capsys.readouterr().err
     assert main([*command, "--schema", 'My "own"', "--release", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["releases"] == 1
     assert query(postgres, 'SELECT DISTINCT release FROM "My ""own""".cells') == [(2,)]

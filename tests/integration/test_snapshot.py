@@ -175,12 +175,14 @@ def test_a_snapshot_that_is_none_or_of_something_else_is_refused_and_nothing_is_
     before = table.stored()
     full = table.run("restore", str(path))
     assert full.returncode == 2
-    assert full.stderr.startswith(f"shoal: Redis has a state of table {table.name}, and a snapshot goes only into")
+    assert full.stderr.startswith(
+        f"shoal: Redis already has a state of table {table.name}, and a snapshot is restored only"
+    )
     assert table.stored() == before
     table.wipe()
     cases: list[tuple[Path, str, dict[str, Any]]] = [
         (damaged, "is damaged", {}),
-        (cut, "is cut short", {}),
+        (cut, "is truncated", {}),
         (other, "in format 2, and this version of Shoal reads format 1", {}),
         (tmp_path / "nowhere", "cannot be read", {}),
         (table.policy_path, "is not a snapshot of Shoal", {}),
@@ -194,7 +196,7 @@ def test_a_snapshot_that_is_none_or_of_something_else_is_refused_and_nothing_is_
         assert "\n" not in str(refused.value)
     refusal = table.run("rebuild", "--snapshot", str(cut))
     assert refusal.returncode == 2
-    assert refusal.stderr == f"shoal: {cut} is cut short: use another snapshot, or a whole copy of this one.\n"
+    assert refusal.stderr == f"shoal: {cut} is truncated: use another snapshot, or a whole copy of this one.\n"
     assert table.keys == []
 
 

@@ -120,7 +120,7 @@ def test_what_cannot_be_upgraded_is_refused_in_one_sentence_and_nothing_is_touch
     before, to = table.dump(), ("--to", str(table.folder / "kept"))
     table.say_values("lasting")
     _assert_refused(
-        table, "is a redrawn one, as all of engine 1.0 are, and cannot become a lasting one: what was shown", *to
+        table, "is redrawn, as everything of engine 1.0 is, and cannot become lasting: its values were shown", *to
     )
     table.say_values()
     _assert_refused(table, "engine 1.0 knows a policy by the bytes of its files", *to)
@@ -166,6 +166,7 @@ def test_a_snapshot_of_an_older_engine_is_restored_and_gone_on_with(leave: Leave
     restored = table.run("restore", str(snapshot))
     assert restored.returncode == 0, restored.stderr
     assert table.content() == before
+    table.move_to_this_broker()
     worker = table.start_planner()
     assert json.loads(table.release()[-1].manifest)["engine"] == ENGINE
     worker.await_log("release.applied")

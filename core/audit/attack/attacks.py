@@ -1,4 +1,4 @@
-"""What would have worked on naive releases of the same data, and what does on these: the papers' attacks, measured.
+"""The papers' attacks, measured on naive releases of the same data and on these releases.
 
 (a) `LocalAttack`: every release is ℓ-diverse by itself and redrawn each time; over releases some (person, value) pairs
     exceed 1/ℓ all the same (Wong, section 1).

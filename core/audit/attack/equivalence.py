@@ -1,4 +1,4 @@
-"""The equivalence attack: who takes a leaver's place has the leaver's value (He, Barman, Naughton 2011).
+"""The equivalence attack: a newcomer in a leaver's place has the leaver's value (He, Barman, Naughton 2011).
 
 Two groups of consecutive releases that show the same values, and differ in one row, tell that the one who left and the
 one who came have the same value. So do the two groups of somebody whose value is known to have stayed. Values are then

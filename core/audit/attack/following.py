@@ -1,4 +1,4 @@
-"""What somebody learns from a lasting table who knows which value is likely to follow which. Reported, not promised.
+"""What an attacker who knows which value often follows which learns from a lasting table. Reported, not promised.
 
 Rules S1 to S5 hide a value among those of its signature, and that it changed is seen (docs/design.md, "Outside the
 model"). Somebody who knows that one value often follows another may weigh pairs: of the m values before and the m

@@ -1,4 +1,4 @@
-"""The persistence attack: what somebody learns from a series who believes that values mostly stay as they are.
+"""The persistence attack: what an attacker who believes that values mostly stay learns from a series.
 
 Assumed, and nothing else. The adversary knows who is in which row of which group, and how many values everybody has.
 A value stays from one release to the next with probability p; otherwise it is drawn anew from the overall

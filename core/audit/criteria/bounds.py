@@ -1,4 +1,4 @@
-"""What anyone can say about G2 without secrets: how large a breach can be at most, whoever is in which group.
+"""What anyone can say about G2 without secrets: the largest possible breach, whichever people are in each group.
 
 Nobody is in two groups at once, so a person's exposures are a sequence of groups each formed after the one before was
 last seen. The worst sequence for each value gives a bound for everyone. It is not the largest breach, which only the

@@ -1,4 +1,4 @@
-"""Alibis: A(h) is everyone of whom "this person holds s, h does not" fits everything published.
+"""Alibis: A(h) is the set of people c for whom "c holds s, h does not" fits everything published.
 
 docs/design.md, "What the auditor computes". For somebody who knows who is in which group. From the first release that
 shows s for h: c leaves A(h) if s is shown for h and c is not in h's group, or holds s too and both are shown; or if s

@@ -1,4 +1,4 @@
-"""G3, cohorts: in every group each of the ℓ cohorts has as many owners as s is shown (Bu, Principles 1 and 2).
+"""G3, cohorts: a group that shows s n times has n owners from each of the ℓ cohorts (Bu, Principles 1 and 2).
 
 The first cohort is the holders' whose s is shown. A holder whose s is hidden behind "*" owns nothing that counts in
 that release, and no more do the decoys that hide them: balance is about what is shown. Without participation knowledge

@@ -1,4 +1,4 @@
-"""Holder sets, counted one by one: whoever knows who is in which group, and counts what fits (Bu, Definition 5).
+"""Holder sets, counted one by one, by an adversary who knows who is in which group (Bu, Definition 5).
 
 A holder set fits if there is a way for its people to have come to hold a permanent value s, one after the other, so
 that nobody who is published loses s again, and that every group has at least as many holders as it shows s, and at most

@@ -1,4 +1,4 @@
-"""What an adversary learns about those who fare worst, by keyed pseudonym; and the same by brute force where it can be.
+"""What an adversary learns about the people at most risk, by keyed pseudonym; checked by brute force where possible.
 
 A pseudonym is a keyed hash that is used for nothing else, so that a report gives nobody away, whoever has the ids, and
 cannot be joined with case ids.

@@ -1,4 +1,4 @@
-"""JSON as the auditor reads it, for what was published and for events alike: strictly, and never believing it.
+"""JSON as the auditor reads it, in releases and events alike: strictly, and without trusting it.
 
 Floats remember their text, because how a region is written is part of the contract.
 """

@@ -122,7 +122,7 @@ class CsvRows(EventReader):
 
     def _line(self, number: int, row: list[str], width: int, places: dict[str, int]) -> Line:
         if len(row) != width:
-            return Line(number, None, "it has another number of fields than the header")
+            return Line(number, None, "it does not have as many fields as the header")
         op = row[places["op"]] if "op" in places else ""
         event: dict[str, Any] = {"op": op or self._usual, "id": row[places["id"]]}
         if event["op"] in WITHOUT_RECORD:

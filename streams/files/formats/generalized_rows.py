@@ -35,7 +35,7 @@ def read_groups(policy: Policy, path: Path) -> Iterable[tuple[str, Any]]:
     for row in rows:
         place = f"{path}, line {rows.line_num},"
         if None in row or None in row.values():  # how csv says that there are more fields, or fewer
-            raise InputError(f"{place} has another number of fields than the header.")
+            raise InputError(f"{place} does not have as many fields as the header.")
         region = {a.name: part for a in attributes if (part := _read_part(a, row[a.name], place)) is not None}
         text = json.dumps(region, sort_keys=True)
         _, group = found.setdefault(row.get("group") or text, (place, {"regions": [], "sensitive": {}}))
@@ -44,7 +44,7 @@ def read_groups(policy: Policy, path: Path) -> Iterable[tuple[str, Any]]:
         value = row[policy.sensitive.name].strip()
         group["sensitive"][value] = group["sensitive"].get(value, 0) + 1
     if not found:
-        raise InputError(f"{path} has no row: what somebody else has published is more than a header.")
+        raise InputError(f"{path} has only a header; it must have at least one row.")
     return found.values()
 
 

@@ -1,4 +1,4 @@
-"""What somebody would claim who believes that values stay, and how often that is right: the persistence attack.
+"""The persistence attack: what an attacker who believes that values stay claims, and how often the claims are right.
 
 It needs the membership and the true tables, and looks at all releases together, so its figures stand with the last one.
 In a redrawn table nothing is promised about it; in a lasting one no more than 1/l of the claims may be right, but for

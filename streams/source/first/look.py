@@ -62,7 +62,7 @@ def _look_at_csv(path: Path) -> Look:
     except (OSError, UnicodeDecodeError, csv.Error):
         raise InputError(f"{path} is not a CSV file in UTF-8 that can be read.") from None
     if not rows or None in columns or any(None in row for row in rows):
-        raise InputError(f"{path} must have a header, and as many fields on every line.")
+        raise InputError(f"{path} must have a header, and the same number of fields on every line.")
     return Look("csv", path.name, columns, [*rows], ())
 
 
@@ -85,7 +85,7 @@ def _look_at_postgres(address: str, table: str | None) -> Look:
 async def _look_at_topic(topic: str, settings: Settings) -> Look:
     count = (await partition_counts(settings.kafka_servers, settings.connect_s)).get(topic)
     if count is None:
-        raise InputError(f"{topic} is no file, no address of PostgreSQL, and no topic that Kafka has.")
+        raise InputError(f"{topic} is neither a file, nor an address of PostgreSQL, nor a topic in Kafka.")
     rows: dict[str, Mapping[str, Any]] = {}
     key: tuple[str, ...] = ()
     schemas = Schemas(open_registry(settings))
@@ -103,6 +103,6 @@ async def _look_at_topic(topic: str, settings: Settings) -> Look:
                 if len(rows) >= MOST_ROWS:
                     break
     if not rows:
-        raise InputError(f"topic {topic} has no row as Debezium writes them.")
+        raise InputError(f"topic {topic} has no row in Debezium's format.")
     columns = dict.fromkeys(name for row in rows.values() for name in row)
     return Look("topic", topic, tuple(columns), [*rows.values()], key)

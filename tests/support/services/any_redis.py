@@ -82,15 +82,21 @@ def hand_over(primary: int, replica: int, patience_s: float = 30.0) -> None:
     before, after = (redis.Redis(port=port, socket_timeout=5) for port in (primary, replica))
     deadline = time.monotonic() + patience_s
     _await_replication(after, "master_link_status", "up", deadline)
+    _await_replication(before, "slave0", "online", deadline)
     before.execute_command("FAILOVER", "TO", "127.0.0.1", replica)
     _await_replication(after, "role", "master", deadline)
     _await_replication(before, "role", "slave", deadline)
 
 
 def _await_replication(server: Any, name: str, wanted: str, deadline: float) -> None:
-    while server.info("replication").get(name) != wanted:
+    while not _is_said(server.info("replication").get(name), wanted):
         assert time.monotonic() < deadline, f"{name} did not become {wanted}"
         time.sleep(0.05)
+
+
+def _is_said(found: Any, wanted: str) -> bool:
+    """A primary says several things of a replica, its state among them."""
+    return bool((found.get("state") if isinstance(found, dict) else found) == wanted)
 
 
 def tls_lines(certificates: Certificates, port: int) -> list[str]:

@@ -66,6 +66,11 @@ class OlderTable(Table):
                 elif kind == "set":
                     client.sadd(key, *content)
 
+    def move_to_this_broker(self) -> None:
+        """Have it forget Kafka's id of its events topic, which was on another broker."""
+        with self.connect() as client:
+            client.hdel(f"{{shoal:{self.name}}}:meta", "events")
+
     def say_values(self, values: str = "redrawn") -> None:
         """Have the policy name the model of its values, as every policy of a redrawn table has to now."""
         policy = json.loads(self.older.policy)

@@ -321,20 +321,9 @@ def test_what_does_not_fit_the_truth_is_seen_with_it(desk: Desk, tamper: Callabl
     assert "canary" not in said
 
 
-def write_format_1(desk: Desk) -> None:
-    path = folder(desk, 1) / "manifest.json"
-    manifest = json.loads(path.read_text())
-    del manifest["format"]
-    path.write_text(json.dumps(manifest))
-    (folder(desk, 1) / "cells.jsonl").unlink()
-
-
-@pytest.mark.parametrize(
-    ("tamper", "expected"), [(write_format_1, "format 1"), (lambda desk: edit_manifest(desk, 1, format=3), "format 3")]
-)
-def test_another_format_is_refused_with_one_sentence(desk: Desk, tamper: Callable[[Desk], None], expected: str) -> None:
-    tamper(desk)
+def test_another_format_is_refused_with_one_sentence(desk: Desk) -> None:
+    edit_manifest(desk, 1, format=3)
     assert desk.audit_publicly() == 2
     said = desk.said()
-    assert f"release-0001 is in {expected}; this audit reads format 2 only" in said
+    assert "release-0001 is in format 3; this audit reads format 2 only" in said
     assert len(said.strip().splitlines()) == 1

@@ -97,7 +97,7 @@ def test_a_field_that_is_no_number_is_refused_by_its_line_and_not_its_content(po
     assert said == [
         "age is not a number",
         "weight is not a number",
-        "it has another number of fields than the header",
+        "it does not have as many fields as the header",
         "weight is not a number",
     ]
 

@@ -147,7 +147,7 @@ def test_another_policy_a_lasting_one_and_a_later_engine_are_refused(tmp_path: P
     left = Left(tmp_path, "format-5")
     before = left.state.read_bytes()
     policy = json.loads(left.older.policy)
-    for values, sentence in (("redrawn", "by the bytes of its files"), ("lasting", "cannot become a lasting one")):
+    for values, sentence in (("redrawn", "by the bytes of its files"), ("lasting", "cannot become lasting")):
         left.policy.write_text(json.dumps({**policy, "privacy": {**policy["privacy"], "values": values}}))
         done = left.upgrade()
         assert done.returncode == 2

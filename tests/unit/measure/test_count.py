@@ -97,7 +97,7 @@ def test_conditions_are_read_by_the_policys_names() -> None:
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ({"height": 3}, "height is no attribute of the table clinic, which has age, weight, sex, zip, disease"),
+        ({"height": 3}, "the table clinic has no attribute height; it has age, weight, sex, zip, disease"),
         ({"age": (50, 30)}, "the smaller number first"),
         ({"age": "canary-7f3a"}, "a number or a pair of numbers"),
         ({"age": (1, 2, 3)}, "a number or a pair of numbers"),

@@ -66,9 +66,9 @@ def test_tables_as_printed_are_the_groups_they_show(tmp_path: Path, text: str, e
         ("age,canary\n15-25,B\n", "must have a column disease"),
         ("age,disease,canary\n15-25,B,1\n", "must have a column disease"),
         ("age,disease,age\n15-25,B,20-30\n", "each once"),
-        ("age,disease\n15-25,B,canary\n", "line 2, has another number of fields"),
-        ("age,sex,disease\n15-25,*,B\n15-25,canary\n", "line 3, has another number of fields"),
-        ("age,disease\n", "has no row"),
+        ("age,disease\n15-25,B,canary\n", "line 2, does not have as many fields"),
+        ("age,sex,disease\n15-25,*,B\n15-25,canary\n", "line 3, does not have as many fields"),
+        ("age,disease\n", "has only a header"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused_by_its_line_and_nothing_of_it_is_said(

@@ -69,7 +69,7 @@ def test_a_file_of_which_any_byte_differs_is_refused(path: Path) -> None:
     for at in range(len(content)):
         path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         with pytest.raises(
-            InputError, match=r"is damaged|is cut short|is not a snapshot|another key|in format"
+            InputError, match=r"is damaged|is truncated|is not a snapshot|another key|in format"
         ) as found:
             _read(path)
         assert "\n" not in str(found.value)
@@ -79,7 +79,7 @@ def test_a_file_that_ends_anywhere_before_its_end_is_cut_short(path: Path) -> No
     content = path.read_bytes()
     for end in range(len(MAGIC), len(content)):
         path.write_bytes(content[:end])
-        with pytest.raises(InputError, match="is cut short"):
+        with pytest.raises(InputError, match="is truncated"):
             _read(path)
 
 

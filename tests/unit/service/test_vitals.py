@@ -8,7 +8,7 @@ from deploy.local.ports import answers, free_port
 from shoal.core.events.event import Reason
 from shoal.streams.errors import InputError
 from shoal.streams.settings import Settings
-from shoal.streams.vitals import READY, SinkVitals, SourceVitals, serving
+from shoal.streams.vitals import READY, SinkVitals, SourceVitals, check_port, serving
 from tests.support.judges.metrics import value
 from tests.support.services.ask import ask
 
@@ -40,3 +40,7 @@ async def test_without_a_port_nothing_is_served_and_one_that_is_taken_is_named()
         with pytest.raises(InputError, match=f"port {port} of 127.0.0.1 is taken: choose another one with --web-port"):
             async with serving(SinkVitals("ward"), Settings(), port):
                 pass
+        with pytest.raises(InputError, match=f"port {port} of 127.0.0.1 is taken: choose another one with SHOAL_WEB"):
+            check_port(Settings(web_port=port))
+    check_port(Settings(web_port=port))
+    check_port(Settings(web_port=0))

@@ -1,4 +1,4 @@
-"""G4 in a lasting table: for who guards the set A, the sum over their signatures of j·|S ∩ A|/m is within their bound.
+"""G4 in a lasting table: if a person guards the set A, the sum over their signatures of j·|S ∩ A|/m is in their bound.
 
 j counts spells, at most ⌊m/ℓ⌋; a value shown plainly is a signature of one. A guard named later counts what was shown
 before; if that is too much already, entries whose signature meets A are "*" from then on. A guard over an open value,

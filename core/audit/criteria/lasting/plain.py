@@ -1,4 +1,4 @@
-"""Values shown as they are: open ones, and those of somebody who took the empty guard; and then for ever.
+"""Values shown as they are, for ever once they are: open ones, and those of a person with the empty guard.
 
 An entry once shown plainly is plain or "*" for ever, and one that has a signature keeps it: shown both ways it would
 give its group mates away (docs/design.md, "Values that last").

@@ -1,4 +1,4 @@
-"""A signature holds no value that was not there yet when the spell began.
+"""A signature holds no value that the policy gained after the spell began.
 
 Everybody knows from which release on somebody has had their value, and at which release a policy gained which values.
 An event before it could not have named them, so they could be excluded (docs/policy.md, "Changing a policy").
