@@ -24,21 +24,36 @@ from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.files.fresh_file import fresh_file, write_fresh
-from shoal.streams.kafka.chain import check_format
+from shoal.streams.kafka.chain import check_format, is_format_one
+from shoal.streams.kafka.older_release import readable
 
 CELLS, GROUPS, GONE, MANIFEST = "cells.jsonl", "groups.jsonl", "gone.jsonl", "manifest.json"
 ROWS, VALUES = "rows.csv", "values.csv"
 COPIED_AT_ONCE = 1 << 20  # bytes
 
 
+class Published(NamedTuple):
+    """What the digests of a release are of: its records in their order, and its manifest."""
+
+    records: tuple[bytes, ...]
+    manifest: bytes
+
+
 class ReleaseFiles(NamedTuple):
-    """A release read back from its folder: its number, and its bytes as they were published."""
+    """A release read back from its folder, in this version's format."""
 
     number: int
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
     manifest: bytes
     gone: tuple[bytes, ...] = ()
+    older: Published | None = None
+    """As it was published, if that was in an older format."""
+
+    @property
+    def published(self) -> Published:
+        """As it was published."""
+        return self.older or Published(self.records, self.manifest)
 
     @property
     def records(self) -> tuple[bytes, ...]:
@@ -78,13 +93,15 @@ class ReleaseFolder:
         published = {CELLS: _lines(cells), GROUPS: _lines(groups), MANIFEST: manifest}
         if parts is not None:
             published[GONE] = _lines(gone)
+        if is_format_one(manifest):
+            del published[CELLS]
         if final.exists() and any(_bytes_of(final / name) != content for name, content in published.items()):
             raise self._used_twice(final)
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
         files = dict(published)
         if all(part["full"] for part in parts or ()):
-            files[ROWS], files[VALUES] = tables(cells, groups, self._attributes)
+            files[ROWS], files[VALUES] = tables(*readable(cells, groups, manifest)[:2], self._attributes)
         for name, content in files.items():
             write_fresh(staged / name, content)
         sync_folder(staged)
@@ -172,13 +189,16 @@ def read_files(path: Path, number: int) -> ReleaseFiles:
     manifest = _bytes_of(folder / MANIFEST)
     if manifest is not None:
         check_format(manifest, f"{folder} is")
+    is_older = is_format_one(manifest or b"")
     names = (CELLS, GROUPS) if _parts(manifest or b"") is None else (CELLS, GROUPS, GONE)
-    files = [_bytes_of(folder / name) for name in names]
+    files = [b"" if is_older and name == CELLS else _bytes_of(folder / name) for name in names]
     for name, content in zip((MANIFEST, *names), (manifest, *files), strict=True):
         if content is None:
             raise InputError(f"{folder} has no {name}.")
-    cells, groups, *gone = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
-    return ReleaseFiles(number, cells, groups, manifest or b"", *gone)
+    cells, groups, gone = (tuple((content or b"").split(b"\n")[:-1]) for content in (*files, b"")[:3])
+    if is_older:
+        return ReleaseFiles(number, *readable((), groups, manifest or b""), older=Published(groups, manifest or b""))
+    return ReleaseFiles(number, cells, groups, manifest or b"", gone)
 
 
 def table_of(files: ReleaseFiles) -> str:

@@ -64,10 +64,12 @@ def _follow(chain: Chain | None, files: ReleaseFiles) -> Chain:
     """The chain with one more release; nothing is known of those before the first."""
     if chain is None:
         chain = Chain(table_of(files), files.number - 1, json.loads(files.manifest).get("previous"))
-    chain.add(files.records, files.manifest)
+    chain.add(*files.published)
     return chain
 
 
 def _whole(chain: Chain, files: ReleaseFiles) -> ReleaseFiles:
+    if files.older is not None:
+        return files
     whole = chain.whole()
     return ReleaseFiles(files.number, whole.cells, whole.groups, files.manifest)

@@ -19,6 +19,7 @@ from shoal.streams.kafka.chain import Chain, is_format_one
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
 from shoal.streams.kafka.fold_back import fold_back
 from shoal.streams.kafka.manifest import has_parts, manifest_of, not_ours, trigger_of
+from shoal.streams.kafka.older_release import readable
 from shoal.streams.kafka.part_reader import PartReader, open_parts
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.refusal import unreachable
@@ -34,7 +35,10 @@ GONE = "Kafka went away while the releases were being read."
 
 @dataclass(frozen=True)
 class CommittedRelease:
-    """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers."""
+    """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers.
+
+    In format 1 it has no records of cells. `meaning` is in this version's format all the same.
+    """
 
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
@@ -45,7 +49,7 @@ class CommittedRelease:
     """Where the topic goes on after it."""
     gone: tuple[bytes, ...] = ()
     fold: Callable[[], Whole] | None = field(default=None, repr=False, compare=False)
-    """Puts it together with those before it, until the next one is read. None if it is whole."""
+    """Puts it together with those before it, until the next one is read. None if its records are all there are."""
 
     @cached_property
     def whole(self) -> Whole:
@@ -115,10 +119,7 @@ class ReleaseReader:
             raise ServiceError(GONE) from error
 
     async def _add(self, message: Any) -> CommittedRelease | None:
-        """Takes the next record; returns a release when this was its manifest, the last of it.
-
-        One in format 1 is checked by its digests and passed over.
-        """
+        """Takes the next record; returns a release when this was its manifest, the last of it."""
         value, headers = message.value or b"", dict(message.headers)
         if sealed_of(message) is not None:
             return None
@@ -128,18 +129,21 @@ class ReleaseReader:
         if manifest_of(message) is None:
             raise not_ours(message.topic, message.offset)
         records, self._records = tuple(self._records), []
-        if is_format_one(value):
-            self._chain.pass_over(records, value)
-            return None
         told = json.loads(value)
         if has_parts(headers):
             records = tuple(await self._parts.read(told["release"], headers, told))
         if self._after is not None and self._chain.number == self._after.number and _needs_earlier(told):
             await self._fold_back(self._after)
-        meaning = self._chain.add(records, value)
+        meaning, next_offset = self._chain.add(records, value), message.offset + 1
+        if is_format_one(value):
+            older = readable((), records, value)
+            whole = Whole(older.cells, older.groups)
+            return CommittedRelease(
+                (), records, value, json.loads(older.manifest), headers, next_offset, (), lambda: whole
+            )
         cells, groups, gone = by_kind(meaning, records)
         fold = self._chain.whole if "shards" in meaning else None
-        return CommittedRelease(cells, groups, value, meaning, headers, message.offset + 1, gone, fold)
+        return CommittedRelease(cells, groups, value, meaning, headers, next_offset, gone, fold)
 
     async def _fold_back(self, after: Place) -> None:
         """Begun in the middle: what stands before a release that holds only what changed."""
