@@ -46,7 +46,7 @@ class Lasting:
         self._erased = frozenset(folded.erased)
         erased = np.array(folded.erased, dtype=np.int64)
         self._trail = follow(self._trail, self._state.people, self._people, self._touched, erased)
-        self._regrouping.hold(self._people, self._touched)
+        self._regrouping.hold(self._people, self._touched, self._number)
         self._entries.erase(erased, self._policy.sensitive.open)
 
     def close_cells(self) -> None:

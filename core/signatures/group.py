@@ -85,7 +85,7 @@ class Groups:
         """Groups as they are stored, all of them or these. Column by column: one by one takes a tenth of a release."""
         asked = np.arange(1, self.size) if groups is None else groups
         columns = (self._columns[name][asked].tolist() for name in LastingGroup._fields)
-        return zip(asked.tolist(), map(LastingGroup, *columns), strict=True)
+        return zip(asked.tolist(), map(LastingGroup._make, zip(*columns, strict=True)), strict=True)
 
     def put(self, records: Iterable[tuple[int, LastingGroup]]) -> None:
         """Write groups as they were stored."""
