@@ -184,7 +184,7 @@ def release_numbers(path: Path) -> list[int]:
 
 
 def read_files(path: Path, number: int) -> ReleaseFiles:
-    """One release of a folder. Raises `InputError` if it cannot be read."""
+    """One release of a folder. Raises `InputError`, or `GuaranteeError` in format 1, if it cannot be read."""
     folder = path / release_name(number)
     manifest = _bytes_of(folder / MANIFEST)
     if manifest is not None:

@@ -21,7 +21,7 @@ _RELEASE = re.compile(r"release-[0-9]+", re.ASCII)
 
 
 def read_groups(_policy: Policy, folder: Path) -> Iterable[tuple[str, Any]]:
-    """The groups of all releases in a folder, or of one. Raises `InputError`."""
+    """The groups of all releases in a folder, or of one. Raises `InputError`, in format 1 `GuaranteeError`."""
     releases = sorted(path for path in folder.iterdir() if path.is_dir() and _RELEASE.fullmatch(path.name))
     folders = releases or [folder]
     if not releases and not (folder / GROUPS).exists():
