@@ -43,7 +43,7 @@ from shoal.core.state import RECORDS, LazyPeople, State, WholeChange
 
 Box = tuple[tuple[int | float, int | float], ...]  # a region: the run that it covers in each attribute
 
-NUMBERS: Final = ("k", "counterfeits", "strategy", "headroom", "search", "triggers")
+NUMBERS: Final = ("k", "counterfeits", "strategy", "headroom", "search", "triggers", "full_every")
 """The fields that may change and need no translation."""
 
 

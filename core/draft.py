@@ -7,12 +7,22 @@ from typing import Any
 import numpy as np
 
 from shoal.core.cells.mondrian import grow
+from shoal.core.cells.shard import Shard
 from shoal.core.cells.tree import Rows, Tree
 from shoal.core.fold import Folded, Window, fold
 from shoal.core.people import NOWHERE, People
 from shoal.core.policy.policy import Policy
-from shoal.core.publication import Earlier, Publication, PublishedRows
-from shoal.core.release import Release, ShownGroup, sha256, write_manifest
+from shoal.core.publication import Earlier, Publication, PublishedRows, Showing, Written, shard_prefix
+from shoal.core.release import (
+    Members,
+    Release,
+    ShownGroup,
+    content_of,
+    is_full,
+    plain_content,
+    sha256,
+    write_manifest,
+)
 from shoal.core.state import ENGINE, Change, LazyPeople, Meta, State
 
 
@@ -29,15 +39,16 @@ class Plan:
 class Decided:
     """What a model decided: the rows of the release, what their groups show, and what is to be written down.
 
-    `changed` are the carried groups whose records are different now. `people` are those whose records changed beside
-    those the window touched; `records` are the other changed records by the name of their kind, and `after` the parts
-    of the state that take the place of the old ones.
+    `changed` are the carried groups whose records are different now; `before` says what the last release showed.
+    `people` are those whose records changed beside those the window touched; `records` are the other changed records by
+    the name of their kind, and `after` the parts of the state that take the place of the old ones.
     """
 
     rows: PublishedRows
     describe: Callable[[Rows], Iterable[ShownGroup]]
     changed: Sequence[int]
     case_ids: Callable[[Rows], Iterable[str]] | None = None
+    before: Callable[[], Showing]
     next_group: int
     max_breach: float
     cohorts: Mapping[str, list[list[str]]]
@@ -47,10 +58,14 @@ class Decided:
 
 
 class Draft:
-    """A release being made: copies of people, tree and what others published, that become what the change says."""
+    """A release being made: copies of people, tree and what others published, that become what the change says.
 
-    def __init__(self, state: State, policy: Policy, number: int) -> None:
-        self.state, self.policy, self.number = state, policy, number
+    With a `shard` it is a part of one.
+    """
+
+    def __init__(self, state: State, policy: Policy, number: int, shard: Shard | None = None) -> None:
+        self.state, self.policy, self.number, self.shard = state, policy, number, shard
+        self._shard_number = None if shard is None else shard.number
         self.people: People = state.people.copy()
         self.tree: Tree = state.tree.copy()
         self.externals = state.externals.copy()
@@ -83,18 +98,14 @@ class Draft:
     def emit(self, window: Window, folded: Folded, decided: Decided, previous_policy: str | None = None) -> Plan:
         """Step 8: the bytes of the release, and the records it changes."""
         digest = self.state.meta.policy if previous_policy is None else self.policy.digest
-        people, policy, number, state = self.people, self.policy, self.number, self.state
-        publication = Publication(policy, self.tree, number, decided.describe, decided.case_ids)
-        sampled = len(people.sampled())
-        withheld, unsampled = sampled - decided.rows.people(), len(people.present()) - sampled
-        earlier = Earlier(state.tails, state.tree.size)
-        written = publication.write(decided.rows, earlier, decided.changed, withheld=withheld, unsampled=unsampled)
+        policy, number, state = self.policy, self.number, self.state
+        written = self.write(decided)
         manifest = write_manifest(
             policy,
             (digest, previous_policy),
             number,
             state.meta.manifest,
-            written.records,
+            plain_content(written.records) if written.part is None else content_of(policy.full_every, [written.part]),
             ENGINE,
             window.at,
             written.tally,
@@ -102,21 +113,71 @@ class Draft:
             written.loss,
         )
         meta = Meta(number, sha256(manifest), decided.next_group, decided.max_breach, ENGINE, digest)
-        after = state.next(
-            people=people, tree=self.tree, externals=self.externals, tails=written.tails, **decided.after
+        release = Release(
+            number, written.cells, written.groups, manifest, self.members(decided), decided.cohorts, written.gone
+        )
+        return Plan(release, self.change(meta, folded, decided, written), tuple(sorted(folded.misrouted)))
+
+    def write(self, decided: Decided) -> Written:
+        """The records of the release."""
+        people, state, number = self.people, self.state, self.number
+        sampled = len(people.sampled())
+        withheld, unsampled = sampled - decided.rows.people(), len(people.present()) - sampled
+        is_first = state.meta.release == 0 or state.meta.engine != ENGINE  # another engine may write other bytes
+        is_first |= state.shard != self.shard  # its region is new
+        full = is_full(self.policy.full_every, number, self._shard_number or 0, is_first=is_first)
+        return self._publication(self.tree, decided.describe, decided.case_ids).write(
+            decided.rows,
+            self._earlier(decided, full),
+            decided.changed,
+            withheld=withheld,
+            unsampled=unsampled,
+            is_full=full,
+        )
+
+    def change(self, meta: Meta, folded: Folded, decided: Decided, written: Written) -> Change:
+        """What becomes of the state."""
+        people, departed = self.people, np.array(folded.departed, dtype=np.int64)
+        after = self.state.next(
+            people=people,
+            tree=self.tree,
+            externals=self.externals,
+            tails=written.tails,
+            shown=written.shown,
+            shard=self.shard,
+            **decided.after,
         )
         changed = np.union1d(decided.people, np.array(folded.touched, dtype=np.int64))
-        change = Change(
+        return Change(
             meta,
-            LazyPeople(after, changed),
+            LazyPeople(after, np.setdiff1d(changed, departed)),
             nodes={node: self.tree.record(node) for node in self._split},
             externals={new: self.externals.records()[new] for new in self.published_since},
+            departed=tuple(people.ids(departed)),
             after=after,
             **decided.records,
         )
-        members = decided.rows.members(people.ids_later(decided.rows.person), policy.sensitive.hierarchy.leaves)
-        release = Release(number, written.cells, written.groups, manifest, members, decided.cohorts)
-        return Plan(release, change, tuple(sorted(folded.misrouted)))
+
+    def members(self, decided: Decided) -> Members:
+        """Who is published where."""
+        ids, leaves = self.people.ids_later(decided.rows.person), self.policy.sensitive.hierarchy.leaves
+        return decided.rows.members(ids, leaves, shard_prefix(self._shard_number))
+
+    def _earlier(self, decided: Decided, full: bool) -> Earlier:
+        """What the release before leaves to this one. A delta needs all of it, and a state read back has none of it."""
+        state = self.state
+        if full or state.shown is not None:
+            return Earlier(state.tails, state.tree.size, state.shown)
+        before = decided.before()
+        return self._publication(state.tree, before.describe, before.case_ids).stand(before.rows)
+
+    def _publication(
+        self,
+        tree: Tree,
+        describe: Callable[[Rows], Iterable[ShownGroup]],
+        case_ids: Callable[[Rows], Iterable[str]] | None,
+    ) -> Publication:
+        return Publication(self.policy, tree, self.number, describe, case_ids, self._shard_number)
 
     def places(self, cells: Rows) -> Rows:
         """The place of each of these cells in a depth-first walk over them."""

@@ -40,7 +40,8 @@ class Window(NamedTuple):
 @dataclass
 class Folded:
     """The rows of people who changed. `broken` are the groups that lost a person or in which one changed; `erased` are
-    people of whom everything before is to be forgotten, whether or not they have come back since.
+    people of whom everything before is to be forgotten, whether or not they have come back since; `departed` are those
+    who left for another shard.
     """
 
     touched: list[int] = field(default_factory=list)
@@ -48,6 +49,7 @@ class Folded:
     erased: list[int] = field(default_factory=list)
     broken: set[int] = field(default_factory=set)
     misrouted: list[tuple[int, int]] = field(default_factory=list)
+    departed: list[int] = field(default_factory=list)
 
 
 def fold(
@@ -86,9 +88,7 @@ def fold(
         is_erased = delta[KIND] >= ERASED
         if is_erased:
             folded.erased.append(row)
-            after = _after_erasure(before, delta, number, permanent, people.nowhere, cures=cures)
-        else:
-            after = _after(before, delta, number, permanent)
+        after = after_delta(before, delta, number, permanent, people.nowhere, cures=cures)
         if after is not None or is_erased:
             folded.touched.append(row)
         if after is None:
@@ -142,6 +142,15 @@ def _admit(people: People, newcomers: Mapping[str, tuple[int, Delta]], number: i
     people.since[first:][people.status[first:] == ERASED_STATUS] = FORGOTTEN
     if permanent:
         people.held[first:] = people.sets.codes(held_in(shown, permanent) for shown in values)
+
+
+def after_delta(
+    before: Person, delta: Delta, number: int, permanent: frozenset[int], nowhere: Qid, *, cures: bool
+) -> Person | None:
+    """The record that a delta makes of one, without a group; None if it equals the old one."""
+    if delta[KIND] >= ERASED:
+        return _after_erasure(before, delta, number, permanent, nowhere, cures=cures)
+    return _after(before, delta, number, permanent)
 
 
 def _after(before: Person, delta: Delta, number: int, permanent: frozenset[int]) -> Person | None:

@@ -4,7 +4,8 @@
 signature, each of them equally often. `core/signatures/` has the parts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +14,17 @@ from shoal.core.cells.tree import Rows
 from shoal.core.draft import Decided, Draft
 from shoal.core.events.window import ERASED_STATUS
 from shoal.core.fold import Folded
-from shoal.core.people import NONE
-from shoal.core.publication import PublishedRows
+from shoal.core.people import NONE, People
+from shoal.core.policy.policy import Policy
+from shoal.core.publication import PublishedRows, Showing
 from shoal.core.release import NO_VALUE, ShownGroup
 from shoal.core.signatures.blocks import Neighbours
-from shoal.core.signatures.bonds import Site, cohorts_of, lose_bonds, make_bonds, rows_of, show_bonds
-from shoal.core.signatures.entries import NO_GROUP, SHOWN
-from shoal.core.signatures.group import CLIQUE_GROUP, STAR
+from shoal.core.signatures.bonds import Bonds, Site, cohorts_of, lose_bonds, make_bonds, rows_of, show_bonds
+from shoal.core.signatures.entries import NO_GROUP, SHOWN, Entries
+from shoal.core.signatures.group import CLIQUE_GROUP, STAR, Groups
 from shoal.core.signatures.regroup import Regrouping
 from shoal.core.signatures.scene import Scene
+from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.trail import follow
 
 
@@ -43,7 +46,7 @@ class Lasting:
         self._erased = frozenset(folded.erased)
         erased = np.array(folded.erased, dtype=np.int64)
         self._trail = follow(self._trail, self._state.people, self._people, self._touched, erased)
-        self._regrouping.hold(self._people, self._touched)
+        self._regrouping.hold(self._people, self._touched, self._number)
         self._entries.erase(erased, self._policy.sensitive.open)
 
     def close_cells(self) -> None:
@@ -111,7 +114,8 @@ class Lasting:
 
     def decided(self) -> Decided:
         """What is published, and the records that it changes."""
-        rows = self._rows()
+        showing = show(self._policy, self._people, self._entries, self._bonds, self._groups, self._signatures)
+        rows = showing.rows
         changed = self._changed_groups(rows)
         before, entries = self._state.entries, self._entries
         has_changed = np.ones(len(entries), dtype=bool)
@@ -120,14 +124,14 @@ class Lasting:
         same = [getattr(entries, name)[:known] == getattr(before, name) for name in columns]
         has_changed[:known] = ~np.logical_and.reduce(same)
         labels = self._policy.sensitive.hierarchy.leaves
-        self._sizes = np.bincount(rows.group, minlength=self._groups.size)
         old, groups = self._state.groups.size, self._groups
         frozen = np.flatnonzero(groups.is_frozen[:old] != self._state.groups.is_frozen)
         written = np.union1d(np.union1d(changed, frozen), np.arange(old, groups.size))
         return Decided(
             rows=rows,
-            describe=self._shown,
+            describe=showing.describe,
             changed=changed.tolist(),
+            before=self._before,
             next_group=self._groups.size,
             max_breach=self._max_breach,
             cohorts=cohorts_of(self._bonds, labels, self._regrouping.bound_values, self._policy.l),
@@ -148,15 +152,10 @@ class Lasting:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _rows(self) -> PublishedRows:
-        entries = self._entries
-        shown = np.flatnonzero(entries.group != NO_GROUP)
-        person, group, value = rows_of(self._bonds, self._people)
-        blank = len(self._policy.sensitive.hierarchy.leaves)
-        values = np.where(entries.value[shown] == blank, NO_VALUE, entries.value[shown])
-        person = np.r_[entries.owner[shown], person]
-        group = np.r_[entries.group[shown], group]
-        return PublishedRows(person, group, self._people.leaf[person], np.r_[values, value])
+    def _before(self) -> Showing:
+        """What the last release showed."""
+        state = self._state
+        return show(self._policy, state.people, state.entries, state.bonds, state.groups, state.signatures)
 
     def _changed_groups(self, rows: PublishedRows) -> Rows:
         """The groups whose people, rounds or places are others than in the last release, marked as changed now."""
@@ -186,14 +185,33 @@ class Lasting:
         has_moved[rows[~is_inside]] = True
         return has_moved
 
-    def _shown(self, groups: Rows) -> Iterator[ShownGroup]:
-        nodes, sets = self._policy.sensitive.hierarchy.leaf_node, self._signatures.sets
-        for (_, record), rows in zip(self._groups.records(groups), self._sizes[groups].tolist(), strict=True):
-            formed, changed, kind, value, rounds, _ = record
-            if kind >= 0:
-                shown = tuple([(nodes[value], rounds) for value in sets[kind]])
-                yield ShownGroup(formed, changed, shown, rounds * len(shown) - rows)
-            elif kind == STAR:
-                yield ShownGroup(formed, changed, ((0, rows),), 0)
-            else:
-                yield ShownGroup(formed, changed, ((nodes[value], 1 if kind == CLIQUE_GROUP else rows),), 0)
+
+def show(
+    policy: Policy, people: People, entries: Entries, bonds: Bonds, groups: Groups, signatures: Signatures
+) -> Showing:
+    """What is shown of these parts of a state."""
+    shown = np.flatnonzero(entries.group != NO_GROUP)
+    person, group, value = rows_of(bonds, people)
+    blank = len(policy.sensitive.hierarchy.leaves)
+    values = np.where(entries.value[shown] == blank, NO_VALUE, entries.value[shown])
+    person = np.r_[entries.owner[shown], person]
+    group = np.r_[entries.group[shown], group]
+    sizes = np.bincount(group, minlength=groups.size)
+    rows = PublishedRows(person, group, people.leaf[person], np.r_[values, value])
+    return Showing(rows, partial(_describe, policy.sensitive.hierarchy.leaf_node, groups, signatures, sizes))
+
+
+def _describe(
+    nodes: Sequence[int], groups: Groups, signatures: Signatures, sizes: Rows, asked: Rows
+) -> Iterator[ShownGroup]:
+    """What each of the groups `asked` for shows; `sizes` are the rows of all groups."""
+    sets = signatures.sets
+    for (_, record), rows in zip(groups.records(asked), sizes[asked].tolist(), strict=True):
+        formed, changed, kind, value, rounds, _ = record
+        if kind >= 0:
+            shown = tuple([(nodes[value], rounds) for value in sets[kind]])
+            yield ShownGroup(formed, changed, shown, rounds * len(shown) - rows)
+        elif kind == STAR:
+            yield ShownGroup(formed, changed, ((0, rows),), 0)
+        else:
+            yield ShownGroup(formed, changed, ((nodes[value], 1 if kind == CLIQUE_GROUP else rows),), 0)

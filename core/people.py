@@ -9,9 +9,9 @@ No result may depend on the order of rows or on codes: a restart reads people ba
 order uses tags (keyed hashes of ids) or the ids themselves.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ NOBODY = -1  # the group of someone who is not published
 NOTHING = -1  # the end of a chain of exposures
 NOWHERE = -1  # the coarse cell of someone who is published at their leaf
 NONE = 0  # the code of the empty set of values
+AWAY = 0  # the status of a row whose person lives in another shard now: nothing of them is left here
 FORGOTTEN = 1 << 31  # the release at which the quasi-identifiers of somebody erased became what they are: after all
 
 Qid = tuple[int | float, ...]
@@ -60,6 +61,31 @@ class Person(NamedTuple):
     trail: tuple[Qid, ...] = ()
 
 
+_FROZEN = ("status", "home", "since", "leaf", "tag", "set", "guard", "held")  # the others are alike in lasting tables
+
+
+class IdList(Protocol):
+    """Ids by row. It only ever grows."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> str: ...
+
+    def extend(self, ids: Iterable[str], /) -> None: ...
+
+
+class RowsById(Protocol):
+    """Rows by id. It only ever grows."""
+
+    def get(self, person_id: str, /) -> int | None: ...
+
+    def update(self, rows: Mapping[str, int], /) -> None: ...
+
+
+class Ids(IdList, RowsById, Protocol):
+    """Both at once, of people who are read from a file."""
+
+
 class Interned(Generic[T]):
     """Numbers for things: equal things have the same number. It only ever grows, so copies may share it."""
 
@@ -85,8 +111,8 @@ class People:
     def __init__(self, attributes: Sequence[Attribute], keyed: Keyed, sampling: float = 1.0) -> None:
         self._keyed, self._sampling = keyed, sampling
         self.nowhere: Qid = tuple(attribute.low for attribute in attributes)
-        self._ids: list[str] = []
-        self._rows: dict[str, int] = {}
+        self._ids: IdList = []
+        self._rows: RowsById = {}
         self._later_ids: list[str] = []  # a copy's own newcomers; the lists above are shared with the original
         self._later_rows: dict[str, int] = {}
         self.sets: Interned[Values] = Interned()
@@ -131,6 +157,24 @@ class People:
         self._rows.update(self._later_rows)
         self._later_ids, self._later_rows = [], {}
 
+    def freeze(self) -> dict[str, NDArray[Any]]:
+        """The columns of people of a lasting table, without their ids, sets and guards."""
+        columns = {f"qid{position}": column for position, column in enumerate(self.columns)}
+        return columns | {name: self._fixed[name][: self.size] for name in _FROZEN}
+
+    def thaw(
+        self, columns: Mapping[str, NDArray[Any]], ids: "Ids", sets: Iterable[Values], guards: Iterable[Any]
+    ) -> None:
+        """The inverse, into people of whom nobody is known yet. `ids` may read them when somebody asks."""
+        self.size = len(ids)
+        self._ids, self._rows = ids, ids
+        self._columns = [columns[f"qid{position}"] for position in range(len(self._columns))]
+        self._fixed |= {name: columns[name] for name in _FROZEN}
+        for name, number in (("group", NOBODY), ("coarse", NOWHERE), ("last", NOTHING)):
+            self._fixed[name] = np.full(self.size, number, dtype=self._fixed[name].dtype)
+        self.sets.codes(sets)
+        self.guards.codes(map(as_guard, guards))
+
     # -- reading ------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -154,10 +198,16 @@ class People:
         known, ids, later = len(self._ids), self._ids, self._later_ids
         return lambda: [ids[row] if row < known else later[row - known] for row in rows.tolist()]
 
+    @property
+    def all_ids(self) -> IdList:
+        """The ids of everybody by row; not of a copy with newcomers of its own."""
+        assert not self._later_ids
+        return self._ids
+
     def roster(self) -> dict[str, int]:
         """Everyone's status by id, as `Intake` wants it."""
-        everyone = np.arange(self.size)
-        return dict(zip(self.ids(everyone), self.status.tolist(), strict=True))
+        here = self.here()
+        return dict(zip(self.ids(here), self.status[here].tolist(), strict=True))
 
     def holdings(self) -> dict[str, Values]:
         """The permanent values of their holders, by id, as `Intake` wants them."""
@@ -220,6 +270,10 @@ class People:
     def held(self) -> NDArray[np.int32]:
         """The code, in `sets`, of the permanent values each person holds; 0 is none."""
         return self._fixed["held"][: self.size]
+
+    def here(self) -> Rows:
+        """Everyone who has not gone to another shard."""
+        return np.flatnonzero(self.status != AWAY)
 
     def present(self) -> Rows:
         return np.flatnonzero(self.status == PRESENT)
@@ -300,6 +354,14 @@ class People:
         """Take these people's records away; everything else known about them stays."""
         for name, number in (("status", ABSENT), ("set", NONE), ("group", NOBODY), ("leaf", 0)):
             self._fixed[name][rows] = number
+
+    def leave(self, rows: Rows) -> None:
+        """Forget these people, who live in another shard now. They are right again once they are `put`."""
+        forgotten = (("status", AWAY), ("home", 0), ("set", NONE), ("guard", NONE), ("held", NONE), ("since", 0))
+        for name, number in (*forgotten, ("group", NOBODY), ("coarse", NOWHERE), ("leaf", 0)):
+            self._fixed[name][rows] = number
+        for column, least in zip(self._columns, self.nowhere, strict=True):
+            column[rows] = least
 
     def extend(self, newcomers: Iterable[tuple[str, Person]]) -> None:
         """Append people who are not known yet, as they were stored."""

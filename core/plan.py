@@ -18,7 +18,7 @@ from shoal.core.policy.policy import Policy
 from shoal.core.redrawn import Redrawn
 from shoal.core.state import State
 
-__all__ = ["Plan", "Window", "plan"]
+__all__ = ["Plan", "Window", "decide", "plan"]
 
 
 class Model(Protocol):
@@ -44,7 +44,12 @@ def plan(state: State, window: Window, policy: Policy, number: int, *, previous_
     if number != state.meta.release + 1:
         raise CoreError(f"release {number} cannot follow release {state.meta.release}")
     draft = Draft(state, policy, number)
-    model = MODELS[policy.values](draft)
+    folded, decided = decide(draft, MODELS[policy.values](draft), window)
+    return draft.emit(window, folded, decided, previous_policy)
+
+
+def decide(draft: Draft, model: Model, window: Window) -> tuple[Folded, Decided]:
+    """The steps of a table or of one of its shards (`core/shards/`), up to what is to be written."""
     folded = draft.fold_window(window)
     model.break_groups(folded)
     draft.grow_tree(folded)
@@ -53,4 +58,4 @@ def plan(state: State, window: Window, policy: Policy, number: int, *, previous_
     model.overlap()
     model.form_groups()
     model.charge()
-    return draft.emit(window, folded, model.decided(), previous_policy)
+    return folded, model.decided()

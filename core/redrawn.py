@@ -1,6 +1,7 @@
 """Redrawn tables: the steps of a release in Wong's world, where a value at one formation says nothing of the next."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from shoal.core.overlap.carried import overlapping_holders, unsafe_groups
 from shoal.core.overlap.formation import Overlapped, form_overlapping, merged
 from shoal.core.overlap.generalize import ReleaseContext, generalize, refill
 from shoal.core.overlap.overlaps import ExternalIndex, Overlaps, index_of
-from shoal.core.people import NOBODY
-from shoal.core.publication import PublishedRows
+from shoal.core.people import NOBODY, People
+from shoal.core.policy.policy import Policy
+from shoal.core.publication import PublishedRows, Showing
+from shoal.core.randomness import Keyed
 from shoal.core.release import ShownGroup
 
 
@@ -85,16 +88,17 @@ class Redrawn:
     def decided(self) -> Decided:
         """What is published, and the records that it changes."""
         people, policy, before = self._people, self._policy, self._state.people
-        published = np.flatnonzero(people.group != NOBODY)
+        showing = show(policy, people, self._ledger, self._state.keyed)
         known = len(before)
         has_moved = (people.group[:known] != before.group) | (people.coarse[:known] != before.coarse)
         labels = {leaf: policy.sensitive.hierarchy.leaves[leaf] for leaf in policy.sensitive.permanent}
         formed = range(self._first_group, self._next_group)
         return Decided(
-            rows=PublishedRows(published, people.group[published], people.leaf[published]),
-            describe=self._shown,
+            rows=showing.rows,
+            describe=showing.describe,
             changed=(),
-            case_ids=self._case_ids if policy.case_ids else None,
+            case_ids=showing.case_ids,
+            before=lambda: show(policy, before, self._state.ledger, self._state.keyed),
             next_group=self._next_group,
             max_breach=self._max_breach,
             cohorts=cohorts_of(self._cohorts, labels, clique_size(policy)),
@@ -204,12 +208,20 @@ class Redrawn:
             for index, (group, size) in enumerate(zip(in_order.tolist(), people.tolist(), strict=True))
         ]
 
-    def _shown(self, groups: Rows) -> Iterator[ShownGroup]:
-        """A group is carried or broken, so that it changed when it was formed."""
-        for record in map(self._ledger.record, groups.tolist()):
-            yield ShownGroup(record.formed, record.formed, record.shown, record.counterfeits)
 
-    def _case_ids(self, rows: Rows) -> list[str]:
-        people, keyed = self._people, self._state.keyed
-        since = people.since[rows].tolist()
-        return [keyed.case_id(person_id, release) for person_id, release in zip(people.ids(rows), since, strict=True)]
+def show(policy: Policy, people: People, ledger: Ledger, keyed: Keyed) -> Showing:
+    """What is shown of these parts of a state."""
+    published = np.flatnonzero(people.group != NOBODY)
+    rows = PublishedRows(published, people.group[published], people.leaf[published])
+    return Showing(rows, partial(_describe, ledger), partial(_case_ids, people, keyed) if policy.case_ids else None)
+
+
+def _describe(ledger: Ledger, groups: Rows) -> Iterator[ShownGroup]:
+    """A group is carried or broken, so that it changed when it was formed."""
+    for record in map(ledger.record, groups.tolist()):
+        yield ShownGroup(record.formed, record.formed, record.shown, record.counterfeits)
+
+
+def _case_ids(people: People, keyed: Keyed, rows: Rows) -> list[str]:
+    since = people.since[rows].tolist()
+    return [keyed.case_id(person_id, release) for person_id, release in zip(people.ids(rows), since, strict=True)]

@@ -1,4 +1,4 @@
-"""A release as the bytes that are published: records of cells, records of groups and, last, the manifest.
+"""A release as the bytes that are published: records of cells, groups and what is gone, and, last, the manifest.
 
 docs/contract.md, "Releases", has the format; `core/publication.py` works out what is to be written.
 """
@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shoal.core.cells.tree import Rows
+from shoal.core.measure.fold import content_digest
 from shoal.core.measure.loss import Loss
 from shoal.core.policy.policy import Policy
 from shoal.core.schema import FORMAT
 
-HASHED_AT_ONCE = 1000  # records: one buffer for all would be as large as the release
+GONE_AT_ONCE = 1000  # ids in a record of what is gone
 NO_VALUE = -1  # the leaf code of a row that stands for no value
 
 
@@ -22,7 +23,7 @@ NO_VALUE = -1  # the leaf code of a row that stands for no value
 class Members:
     """Who was published where, row by row: private, and read and put in order only when somebody asks.
 
-    `values` are for lasting tables: the leaf code of each row's true value, or `NO_VALUE`.
+    `values` are for lasting tables: the leaf code of each row's true value, or `NO_VALUE`. `prefix` is the shard's.
     """
 
     ids: Callable[[], Sequence[str]] = field(repr=False)
@@ -30,6 +31,7 @@ class Members:
     cells: Rows = field(repr=False)
     values: Rows | None = field(default=None, repr=False)
     leaves: Sequence[str] = field(default=(), repr=False)
+    prefix: str = ""
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -37,19 +39,23 @@ class Members:
     def __iter__(self) -> Iterator[tuple[str, str, str]]:
         """(id, group, cell) of each published row, by id."""
         for person_id, group, cell in sorted(zip(self.ids(), self.groups.tolist(), self.cells.tolist(), strict=True)):
-            yield person_id, f"g{group}", f"c{cell}"
+            yield person_id, f"{self.prefix}g{group}", f"{self.prefix}c{cell}"
 
     def lines(self) -> Iterator[str]:
         """The lines of the members file (docs/contract.md, "Private files"), by id."""
+        return (line for _, line in self.named_lines())
+
+    def named_lines(self) -> Iterator[tuple[str, str]]:
+        """Ids and lines, so that those of several shards can be put in order."""
         if self.values is None:
             for person_id, group, cell in self:
-                yield f'{{"id": {_quoted(person_id)}, "group": "{group}", "cell": "{cell}"}}\n'
+                yield person_id, f'{{"id": {_quoted(person_id)}, "group": "{group}", "cell": "{cell}"}}\n'
             return
         labels = {code: _quoted(label) for code, label in enumerate(self.leaves)} | {NO_VALUE: "null"}
         rows = zip(self.ids(), self.groups.tolist(), self.cells.tolist(), self.values.tolist(), strict=True)
         for person_id, number, leaf, value in sorted(rows):
-            place = f'"group": "g{number}", "cell": "c{leaf}"'
-            yield f'{{"id": {_quoted(person_id)}, {place}, "value": {labels[value]}}}\n'
+            place = f'"group": "{self.prefix}g{number}", "cell": "{self.prefix}c{leaf}"'
+            yield person_id, f'{{"id": {_quoted(person_id)}, {place}, "value": {labels[value]}}}\n'
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,12 @@ class Release:
     manifest: bytes
     members: Members
     cohorts: Mapping[str, list[list[str]]] = field(default_factory=dict, repr=False)
+    gone: tuple[bytes, ...] = ()
 
     @property
     def records(self) -> tuple[bytes, ...]:
         """All records in the order they are published in, without the manifest."""
-        return self.cells + self.groups
+        return self.cells + self.groups + self.gone
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,53 @@ class Tail(NamedTuple):
     suppressed: int
     generalized: int
     counterfeits: int
+    digest: bytes = b""
+    """The sha256 of the record without `release`, in a table that is not plain."""
+
+
+class Part(NamedTuple):
+    """What a manifest says of a shard: how many records are written, its people, and the digest of all its records."""
+
+    shard: int
+    region: str
+    is_full: bool
+    cells: int
+    groups: int
+    gone: int
+    people: int
+    digest: bytes
+
+    def json(self) -> str:
+        return (
+            f'{{"shard":{self.shard},"region":{self.region},"full":{_compact(self.is_full)},"cells":{self.cells},'
+            f'"groups":{self.groups},"gone":{self.gone},"people":{self.people},"digest":"{self.digest.hex()}"}}'
+        )
+
+
+class Content(NamedTuple):
+    """What a manifest says of the records: their digest and, unless the release is plain, its parts as JSON."""
+
+    digest: str
+    parts: str = ""
+
+
+def plain_content(records: Sequence[bytes]) -> Content:
+    """The content of a plain release."""
+    return Content(content_digest(records))
+
+
+def content_of(full_every: int, parts: Sequence[Part]) -> Content:
+    """The content of a release of these parts, in the order of their shards."""
+    digest = sha256(b"".join([part.digest for part in parts]))
+    return Content(digest, f'"full_every":{full_every},"shards":[{",".join([part.json() for part in parts])}],')
+
+
+def is_full(full_every: int, number: int, shard: int, *, is_first: bool) -> bool:
+    """Whether a shard's part of a release holds all of its records; `is_first` if there is none it could differ from.
+
+    Shards take turns, so that releases are of about the same size.
+    """
+    return is_first or (number + shard) % full_every == 0
 
 
 class _Values(NamedTuple):
@@ -118,20 +172,35 @@ class _Values(NamedTuple):
 
 
 class RecordWriter:
-    """Writes the records of cells and groups of one release."""
+    """Writes the records of cells and groups of one release; ids begin with the shard's `prefix`, if there is one."""
 
-    def __init__(self, policy: Policy, number: int) -> None:
+    def __init__(self, policy: Policy, number: int, prefix: str = "") -> None:
         hierarchy = policy.sensitive.hierarchy
         self._labels = [_quoted(label) + ":" for label in hierarchy.labels]
         self._leaf_nodes = frozenset(hierarchy.leaf_node)
-        head = f'{{"table":{_quoted(policy.table)},"release":{number}'
+        self._is_plain = policy.is_plain
         self._values: dict[Shown, _Values] = {}
-        self._cell_head, self.group_head = f'{head},"cell":"'.encode(), f'{head},"group":"g'.encode()
+        bare = f'{{"table":{_quoted(policy.table)},'
+        self._head = f'{bare}"release":{number},'
+        cell, group = f'"cell":"{prefix}', f'"group":"{prefix}g'
+        self._cell_head, self.group_head = (self._head + cell).encode(), (self._head + group).encode()
+        self._bare_cell, self._bare_group = (bare + cell).encode(), (bare + group).encode()
 
     def cells(self, regions: Iterable[bytes], people: Iterable[int]) -> tuple[bytes, ...]:
         """The records of cells; `regions` come from `Tree.cells_json`."""
         head = self._cell_head
         return tuple([b'%b%b,"people":%d}' % (head, *one) for one in zip(regions, people, strict=True)])
+
+    def cell_digests(self, regions: Iterable[bytes], people: Iterable[int]) -> bytes:
+        """The sha256 of each such record without `release`, one after the other."""
+        head, digest = self._bare_cell, hashlib.sha256
+        pairs = zip(regions, people, strict=True)
+        return b"".join([digest(b'%b%b,"people":%d}' % (head, *one)).digest() for one in pairs])
+
+    def gone(self, ids: Sequence[str]) -> tuple[bytes, ...]:
+        """The records of ids that are no longer there."""
+        starts = range(0, len(ids), GONE_AT_ONCE)
+        return tuple(f'{self._head}"gone":{_compact(ids[at : at + GONE_AT_ONCE])}}}'.encode() for at in starts)
 
     def tail(self, group: int, record: ShownGroup, cells: Iterable[str]) -> Tail:
         """Cells stand in the order of their numbers, values in the hierarchy's order, "*" last."""
@@ -141,7 +210,8 @@ class RecordWriter:
             f'{group}","formed":{formed},"changed":{changed},"cells":{{{",".join(cells)}}},'
             f'"sensitive":{{{values.text}}},"counterfeits":{counterfeits}}}'
         ).encode()
-        return Tail(text, formed, changed, values.suppressed, values.generalized, counterfeits)
+        digest = b"" if self._is_plain else hashlib.sha256(self._bare_group + text).digest()
+        return Tail(text, formed, changed, values.suppressed, values.generalized, counterfeits, digest)
 
     def _write_values(self, shown: Shown) -> "_Values":
         """Many groups show the same, so what is written is kept."""
@@ -163,7 +233,7 @@ def write_manifest(
     policies: tuple[str, str | None],
     number: int,
     previous: str | None,
-    records: Sequence[bytes],
+    content: Content,
     engine: str,
     at: str | None,
     tally: Tally,
@@ -175,7 +245,7 @@ def write_manifest(
     `policies` are the digest of the policy's files and, where they changed with this release, that of those before.
     """
     changed = {} if policies[1] is None else {"previous_policy": policies[1]}
-    return _compact(
+    head = _compact(
         {
             "table": policy.table,
             "release": number,
@@ -184,7 +254,11 @@ def write_manifest(
             "previous": previous,
             "policy": policies[0],
             **changed,
-            "content": content_digest(records),
+            "content": content.digest,
+        }
+    )
+    tail = _compact(
+        {
             "engine": engine,
             "published_at": at,
             "people": tally.people,
@@ -202,15 +276,8 @@ def write_manifest(
             "bound": 1 / policy.l,
             "loss": None if loss is None else loss._asdict(),
         }
-    ).encode()
-
-
-def content_digest(records: Sequence[bytes]) -> str:
-    """The sha256 of records, each followed by a newline."""
-    digest = hashlib.sha256()
-    for start in range(0, len(records), HASHED_AT_ONCE):
-        digest.update(b"\n".join([*records[start : start + HASHED_AT_ONCE], b""]))
-    return digest.hexdigest()
+    )
+    return f"{head[:-1]},{content.parts}{tail[1:]}".encode()  # regions stand there as cells write them
 
 
 def sha256(content: bytes) -> str:

@@ -15,6 +15,7 @@ FORMAT: Final = 2  # of releases
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _COUNT: Final = {"type": "integer", "minimum": 0}
+_KINDS: Final = ("c", "g", "[cg]")
 _SHA256: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 
@@ -46,18 +47,19 @@ def event_schema() -> dict[str, Any]:
 
 
 def release_schema() -> dict[str, Any]:
-    """One record of the releases topic: a cell, a group or, last, the manifest (docs/contract.md, "Releases").
+    """One record of the releases topic: a cell, a group, what is gone or, last, the manifest (docs/contract.md,
+    "Releases"). With shards all but the manifest stand on the parts topic.
 
     A later version may add fields and never renames one.
     """
-    cell_id = {"type": "string", "pattern": "^c[0-9]+$"}
+    cell_id, group_id, any_id = ({"type": "string", "pattern": f"^(s[0-9]+-)?{kind}[0-9]+$"} for kind in _KINDS)
     cell = _record({"table": TEXT, "release": POSITIVE, "cell": cell_id, "region": REGION, "people": POSITIVE})
     case_ids = {"type": "array", "items": TEXT, "minItems": 1, "uniqueItems": True}
     group = _record(
         {
             "table": TEXT,
             "release": POSITIVE,
-            "group": {"type": "string", "pattern": "^g[0-9]+$"},
+            "group": group_id,
             "formed": POSITIVE,
             "changed": POSITIVE,
             "cells": {
@@ -68,6 +70,17 @@ def release_schema() -> dict[str, Any]:
             },
             "sensitive": {**MULTISET, "minProperties": 1},
             "counterfeits": _COUNT,
+        }
+    )
+    ids = {"type": "array", "items": any_id, "minItems": 1, "maxItems": 1000, "uniqueItems": True}
+    gone = _record({"table": TEXT, "release": POSITIVE, "gone": ids})
+    shard = _record(
+        {
+            "shard": _COUNT,
+            "region": REGION,
+            "full": {"type": "boolean"},
+            **dict.fromkeys(("cells", "groups", "gone", "people"), _COUNT),
+            "digest": _SHA256,
         }
     )
     loss = _record({name: {"type": "number", "minimum": 0} for name in Loss._fields})
@@ -89,13 +102,13 @@ def release_schema() -> dict[str, Any]:
             "bound": breach,
             "loss": {"anyOf": [loss, {"type": "null"}]},
         },
-        {"previous_policy": _SHA256},
+        {"previous_policy": _SHA256, "full_every": POSITIVE, "shards": {"type": "array", "items": shard}},
     )
     return {
         "$schema": DIALECT,
         "title": "Shoal release record",
-        "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in ("cell", "group", "manifest")],
-        "$defs": {"cell": cell, "group": group, "manifest": manifest},
+        "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in ("cell", "group", "gone", "manifest")],
+        "$defs": {"cell": cell, "group": group, "gone": gone, "manifest": manifest},
     }
 
 

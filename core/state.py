@@ -12,12 +12,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from shoal.core.cells.shard import Shard
 from shoal.core.cells.tree import NodeRecord, Rows, Tree, top_down
 from shoal.core.cohort.clique import Clique, Cohorts
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.overlap.external import ExternalGroup, Externals, as_external
-from shoal.core.people import NOBODY, NOWHERE, People, Person
+from shoal.core.people import AWAY, NOBODY, NOWHERE, People, Person
 from shoal.core.policy.policy import Policy
+from shoal.core.publication import ShownCells
 from shoal.core.randomness import Keyed
 from shoal.core.release import Tail
 from shoal.core.signatures.bonds import Bond, Bonds
@@ -27,7 +29,7 @@ from shoal.core.signatures.signature import SignatureRecord, Signatures
 from shoal.core.signatures.trail import Trail
 from shoal.core.stored import Stored, read_person, write_people, write_person
 
-ENGINE = "2.2"
+ENGINE = "2.3"
 
 __all__ = [
     "ENGINE",
@@ -97,7 +99,8 @@ class LazyPeople(Mapping[str, Person]):
 
     def count_new(self, before: "State") -> int:
         """How many of them `before`, from which this state was planned, did not know."""
-        return int(np.count_nonzero(self._rows >= len(before.people)))
+        known = self._rows[self._rows < len(before.people)]
+        return len(self._rows) - int(np.count_nonzero(before.people.status[known] != AWAY))
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,8 @@ class Change:
     signatures: dict[int, SignatureRecord] = field(default_factory=dict)
     lasting_groups: dict[int, LastingGroup] = field(default_factory=dict)
     bonds: dict[int, Bond] = field(default_factory=dict)
+    departed: tuple[str, ...] = ()
+    """Who left for another shard: their records are deleted."""
     after: "State | None" = field(default=None, repr=False, compare=False)
     """What the state becomes, worked out already, for the state that the release was planned from."""
 
@@ -126,24 +131,34 @@ class State:
 
     People, the tree and what others have published are there in both models; ledger and cohorts belong to a redrawn
     table, trail, entries, signatures, groups and bonds to a lasting one. Its people are called by their ids or, with
-    `KeyedByHandle`, by their handles.
+    `KeyedByHandle`, by their handles. In a table of several shards it is the state of one `shard`.
     """
 
-    def __init__(self, policy: Policy, key: bytes | Keyed, meta: Meta, keyed: type[Keyed] = Keyed) -> None:
-        self.policy, self.meta = policy, meta
+    def __init__(
+        self,
+        policy: Policy,
+        key: bytes | Keyed,
+        meta: Meta,
+        keyed: type[Keyed] = Keyed,
+        shard: Shard | None = None,
+    ) -> None:
+        self.policy, self.meta, self.shard = policy, meta, shard
         self.keyed = key if isinstance(key, Keyed) else keyed(key, policy.table)
         self.people = People(policy.attributes, self.keyed, policy.sampling)
-        self.tree = Tree(policy.attributes)
+        self.tree = Tree(policy.attributes, shard.box if shard else None)
         self.externals = Externals()
         self.ledger, self.cohorts = Ledger(policy), Cohorts()
         self.trail: Trail = {}
         self.entries, self.signatures, self.groups, self.bonds = Entries(), Signatures(), Groups(), Bonds()
         self.tails: dict[int, Tail] = {}  # what live groups' records looked like; empty is right too, only slower
+        self.shown: ShownCells | None = None  # the same of cells, in a table that is not plain
         self._origin: State | None = None
 
     @classmethod
-    def empty(cls, policy: Policy, key: bytes, keyed: type[Keyed] = Keyed) -> "State":
-        return cls(policy, key, Meta(0, None, 1, 0.0, ENGINE, policy.digest), keyed)
+    def empty(
+        cls, policy: Policy, key: bytes | Keyed, keyed: type[Keyed] = Keyed, shard: Shard | None = None
+    ) -> "State":
+        return cls(policy, key, Meta(0, None, 1, 0.0, ENGINE, policy.digest), keyed, shard)
 
     @classmethod
     def load(
@@ -152,11 +167,12 @@ class State:
         key: bytes | Keyed,
         meta: Meta,
         keyed: type[Keyed] = Keyed,
+        shard: Shard | None = None,
         /,
         **records: Iterable[tuple[Any, Any]],
     ) -> "State":
         """The state that these records describe, given by the names of `Change`'s fields, in any order."""
-        state = cls(policy, key, meta, keyed)
+        state = cls(policy, key, meta, keyed, shard)
         state._write(records)
         return state
 
@@ -182,11 +198,19 @@ class State:
             self.people.merge()
             self.ledger.merge()
         else:
+            self._forget(change.departed)
             self._write({name: getattr(change, name).items() for name in RECORDS})
         self.meta = change.meta
 
+    def _forget(self, departed: Sequence[str]) -> None:
+        rows = np.array([row for row in self.people.rows_of(departed) if row is not None], dtype=np.int64)
+        self.people.leave(rows)
+        self.entries.forget(rows)
+        for row in rows.tolist():
+            self.trail.pop(row, None)
+
     def _write(self, records: Mapping[str, Iterable[tuple[Any, Any]]]) -> None:
-        self.tails = {}
+        self.tails, self.shown = {}, None
         self.cohorts.put(records.get("cliques", ()))
         self.externals.put(records.get("externals", ()))
         self.ledger.extend(sorted(records.get("groups", ())))
@@ -254,7 +278,7 @@ class State:
 
 
 RECORDS: Final[Mapping[str, Callable[[State], Iterable[tuple[Any, Any]]]]] = {
-    "people": lambda state: state.persons(np.arange(len(state.people))),
+    "people": lambda state: state.persons(state.people.here()),
     "groups": lambda state: state.ledger.records().items(),
     "nodes": lambda state: state.tree.records(),
     "cliques": lambda state: sorted(state.cohorts.cliques.items()),

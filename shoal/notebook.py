@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,14 +21,14 @@ from shoal.core.measure.release_reader import read_columns
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files import audit as audit_files
-from shoal.streams.files import policy_yaml, release_folder
+from shoal.streams.files import policy_yaml
 from shoal.streams.files import replay as replay_files
 from shoal.streams.files.event_lines import Events
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.frames import Frames, make_frames
-from shoal.streams.files.release_folder import ReleaseFiles, read_regions, region_text, row_count
+from shoal.streams.files.release_folder import ReleaseFiles, read_regions, region_text, release_numbers, row_count
 from shoal.streams.files.unwatched import Unwatched
-from shoal.streams.kafka.chain import Chain
+from shoal.streams.files.whole_releases import whole_from, whole_release, whole_releases
 from shoal.streams.settings import load_settings
 
 Location = str | os.PathLike[str]
@@ -37,7 +37,10 @@ Columns = dict[str, list[Any]]
 
 @dataclass(frozen=True)
 class Release:
-    """One release as it was published: a line of JSON for each cell and each group, and `manifest_json`."""
+    """One release: a line of JSON for each cell and each group as they stand in it, and `manifest_json`.
+
+    These are the published bytes. Where a release holds only what changed, they are put together with those before it.
+    """
 
     number: int
     cell_records: tuple[bytes, ...]
@@ -48,7 +51,7 @@ class Release:
 
     @property
     def records(self) -> tuple[bytes, ...]:
-        """All lines in the order they were published in, without the manifest."""
+        """All lines in the order of a full release, without the manifest."""
         return self.cell_records + self.group_records
 
     @property
@@ -175,7 +178,7 @@ def replay(
     job = replay_files.Job(policy, source, Path(out), _path(private), _path(state), _bytes(key), choice)
     outcome = replay_files.replay(job, Unwatched())
     numbers = range(outcome.last_release - outcome.releases + 1, outcome.last_release + 1)
-    made = tuple(_release(release_folder.read_files(Path(out), number), policy) for number in numbers)
+    made = tuple(_release(files, policy) for files in whole_from(Path(out), numbers))
     rejects = (Path(out) / replay_files.REJECTS).read_bytes().splitlines()[-outcome.rejected :]
     read = tuple(json.loads(line) for line in rejects) if outcome.rejected else ()
     return Replay(made, outcome.accepted, outcome.waiting, read)
@@ -190,7 +193,7 @@ def read_releases(out: Location, *, policy: Policy | Location | None = None) -> 
     if not Path(out).is_dir():
         raise InputError(f"{out} is not a folder of releases.")
     rules = _policy(policy)
-    return [_release(files, rules) for files in _follow(release_folder.read_releases(Path(out)))]
+    return [_release(files, rules) for files in whole_releases(Path(out))]
 
 
 def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
@@ -205,7 +208,7 @@ def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
         # a notebook has an event loop of its own, which must not be entered twice
         reading = folder_sink.read_topic(settings, policy, Path(folder), Unwatched().advance)
         beside.submit(asyncio.run, reading).result()
-        return [_release(files, policy) for files in release_folder.read_releases(Path(folder))]
+        return [_release(files, policy) for files in whole_releases(Path(folder))]
 
 
 def read_release(
@@ -214,13 +217,15 @@ def read_release(
     """One release, the newest unless a number is named, of a folder or of a topic such as "shoal.ward.releases".
 
     With the policy that was published with it, it can count. A topic needs the policy; `kafka` is as in `read_topic`,
-    and the whole chain is checked. In a folder it is not.
+    and the whole chain is checked. In a folder it is not; but if the release holds only what changed, those before it
+    are read as far as it needs them.
 
-    Raises `InputError` if there is no such release or it cannot be read, and for a topic what `read_topic` does.
+    Raises `InputError` if there is no such release or it cannot be read, `GuaranteeError` if it was changed or one that
+    it needs is missing, and for a topic what `read_topic` does.
     """
     rules = _policy(policy)
     if Path(place).is_dir() or not _is_topic(place):
-        return _release(release_folder.read_files(Path(place), number or _newest(place)), rules)
+        return _release(whole_release(Path(place), number or _newest(place)), rules)
     if rules is None or os.fspath(place) != f"shoal.{rules.table}.releases":
         raise InputError("a topic is read with the policy of its table: name it as `policy`.")
     found = {release.number: release for release in read_topic(rules, kafka=kafka)}
@@ -261,15 +266,6 @@ def audit(
     )
 
 
-def _follow(releases: Iterable[ReleaseFiles]) -> Iterator[ReleaseFiles]:
-    """The same releases, if each follows from the one before it. Raises `GuaranteeError`."""
-    chain: Chain | None = None
-    for files in releases:
-        chain = chain or Chain(release_folder.table_of(files))
-        chain.add(*files.published)
-        yield files
-
-
 def _release(files: ReleaseFiles, policy: Policy | None) -> Release:
     return Release(files.number, files.cells, files.groups, files.manifest, policy)
 
@@ -277,7 +273,7 @@ def _release(files: ReleaseFiles, policy: Policy | None) -> Release:
 def _newest(folder: Location) -> int:
     if not Path(folder).is_dir():
         raise InputError(f"{folder} is neither a folder of releases nor a topic of them.")
-    numbers = release_folder.release_numbers(Path(folder))
+    numbers = release_numbers(Path(folder))
     if not numbers:
         raise InputError(f"{folder} has no releases in it.")
     return numbers[-1]

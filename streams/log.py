@@ -20,6 +20,7 @@ FIELDS = frozenset(
         "event", "level", "timestamp",
         # where
         "table", "topic", "partition", "partitions", "offset", "role", "kafka", "redis", "port", "step", "pid",
+        "shard", "shards",
         # how many, how long
         *METRICS, "people", "groups", "nodes", "records", "bytes", "chunks", "rejects", "seconds",
         "attempt", "misrouted", "events", "rows", "withheld", "removed", "version",

@@ -24,8 +24,10 @@ REASONS: Final = tuple(str(reason) for reason in Reason)
 OUTCOMES: Final = ("accepted", "rejected")
 STEPS: Final = ("wait", "read", "plan", "stage", "seal", "publish", "sent", "apply")
 """Steps 2 to 9 of a release (docs/protocol.md)."""
+SHARD_STEPS: Final = ("wait", "gather", "plan", "seal", "announce", "parts", "manifest", "apply", "finish")
+"""Steps 2 to 10 of a release with shards."""
 SERVICES: Final = ("kafka", "redis")
-PARTS: Final = ("ingest", "planner", "deadletter")
+PARTS: Final = ("ingest", "planner", "deadletter", "shards")
 SNAPSHOT_OUTCOMES: Final = ("written", "failed")
 REQUESTS: Final = ("transaction", "group-commit")
 OTHER: Final = "other"

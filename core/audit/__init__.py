@@ -8,8 +8,8 @@ lasting ones are in `criteria/lasting/`. `truth` folds events, and `attack/` sho
 """
 
 from shoal.core.audit.auditor import Auditor
-from shoal.core.audit.reading.published import Stored
 from shoal.core.audit.reading.text import write_report
+from shoal.core.audit.reading.together import Stored
 from shoal.core.audit.reading.truth import Asked, Truth
 from shoal.core.audit.report.report import Report
 

@@ -14,7 +14,8 @@ from shoal.core.audit.model.lasting import LastingModel
 from shoal.core.audit.model.model import Model
 from shoal.core.audit.model.redrawn import RedrawnModel
 from shoal.core.audit.reading.epochs import Epochs
-from shoal.core.audit.reading.published import Published, ReleaseReader, Stored
+from shoal.core.audit.reading.published import Published, ReleaseReader
+from shoal.core.audit.reading.together import Stored
 from shoal.core.audit.reading.truth import Truth
 from shoal.core.audit.reading.view import Cohorts, Line, Secrets
 from shoal.core.audit.report.report import Attacks, PrivateFigures, Report

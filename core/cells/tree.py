@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.region import attribute_losses, attributes_json, domain
+from shoal.core.cells.shard import Box
 from shoal.core.policy.policy import Attribute
 
 Column = NDArray[Any]  # int64 or float64, by the attribute's kind
 Rows = NDArray[np.int64]
 
 LEAF = -1
+_SINGLE, _BY_ATTRIBUTE = ("attribute", "left", "right", "depth", "path"), ("cut", "low", "high")
 
 
 class NodeRecord(NamedTuple):
@@ -55,9 +57,9 @@ class _Splits(NamedTuple):
 
 
 class Tree:
-    """The cells of one table."""
+    """The cells of one table, or of one shard: the root is the whole space, or `box`."""
 
-    def __init__(self, attributes: Sequence[Attribute]) -> None:
+    def __init__(self, attributes: Sequence[Attribute], box: Box | None = None) -> None:
         self.attributes = tuple(attributes)
         self._dtypes = tuple(np.float64 if a.kind == "float" else np.int64 for a in self.attributes)
         self.size = 1
@@ -71,7 +73,7 @@ class Tree:
         self._high: list[Column] = [np.zeros(16, dtype=dtype) for dtype in self._dtypes]
         self._text: dict[int, bytes] = {}
         for position, attribute in enumerate(self.attributes):
-            self._low[position][0], self._high[position][0] = domain(attribute)
+            self._low[position][0], self._high[position][0] = domain(attribute) if box is None else box[position]
 
     def copy(self) -> "Tree":
         """A tree that can grow without changing this one."""
@@ -88,6 +90,27 @@ class Tree:
         twin._low = [column.copy() for column in self._low]
         twin._high = [column.copy() for column in self._high]
         return twin
+
+    def freeze(self) -> dict[str, NDArray[Any]]:
+        """The columns."""
+        found = {name: getattr(self, f"_{name}")[: self.size] for name in _SINGLE}
+        for name in _BY_ATTRIBUTE:
+            columns = enumerate(getattr(self, f"_{name}"))
+            found |= {f"{name}{position}": column[: self.size] for position, column in columns}
+        return found
+
+    def thaw(self, columns: Mapping[str, NDArray[Any]], texts: Mapping[int, bytes]) -> None:
+        """The inverse; `texts` are those of `cells_json` that were written before."""
+        for name in _SINGLE:
+            setattr(self, f"_{name}", columns[name])
+        for name in _BY_ATTRIBUTE:
+            setattr(self, f"_{name}", [columns[f"{name}{position}"] for position in range(len(self.attributes))])
+        self.size, self._text = len(columns["depth"]), dict(texts)
+
+    @property
+    def texts(self) -> Mapping[int, bytes]:
+        """What `cells_json` has written so far."""
+        return self._text
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -188,6 +211,10 @@ class Tree:
         for node, *regions in zip(missing.tolist(), *parts, strict=True):
             texts[node] = f'c{node}","region":{{{",".join(regions)}}}'.encode()
         return [texts[node] for node in asked]
+
+    def region_json(self, node: int) -> str:
+        """The region of a node as releases write it."""
+        return self.cells_json(np.array([node]))[0].partition(b'"region":')[2].decode()
 
     def losses(self, nodes: Rows) -> NDArray[np.float64]:
         """NCP of each cell: the mean over the attributes of the share of the domain it spans."""

@@ -28,13 +28,30 @@ class Loss(NamedTuple):
     average_group: float
 
 
-def measure_loss(tree: Tree, cells: Rows, rows: NDArray[np.int64], groups: int) -> Loss | None:
-    """The loss of a release from its cells and the rows in each; None without rows."""
-    total = int(rows.sum())
-    if not total:
-        return None
-    penalty = float((tree.losses(cells) * rows).sum())
-    return Loss(penalty / total, int((rows * rows).sum()), total / groups)
+class LossSums(NamedTuple):
+    """What losses are quotients of, so that those of several shards can be added up."""
+
+    penalty: float = 0.0
+    rows: int = 0
+    squares: int = 0
+    groups: int = 0
+
+    def plus(self, other: "LossSums") -> "LossSums":
+        return LossSums(
+            self.penalty + other.penalty,
+            self.rows + other.rows,
+            self.squares + other.squares,
+            self.groups + other.groups,
+        )
+
+    def loss(self) -> Loss | None:
+        """None without rows."""
+        return Loss(self.penalty / self.rows, self.squares, self.rows / self.groups) if self.rows else None
+
+
+def sum_losses(tree: Tree, cells: Rows, rows: NDArray[np.int64], groups: int) -> LossSums:
+    """The sums of a release from its cells and the rows in each."""
+    return LossSums(float((tree.losses(cells) * rows).sum()), int(rows.sum()), int((rows * rows).sum()), groups)
 
 
 def ncp(release: ReleaseColumns) -> float:

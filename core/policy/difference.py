@@ -174,5 +174,7 @@ _JUDGES: Final[Mapping[str, _Judge]] = {
     "overlap": _refused("privacy.overlap", f"groups were matched with those of other publishers by it; {_BEGIN_ANEW}"),
     "search": _number("privacy.search", "holds from that release on"),
     "triggers": _triggers,
+    "shards": _refused("scale.shards", f"the cuts were made for it and stay for ever; {_BEGIN_ANEW}"),
+    "full_every": _number("release.full_every", "holds from that release on"),
     "case_ids": _refused("release.case_ids", f"pseudonyms are listed in every release or in none; {_BEGIN_ANEW}"),
 }

@@ -16,10 +16,14 @@ from shoal.core.policy.strategy import Strategy
 FREE: Final = frozenset({"triggers", "snapshot", "digest"})
 """The fields of a policy that change neither a promise nor a plan. Any other field is bound, a new one too."""
 
+LATER: Final = {"shards": 1, "full_every": 1}
+"""Fields that came later, with the value at which a policy means what it meant without them."""
+
 
 def meaning_of(policy: Policy) -> str:
     """The sha256 of what a policy means, in hexadecimal. O(labels)."""
-    bound = {field.name: _plain(getattr(policy, field.name)) for field in fields(policy) if field.name not in FREE}
+    named = {field.name: getattr(policy, field.name) for field in fields(policy) if field.name not in FREE}
+    bound = {name: _plain(value) for name, value in named.items() if name not in LATER or value != LATER[name]}
     return hashlib.sha256(json.dumps(bound, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 

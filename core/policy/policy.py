@@ -86,6 +86,13 @@ class Policy:
     snapshot: Snapshots | None
     case_ids: bool  # whether cells list the pseudonyms of their rows
     digest: str  # sha256 of the policy file followed by its hierarchy files, in hexadecimal; see also meaning.py
+    shards: int = 1  # lasting: regions that are planned apart
+    full_every: int = 1  # between full releases, only what changed
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every release is whole and in one part."""
+        return self.shards == 1 and self.full_every == 1
 
 
 def hierarchy_paths(document: object) -> list[str]:
@@ -117,6 +124,7 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
     named = privacy.get("strategy")
     strategy = Adaptive() if named is None else check.strategy(named)
     check.model(read, sensitive)
+    check.scale(read.get("scale", {}).get("shards", 1), attributes)
     release = read.get("release", {})
     triggers, case_ids = check.triggers(release), release.get("case_ids", False)
     check.case_ids(case_ids, sensitive, privacy.get("participation"))
@@ -147,6 +155,8 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
         snapshot=Snapshots(**snapshot) if (snapshot := read["snapshot"]) else None,
         case_ids=case_ids,
         digest=digest.hexdigest(),
+        shards=read["scale"]["shards"],
+        full_every=release["full_every"],
     )
 
 
@@ -275,6 +285,14 @@ class _Checker:
         if sensitive is not None:
             leaves = Leaves(len(sensitive.hierarchy.leaves), len(sensitive.permanent), len(sensitive.open))
         self._mistakes.extend(wrong_for_model(read, leaves))
+
+    def scale(self, shards: int, attributes: tuple[Attribute, ...]) -> None:
+        """Every shard is a region of its own, so there must be places for all of them."""
+        if any(attribute.kind == "float" for attribute in attributes) or not attributes:
+            return
+        places = math.prod(int(attribute.high) - int(attribute.low) + 1 for attribute in attributes)
+        if shards > places > 0:
+            self._wrong(("scale", "shards"), f"must be at most {places}, the number of different quasi-identifiers")
 
     def triggers(self, section: Mapping[str, Any]) -> Triggers:
         path: Path = ("release",)

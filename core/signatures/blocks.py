@@ -100,9 +100,9 @@ class Neighbours:
 
     def _locate(self, people: People, trail: Trail) -> None:
         assert self._components is not None
-        everyone = np.arange(len(people))
-        where, component = self._components.find(people.columns, everyone)
-        self._note(where, component)
+        here = people.here()
+        where, component = self._components.find(people.columns, here)
+        self._note(here[where], component)
         former = [(row, qid) for row, places in sorted(trail.items()) for qid in places if qid != EVERYWHERE]
         if former:
             rows = np.array([row for row, _ in former], dtype=np.int64)
@@ -140,7 +140,13 @@ class Neighbours:
         return list(parts.values())
 
     def _blocks_of(self, component: int) -> dict[int, int] | None:
-        """By value the signature that is its block; None if any protected value has no block."""
+        """By value the signature that is its block; None if any protected value has no block.
+
+        Blocks depend on the signatures of everybody beside these groups, and a shard knows only its own people. So in a
+        sharded table no value has a block.
+        """
+        if self._policy.shards > 1:
+            return None
         if component not in self._blocks:
             self._blocks[component] = self._cut(component)
         return self._blocks[component]

@@ -10,7 +10,7 @@ bond that lost somebody for good is never shown again. Both would tell who the h
 Owners are ids, not rows: a restart reads people back in any order.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from math import ceil
 from typing import NamedTuple
 
@@ -82,6 +82,13 @@ def lose_bonds(bonds: Bonds, people: People, erased: Collection[int]) -> None:
             bonds.bonds[number] = bond._replace(is_lost=True, owners=tuple(sorted(bond.owners)))
 
 
+def lose_bonds_of(bonds: Bonds, owners: Set[str]) -> None:
+    """The same for people who are lost for good wherever they are, and perhaps unknown here."""
+    for number, bond in bonds.bonds.items() if owners else ():
+        if not bond.is_lost and not owners.isdisjoint(bond.owners):
+            bonds.bonds[number] = bond._replace(is_lost=True, owners=tuple(sorted(bond.owners)))
+
+
 def make_bonds(bonds: Bonds, site: Site, values: Iterable[int], size: float) -> None:
     """Make a bond for each holder of these values who may be in one and is in none, of people who look alike."""
     for value in sorted(values):
@@ -94,7 +101,8 @@ def show_bonds(bonds: Bonds, site: Site, groups: Groups, number: int) -> None:
     for key, bond in sorted(bonds.bonds.items()):
         rows = _rows(bond, site.people)
         is_alike = len(np.unique(site.is_told[rows])) == 1
-        is_shown = not bond.is_lost and is_alike and bool(np.all(site.may_join[rows]))
+        is_whole = len(rows) == len(bond.owners)  # of somebody in another shard there may be no row
+        is_shown = is_whole and not bond.is_lost and is_alike and bool(np.all(site.may_join[rows]))
         if is_shown and bond.group == NO_GROUP:
             group = groups.form(np.array([CLIQUE_GROUP]), np.array([bond.value]), number)
             bonds.bonds[key] = bond._replace(group=int(group[0]))

@@ -10,7 +10,6 @@ signatures from before, with a guard) are *picky*: each has a set of values that
 chooses first.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
 from shoal.core.runs import each_between
+from shoal.core.signatures.leftovers import Spare, round_up, spend_counterfeits, take_back_rounds
 from shoal.core.signatures.nearest import ranks
 from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
 from shoal.core.signatures.occurrence import occurrences
@@ -27,7 +27,7 @@ from shoal.core.signatures.places import Gaps, first_of_each, take_places
 from shoal.core.signatures.quotas import Surplus, find_surplus, pack_known, peel, wrap_around
 from shoal.core.signatures.seats import seat
 from shoal.core.signatures.signature import Signatures
-from shoal.core.signatures.tuning import NEIGHBOURHOOD, NEIGHBOURHOOD_GROWTH
+from shoal.core.signatures.tuning import NEIGHBOURHOOD, NEIGHBOURHOOD_GROWTH, PICKY_AT_MOST
 
 
 class Choice(NamedTuple):
@@ -45,57 +45,72 @@ def choose_signatures(
     *,
     m: int,
     l: float,
-    spare: int,
+    spare: Spare,
     gaps: Gaps,
 ) -> Choice:
     """Give newcomers their signatures: those in `usable` and new ones; `known` and `gaps` change.
 
-    `classes` are values that may share a signature (see `turnover.py`), and `spare` is how many counterfeits the
-    release can bear.
+    `classes` are values that should share a signature (see `turnover.py`). Rounds are made within one class after the
+    other, but the last is joined by those who found no company in theirs: better among other values than "*".
     """
     found = np.full(len(newcomers.value), UNDECIDED, dtype=np.int64)
     family = np.zeros(len(newcomers.value), dtype=np.int64)
-    take_places(newcomers, known, gaps, 1 if spare else 0, found)
-    waiting = np.flatnonzero(found == UNDECIDED)
-    for values in classes:
-        mine = waiting[np.isin(newcomers.value[waiting], values)]
-        alike = known.within(usable, values)
-        share = spare * len(mine) // max(1, len(waiting))
-        _make_rounds(newcomers, mine, known, alike, values, m, l, share, found, family)
+    take_places(newcomers, known, gaps, 1 if spare.most else 0, found)
+    for values in classes[:-1]:
+        _make_rounds(newcomers, known, usable, values, m, 1, Spare(0, 0), found, family)  # nobody is starred yet
+    _make_rounds(newcomers, known, usable, np.concatenate(classes), m, l, spare, found, family)
     return Choice(found, np.where(_is_even(newcomers, known, found, family), family, 0))
 
 
 def _make_rounds(
     newcomers: Newcomers,
-    mine: Rows,
     known: Signatures,
     usable: Rows,
     values: Rows,
     m: int,
     l: float,
-    spare: int,
+    spare: Spare,
     found: Rows,
     family: Rows,
 ) -> None:
-    """Steps 2 and 3, for the newcomers of one class."""
-    leaves = int(values.max(initial=-1)) + 1
-    counts = np.bincount(newcomers.value[mine], minlength=leaves)
-    left = _leave_out(newcomers, mine, find_surplus(counts, m, l, spare), m)
-    counts = np.bincount(newcomers.value[left], minlength=leaves)
+    """Steps 2 and 3, for the newcomers with these values."""
+    mine = np.flatnonzero((found == UNDECIDED) & np.isin(newcomers.value, values))
+    usable = known.within(usable, values)
+    counts = np.bincount(newcomers.value[mine], minlength=int(values.max(initial=-1)) + 1)
+    left = _leave_out(newcomers, mine, find_surplus(counts, m, l, spare.most), m)
+    picky = [at for at in left.tolist() if at in newcomers.shunned]
+    if len(picky) < PICKY_AT_MOST * len(left):
+        _pack(newcomers, left, picky, known, usable, values, m, found, family)
+    seat(newcomers, left, known, usable, m, found)
+    spent = round_up(newcomers, mine, known, values, m, l, min(spare), found)
+    spend_counterfeits(newcomers, left, known, usable, (spare.most - spent) // (m - 1), found)
+    undecided = mine[found[mine] == UNDECIDED]
+    if len(undecided) >= m:  # fewer are only what does not divide
+        take_back_rounds(newcomers, undecided, left, known, l, found)
+
+
+def _pack(
+    newcomers: Newcomers,
+    left: Rows,
+    picky: list[int],
+    known: Signatures,
+    usable: Rows,
+    values: Rows,
+    m: int,
+    found: Rows,
+    family: Rows,
+) -> None:
+    """Rounds by how often each value occurs, as if everybody fitted everywhere; incomplete ones are undone."""
+    counts = np.bincount(newcomers.value[left], minlength=int(values.max(initial=-1)) + 1)
     rounds = pack_known(counts, known, usable, m)
-    near = occurrences(newcomers.value[left], newcomers.place[left], leaves)
+    near = occurrences(newcomers.value[left], newcomers.place[left], len(counts))
     rounds = _sum(rounds, pack_known(counts, known, peel(counts, m, known, near), m))
     more = max(-(-int(counts.sum()) // m), int(counts.max(initial=0)))
     order = _by_place(newcomers, left, values)
     for signature, times in wrap_around(counts, m, more, order).items():
         rounds = _sum(rounds, np.bincount([known.number(signature)], weights=[times]).astype(np.int64))
-    _fill_rounds(newcomers, left, known, rounds, found, family)
+    _fill_rounds(newcomers, left, picky, known, rounds, found, family)
     _undo_incomplete(newcomers, left, known, found)
-    seat(newcomers, left, known, usable, m, found)
-    _spend_counterfeits(newcomers, left, known, usable, spare // (m - 1), found)
-    undecided = mine[found[mine] == UNDECIDED]
-    if len(undecided) >= m:  # fewer are only what does not divide
-        _take_back_rounds(newcomers, undecided, left, known, l, found)
 
 
 def _sum(some: Rows, others: Rows) -> Rows:
@@ -123,12 +138,13 @@ def _by_place(newcomers: Newcomers, left: Rows, values: Rows) -> list[int]:
     return found
 
 
-def _fill_rounds(newcomers: Newcomers, left: Rows, known: Signatures, rounds: Rows, found: Rows, family: Rows) -> None:
+def _fill_rounds(
+    newcomers: Newcomers, left: Rows, picky: list[int], known: Signatures, rounds: Rows, found: Rows, family: Rows
+) -> None:
     """Step 2: picky newcomers first, then everybody else, neighbourhood by neighbourhood."""
     used = np.flatnonzero(rounds)
     members = known.members[used]
     slots = np.where(members >= 0, rounds[used][:, None], 0)
-    picky = [at for at in left.tolist() if at in newcomers.shunned]
     _serve_picky(newcomers, picky, known, used, slots, found)
     waiting = np.setdiff1d(left, np.array(picky, dtype=np.int64))
     waiting = waiting[np.lexsort((newcomers.draw[waiting], newcomers.place[waiting]))]
@@ -284,40 +300,3 @@ def _is_even(newcomers: Newcomers, known: Signatures, found: Rows, family: Rows)
     size[line] = known.sizes[found[given]]
     is_even[given] = (counts.max(axis=1, initial=0) * size == counts.sum(axis=1))[line]
     return is_even
-
-
-def _take_back_rounds(
-    newcomers: Newcomers, undecided: Rows, left: Rows, known: Signatures, l: float, found: Rows
-) -> None:
-    """Take rounds back until no value is more than 1/l of those who are given nothing.
-
-    The signatures with the fewest rounds lose theirs first, those without the value that is too frequent before others.
-    """
-    values = Counter(newcomers.value[undecided].tolist())
-    if max(values.values()) * l <= values.total():
-        return
-    most = max(values, key=lambda value: (values[value], value))
-    given = left[found[left] != UNDECIDED]
-    order = given[np.lexsort((newcomers.draw[given], newcomers.value[given], found[given]))]
-    rounds: dict[int, dict[int, list[int]]] = {}
-    for position in order.tolist():
-        rounds.setdefault(int(found[position]), {}).setdefault(int(newcomers.value[position]), []).append(position)
-    for number in sorted(rounds, key=lambda one: (most in known.sets[one], len(next(iter(rounds[one].values()))), one)):
-        for chosen in zip(*rounds[number].values(), strict=False):
-            if max(values.values()) * l <= values.total():
-                return
-            found[list(chosen)] = UNDECIDED
-            values.update(newcomers.value[list(chosen)].tolist())
-
-
-def _spend_counterfeits(
-    newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, most: int, found: Rows
-) -> None:
-    """Let a few that are still left join signatures in use, in rounds that are counterfeit but for them."""
-    undecided, holding = left[found[left] == UNDECIDED], known.holding(usable)
-    for position in undecided[np.argsort(newcomers.draw[undecided], kind="stable")].tolist()[: max(0, most)]:
-        for number in holding.get(int(newcomers.value[position]), usable[:0]):
-            if newcomers.fits(position, known.sets[number]):
-                found[position] = number
-                newcomers.settle(position, known.sets[number])
-                break

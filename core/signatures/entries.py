@@ -10,7 +10,7 @@ counts it if they come back; but not with which values. Such an entry is a *rema
 No result may depend on the order of entries: a restart reads them back in any order.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -203,11 +203,20 @@ class Entries:
             is_plain = (self.signature[past] == PLAIN) & ~np.isin(self.value[past], list(open_values))
             is_kept = self.has(SHOWN)[past] & ((self.signature[past] >= 0) | is_plain)
             gone, left = past[~is_kept], past[is_kept]
-            self.signature[gone], self.group[gone], self.flags[gone], self.spells[gone] = NO_SIGNATURE, NO_GROUP, 0, 0
+            self._clear(gone)
             self.flags[left] &= np.uint8(SHOWN | BARRED)
             order = np.lexsort((self.flags[left], self.spells[left], self.signature[left]))
             self.value[left[order]] = -1 - np.arange(len(left))
             self.slot[left] = 0
+            idle = gone[self.value[gone] < 0]  # of somebody who was in another shard meanwhile
+            self.value[idle] = -1 - len(left) - np.arange(len(idle))
+
+    def forget(self, rows: Rows) -> None:
+        """Leave nothing of these people's entries; those who come back are `put` again."""
+        self._clear(self.of(rows)[1])
+
+    def _clear(self, some: Rows) -> None:
+        self.signature[some], self.group[some], self.flags[some], self.spells[some] = NO_SIGNATURE, NO_GROUP, 0, 0
 
     def put(self, row: int, records: Iterable[Stored], known: Signatures) -> None:
         """Write one person's entries as they were stored; those of them that are not in `records` are forgotten."""
@@ -251,6 +260,15 @@ class Entries:
         listed = list(lines)
         bounds = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
         return (tuple(listed[begin:end]) for begin, end in pairwise(bounds))
+
+    def freeze(self) -> dict[str, NDArray[Any]]:
+        """The columns."""
+        return {name: column[: self.size] for name, column in self._columns.items()} | {"head": self._head}
+
+    def thaw(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """The inverse."""
+        self._columns = {name: columns[name] for name in self._columns}
+        self._head, self.size = columns["head"], len(columns["owner"])
 
     def _know(self, people: int) -> None:
         if people > len(self._head):

@@ -5,7 +5,7 @@ with one value that needs no protection; "*"; or a clique, which shows one perma
 said by the entries (and by the cliques); a group that nobody is in any more is not published and never comes back.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -85,7 +85,7 @@ class Groups:
         """Groups as they are stored, all of them or these. Column by column: one by one takes a tenth of a release."""
         asked = np.arange(1, self.size) if groups is None else groups
         columns = (self._columns[name][asked].tolist() for name in LastingGroup._fields)
-        return zip(asked.tolist(), map(LastingGroup, *columns), strict=True)
+        return zip(asked.tolist(), map(LastingGroup._make, zip(*columns, strict=True)), strict=True)
 
     def put(self, records: Iterable[tuple[int, LastingGroup]]) -> None:
         """Write groups as they were stored."""
@@ -94,6 +94,15 @@ class Groups:
             self.size = max(self.size, group + 1)
             for name, number in record._asdict().items():
                 self._columns[name][group] = number
+
+    def freeze(self) -> dict[str, Rows]:
+        """The columns."""
+        return {name: column[: self.size] for name, column in self._columns.items()}
+
+    def thaw(self, columns: Mapping[str, Rows]) -> None:
+        """The inverse."""
+        self._columns = {name: columns[name] for name in self._columns}
+        self.size = len(columns["kind"])
 
     def _reserve(self, size: int) -> None:
         capacity = len(self._columns["kind"])

@@ -25,6 +25,7 @@ from shoal.core.signatures.choice import choose_signatures
 from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_GROUP, NO_SIGNATURE, PLAIN, SHOWN, STARRED, Entries
 from shoal.core.signatures.group import PLAIN_GROUP, STAR, Groups
 from shoal.core.signatures.judging import UNJUDGED, Judging
+from shoal.core.signatures.leftovers import Spare
 from shoal.core.signatures.nearest import NONE as NO_SITE
 from shoal.core.signatures.nearest import Sites, join_nearest, means
 from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
@@ -32,7 +33,7 @@ from shoal.core.signatures.places import Gaps
 from shoal.core.signatures.scene import Scene
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import COUNTERFEITS_ENOUGH, COUNTERFEITS_IN_GROUP, PLAIN_ROWS
-from shoal.core.signatures.turnover import classes_of
+from shoal.core.signatures.turnover import classes_of, weight_of
 from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Judge
 
 
@@ -47,15 +48,16 @@ class Regrouping:
         self.bound_values = policy.sensitive.permanent - self._judge.permanent
         self._is_permanent = np.zeros(self._blank + 1, dtype=bool)
         self._is_permanent[list(policy.sensitive.permanent)] = True
+        self._enough = COUNTERFEITS_ENOUGH * policy.counterfeits
         self._group_before = entries.group.copy()
         self._taken: dict[int, frozenset[int]] = {}  # by row, what a new signature must not hold
 
     # -- 1, 2 ---------------------------------------------------------------------------------------------------
 
-    def hold(self, people: People, touched: Rows) -> None:
+    def hold(self, people: People, touched: Rows, number: int) -> None:
         """Step 1: spells begin and end; the places of those that ended are offered, in batches."""
         entries = self.entries
-        rows = self._rows_by_signature()
+        rows = self._rows_by_signature() * weight_of(number)
         owner, value = self._wanted(people, touched)
         ended = entries.hold(touched, owner, value, self._is_permanent)
         placed = ended[(entries.group[ended] != NO_GROUP) & ~self._is_permanent[entries.value[ended]]]
@@ -154,7 +156,9 @@ class Regrouping:
         gaps = self._gaps(usable, shown)
         m, l = self._policy.signature, self._policy.l
         rows = np.bincount(entries.group[entries.group != NO_GROUP], minlength=self.groups.size)
-        spare = max(0, self._most_counterfeits(self._rows) - int(self._fakes(rows).sum()))
+        fakes = int(self._fakes(rows).sum())
+        most, enough = self._most_counterfeits(self._rows), int(self._rows * self._enough)
+        spare = Spare(max(0, most - fakes), max(0, enough - fakes))
         classes = classes_of(values, self.signatures, m)
         choice = choose_signatures(newcomers, self.signatures, usable, classes, m=m, l=l, spare=spare, gaps=gaps)
         got = choice.signature != UNDECIDED
@@ -217,7 +221,7 @@ class Regrouping:
         mine = np.flatnonzero(is_joining | np.append(is_touched & ~is_whole, False)[group])  # False for NO_GROUP
         numbers, _, place = self._standing(is_whole & (groups.is_frozen == 0), group)
         whole = Standing(numbers, groups.kind[numbers], groups.rounds[numbers], place)
-        enough = int(self._rows * COUNTERFEITS_ENOUGH) - elsewhere
+        enough = int(self._rows * self._enough) - elsewhere
         self._regroup(mine, whole, group, shown, budget - elsewhere, enough)
 
     def _has_touched_signature(self, joined: Rows, group: Rows) -> NDArray[np.bool_]:

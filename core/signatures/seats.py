@@ -29,7 +29,9 @@ def seat(newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, m: i
     asked = waiting.counts.copy()
     while asked.any():
         value = int(asked.argmax())
-        signature = waiting.best_of(known, holding.get(value, nowhere)) or waiting.best_new(value, m)
+        signature = waiting.best_of(known, holding.get(value, nowhere))
+        if signature is None or waiting.affordable(signature, m) < 1:
+            signature = waiting.best_new(value, m)
         if signature is None:
             asked[value] = 0
             continue
@@ -38,7 +40,7 @@ def seat(newcomers: Newcomers, left: Rows, known: Signatures, usable: Rows, m: i
             listed.add(number)
             for member in signature:
                 holding[member] = np.append(holding.get(member, nowhere), number)
-        found[waiting.take(signature)] = number
+        found[waiting.take(signature, waiting.affordable(signature, m))] = number
         asked = np.minimum(asked, waiting.counts)
 
 
@@ -122,9 +124,16 @@ class _Waiting:
                 members = wider
         return tuple(sorted(members)) if len(members) == m else None
 
-    def take(self, signature: tuple[int, ...]) -> list[int]:
-        """Half of the rounds of a signature."""
-        half = (self._rounds(signature) + 1) // 2
+    def affordable(self, signature: tuple[int, ...], m: int) -> int:
+        """How many rounds of a signature leave no other value more than one in m of what is left then."""
+        counts = self.counts.copy()
+        rounds = -(-int(counts.sum()) // m)
+        counts[list(signature)] = 0
+        return rounds - int(counts.max())
+
+    def take(self, signature: tuple[int, ...], most: int) -> list[int]:
+        """Half of the rounds of a signature, but at most so many, and at least one."""
+        half = max(1, min((self._rounds(signature) + 1) // 2, most))
         seated: list[int] = []
         for value in signature:
             mine, unfit = self._waiting_for(value), self._unfit(value, signature)

@@ -20,7 +20,7 @@ Exchange the values that are offered most often within a batch, and the offers s
 every offer gives no value of anybody who left more than 1/l (docs/lasting.md, "Places that fall free").
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -83,7 +83,7 @@ class Signatures:
 
     @property
     def rows(self) -> Rows:
-        """By signature, the rows that were shown under it, summed over all releases but the last."""
+        """By signature, the rows that were shown under it, summed over releases (see `turnover.py`)."""
         return self._past[0, : len(self)]
 
     @property
@@ -136,7 +136,7 @@ class Signatures:
         self.pending[touched[cap > 0]] = 0
 
     def remember(self, rows: Rows, ended: Rows) -> None:
-        """Note the rows of the last release, and which of them ended since, by signature."""
+        """Add up the rows of the last release and those that ended since, by signature."""
         self._past[0, : len(rows)] += rows
         self._past[1] += np.bincount(ended, minlength=self._past.shape[1])
 
@@ -160,12 +160,13 @@ class Signatures:
     def records(self, numbers: Rows | None = None) -> Iterator[tuple[int, SignatureRecord]]:
         """Signatures as they are stored, all of them or these. Column by column: a release writes most of them."""
         asked = np.arange(len(self)) if numbers is None else numbers
-        places = (zip(*matrix[asked].T.tolist(), strict=True) for matrix in (self.pending, self.offered))
-        lines = zip(asked.tolist(), *places, *self._past[:, asked].tolist(), strict=True)
-        for number, pending, offered, rows, ended in lines:
-            values = self.sets[number]
-            width = len(values)
-            yield number, SignatureRecord(values, pending[:width], offered[:width], rows, ended)
+        widths = self.sizes[asked]
+        for width in np.unique(widths).tolist():  # nearly all are of one size
+            mine = asked[widths == width]
+            values = [self.sets[number] for number in mine.tolist()]
+            places = (zip(*matrix[mine, :width].T.tolist(), strict=True) for matrix in (self.pending, self.offered))
+            lines = zip(values, *places, *self._past[:, mine].tolist(), strict=True)
+            yield from zip(mine.tolist(), map(SignatureRecord._make, lines), strict=True)
 
     def changed_since(self, before: "Signatures") -> dict[int, SignatureRecord]:
         """The signatures that have to be written to turn `before` into this."""
@@ -185,6 +186,19 @@ class Signatures:
             width = len(record.values)
             self.pending[number, :width], self.offered[number, :width] = record.pending, record.offered
             self._past[:, number] = record.rows, record.ended
+
+    def freeze(self) -> dict[str, NDArray[np.int64]]:
+        """Everything as columns; a set is a line of `members`."""
+        count = len(self)
+        columns = {name: getattr(self, name)[:count] for name in ("members", "pending", "offered")}
+        return columns | {"past": self._past[:, :count]}
+
+    def thaw(self, columns: Mapping[str, NDArray[np.int64]]) -> None:
+        """The inverse."""
+        self.members, self.pending, self.offered = (columns[name] for name in ("members", "pending", "offered"))
+        self._past = columns["past"]
+        self.sets = [tuple(value for value in line if value >= 0) for line in self.members.tolist()]
+        self._numbers = {values: number for number, values in enumerate(self.sets)}
 
     def _reserve(self, count: int, width: int) -> None:
         rows, columns = self.members.shape

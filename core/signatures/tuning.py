@@ -12,9 +12,10 @@ PLAIN_ROWS: Final = 64
 # The largest share of a group that may be counterfeits (docs/design.md, "Balancing").
 COUNTERFEITS_IN_GROUP: Final = 4  # one in four
 
-# A release should not have more counterfeits than this share, even if its policy allows more. Beyond it a round that
-# lacks IDLE times as many as it has is given up: one "*" that comes back says less than three counterfeits say falsely.
-COUNTERFEITS_ENOUGH: Final = 0.01
+# A release should not have more than this part of the counterfeits that its policy allows. Beyond it no round is begun
+# with one, and a round that lacks IDLE times as many as it has is given up: one "*" that comes back says less than
+# three counterfeits say falsely.
+COUNTERFEITS_ENOUGH: Final = 0.5
 IDLE: Final = 3
 
 # Entries of one neighbourhood, in which signatures are given first, and how much larger each further one is.
@@ -40,5 +41,13 @@ PASSING: Final = 0.5
 PRIOR_ENDS: Final = 0.3
 RATE_STEPS: Final = 30
 
+# The rows of every signature are counted in each of the first releases, and then in one of so many.
+COUNTED_EACH_TIME: Final = 16
+COUNTED_EVERY: Final = 8
+
 # Signatures in use that are weighed newcomer by newcomer: those for which there are most newcomers, of whom most fit.
 SIGNATURES_WEIGHED: Final = 8
+
+# Where at least this share of the newcomers is picky, rounds are made newcomer by newcomer from the start: rounds that
+# are packed by counts alone would mostly be undone. Below it packing pays: it puts values together that occur together.
+PICKY_AT_MOST: Final = 0.35

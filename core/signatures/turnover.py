@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
 from shoal.core.signatures.signature import Signatures
-from shoal.core.signatures.tuning import PASSING, PRIOR_ENDS, RATE_STEPS
+from shoal.core.signatures.tuning import COUNTED_EACH_TIME, COUNTED_EVERY, PASSING, PRIOR_ENDS, RATE_STEPS
+
+
+def weight_of(number: int) -> int:
+    """How often the rows that stood before this release are counted: each time at first, later every eighth time.
+
+    To count is to write every signature anew. Rows that end are counted in every release.
+    """
+    if number <= COUNTED_EACH_TIME:
+        return 1
+    return 0 if number % COUNTED_EVERY else COUNTED_EVERY
 
 
 def classes_of(values: Rows, known: Signatures, m: int) -> list[Rows]:

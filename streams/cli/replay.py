@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     metavar="RELEASE:POLICY",
     help="Switch to this policy with this release.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes that plan the shards of a table side by side (scale.shards); each has one shard in memory.",
+)
 @secret_options("from which all randomness comes [default: SHOAL_KEY, else the state's or a new one]")
 @json_option
 def command(
@@ -45,6 +52,7 @@ def command(
     event_format: str | None,
     mapping: Path | None,
     changes: tuple[str, ...],
+    jobs: int,
     as_json: bool,
 ) -> None:
     """Turn a file of events into a folder of releases, without a broker.
@@ -65,7 +73,7 @@ def command(
 
     secret, first = read_secret(seed, seed_file), load_policy(policy)
     choice, later = choice_of(event_format, mapping), read_changes(first, changes)
-    job = Job(first, events, out, audit, state, secret, choice, later)
+    job = Job(first, events, out, audit, state, secret, choice, later, jobs)
     with bar("replaying", in_bytes=True) as shown:
         outcome = replay(job, _Shown(shown))
     if as_json:

@@ -23,12 +23,18 @@ _TEXT: Final[Json] = {"type": "string"}
 _NUMBER: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
 # The channel of an event by its op; all others are about people.
 _CHANNEL_OF: Final = {"external": "external", "release": "triggers", "skip": "triggers", "change": "triggers"}
-_SENT: Final = ("releases", "deadLetter")
+_SENT: Final = ("releases", "parts", "deadLetter")
+_RELEASES: Final = (
+    "Each release in one transaction: cells, groups, what is gone, and last its manifest. With shards it is two "
+    "records: `sealed` before any of it can be seen, and the manifest after the parts."
+)
 
 
 def describe_topics() -> Json:
     """The whole document, the same for every table."""
-    channels = {**_received(), "releases": _releases(), "deadLetter": {"deadLetter": _dead_letter()}}
+    releases = _releases()
+    parts = {kind: message for kind, message in releases.items() if kind not in ("manifest", "sealed")}
+    channels = {**_received(), "releases": releases, "parts": parts, "deadLetter": {"deadLetter": _dead_letter()}}
     return {
         "asyncapi": ASYNCAPI,
         "info": {
@@ -62,7 +68,8 @@ def _channel(name: str, messages: Iterable[str]) -> Json:
         "events": (topics.events, "Events about people, keyed by the person's id.", False),
         "external": (topics.external, "What other publishers have published, keyed by the publisher.", False),
         "triggers": (topics.triggers, "Requests for a release, and to leave a record out.", True),
-        "releases": (topics.releases, "Each release in one transaction: cells, groups, and last its manifest.", True),
+        "releases": (topics.releases, _RELEASES, True),
+        "parts": (topics.parts, "With shards: what each of them publishes, on the partition of its number.", False),
         "deadLetter": (topics.dead_letter, "Each rejected record once, with the reason in its headers.", True),
     }[name]
     kafka: Json = {"bindingVersion": _BINDING, **({"partitions": 1} if is_single else {})}
@@ -90,7 +97,7 @@ def _received() -> dict[str, dict[str, Json]]:
 
 
 def _releases() -> dict[str, Json]:
-    """The three kinds of records of a release. Only the manifest's has headers."""
+    """The kinds of records of a release. Only the manifest's, and `sealed`, which announces it, have headers."""
     schemas = release_schema()["$defs"]
     key = {"type": "string", "description": "<table>/<release>"}
     messages = {
@@ -108,11 +115,23 @@ def _releases() -> dict[str, Json]:
         "skipped": {**_TEXT, "description": "JSON: by source, the offsets of records that were left out"},
         "policy": {**_TEXT, "description": "the sha256 of what the policy means"},
         "key": {**_TEXT, "description": "a fingerprint of the table's secret"},
+        "parts": {
+            **_TEXT,
+            "description": "JSON, with shards: of each, where its part begins and ends on the parts topic",
+        },
         "ce_time": {**_TEXT, "format": "date-time"},
     }
     content = {"content-type": {"type": "string", "const": "application/json"}}
     headers = _headers({**said, **_cloud_event(RELEASE_TYPE), **content, **sometimes}, sometimes)
-    return {**messages, "manifest": {**messages["manifest"], "headers": headers}}
+    first = {"type": "string", "description": "<table>/<release>/sealed"}
+    sealed = {
+        "title": "sealed",
+        "summary": "The manifest's bytes, with shards, before the parts; readers of releases pass over it.",
+        "headers": _headers({**said, "kind": {"type": "string", "const": "sealed"}, **sometimes}, sometimes),
+        "payload": schemas["manifest"],
+        "bindings": {"kafka": {"key": first, "bindingVersion": _BINDING}},
+    }
+    return {**messages, "sealed": sealed, "manifest": {**messages["manifest"], "headers": headers}}
 
 
 def _dead_letter() -> Json:

@@ -31,6 +31,7 @@ from shoal.streams.files.formats.format import FormatChoice
 PRIVATE_FILE = "a private file lies in the folder that is published"
 OTHER_TABLES = "rows.csv or values.csv do not say what the records say"
 NO_TABLES = "a release lacks rows.csv or values.csv"
+TABLES = "a release that holds only what changed has rows.csv or values.csv"
 MISSING = "the events make a release that is not published"
 
 _RELEASE = re.compile(r"release-([0-9]+)", re.ASCII)
@@ -162,13 +163,16 @@ class _Shelf:
         check_format(folder, manifest)
         groups = _read(folder / "groups.jsonl")
         rewritten = in_format_two(groups, manifest)
-        stored = Stored(number, b"" if rewritten else _read(folder / "cells.jsonl"), groups, manifest)
+        parts = _parts(manifest)
+        gone = b"" if parts is None else _read(folder / "gone.jsonl")
+        stored = Stored(number, b"" if rewritten else _read(folder / "cells.jsonl"), groups, manifest, gone)
         told = stored if rewritten is None else Stored(number, *rewritten)
+        is_full = all(isinstance(part, dict) and part.get("full") is True for part in parts or ())
         for name, make in (("rows.csv", self._rows), ("values.csv", self._values)):
             path, say = folder / name, self.auditor.findings.say
-            if not path.exists():
-                say(Promise.CONTRACT, NO_TABLES, number, name)
-            elif not _is_same_table(path, make, told):
+            if path.exists() != is_full:
+                say(Promise.CONTRACT, NO_TABLES if is_full else TABLES, number, name)
+            elif is_full and not _is_same_table(path, make, told):
                 say(Promise.G6, OTHER_TABLES, number, name)
         return stored
 
@@ -200,6 +204,15 @@ def _is_same_table(path: Path, make: Callable[[Stored], Table], stored: Stored) 
 
 def _records(text: bytes) -> Iterator[Any]:
     return map(parse, text.split(b"\n")[:-1])
+
+
+def _parts(manifest: bytes) -> list[Any] | None:
+    """What a manifest says of its shards, None if it says nothing."""
+    try:
+        found: Any = parse(manifest)
+    except (ValueError, RecursionError):
+        return None
+    return found["shards"] if isinstance(found, dict) and isinstance(found.get("shards"), list) else None
 
 
 def check_format(folder: Path, manifest: bytes) -> None:

@@ -8,10 +8,9 @@ What is written appears whole or not at all, and nothing that exists is written 
 In PostgreSQL everything is one transaction. A new format is one class and one line in `FORMATS`.
 """
 
-import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +23,6 @@ from shoal.streams.files.postgres import PostgresSchema, connect, database_of
 from shoal.streams.files.release_folder import (
     ReleaseFiles,
     csv_line,
-    read_files,
-    read_releases,
     release_numbers,
     sync_folder,
     table_of,
@@ -33,7 +30,7 @@ from shoal.streams.files.release_folder import (
 from shoal.streams.files.tidy import Columns, Layout, Schema, tidy
 from shoal.streams.files.unwatched import Steps
 from shoal.streams.files.views import VIEWS
-from shoal.streams.kafka.chain import Chain
+from shoal.streams.files.whole_releases import whole_release, whole_releases
 
 
 class Target(Protocol):
@@ -221,7 +218,7 @@ def export(job: Job, watcher: Steps) -> Outcome:
     watcher.begin(len(numbers))
     layout = Layout(_read(job.out, job.number))
     with FORMATS[job.to](job, layout) as opened:
-        for files in _checked(_read(job.out, job.number), job.number):
+        for files in _read(job.out, job.number):
             for name, columns in tidy(files, layout).items():
                 opened.target.add(name, columns)
             watcher.advance(1)
@@ -229,21 +226,8 @@ def export(job: Job, watcher: Steps) -> Outcome:
 
 
 def _read(out: Path, number: int | None) -> Iterator[ReleaseFiles]:
-    if number is None:
-        return read_releases(out)
-    return iter([read_files(out, number)])
-
-
-def _checked(releases: Iterable[ReleaseFiles], number: int | None) -> Iterator[ReleaseFiles]:
-    """The same releases, if they are what their manifests say, and follow one another."""
-    chain: Chain | None = None
-    for files in releases:
-        if chain is None:
-            chain = Chain(table_of(files))
-            if number is not None:  # nothing is known of the releases before it
-                chain.number, chain.digest = number - 1, json.loads(files.manifest).get("previous")
-        chain.add(*files.published)
-        yield files
+    """The releases, if they are what their manifests say, and follow one another."""
+    return whole_releases(out) if number is None else iter([whole_release(out, number)])
 
 
 def _remove(path: Path) -> None:

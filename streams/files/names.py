@@ -5,7 +5,7 @@ ids. `ids.jsonl` beside them, a line a person, lets the next run go on: each rel
 """
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +56,11 @@ class Names:
         lines = (json.dumps({"handle": handle, "id": id_}, ensure_ascii=False) + "\n" for handle, id_ in new.items())
         with open_private(self._path) as file:
             file.write("".join(lines).encode())
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The ids of everybody in the file, by handle."""
+        return self._ids
 
     def named(self, release: Release) -> Release:
         """A release whose private parts have ids in place of handles."""

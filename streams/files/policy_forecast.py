@@ -15,6 +15,7 @@ from shoal.core.audit.reading.truth import Record
 from shoal.core.events.window import GONE, PUT, Delta
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.shards.table import Table
 from shoal.core.state import State
 
 RELEASES: Final = 20  # as many of the sample's releases are planned
@@ -27,7 +28,8 @@ class Forecast:
     """Sees the sample's tables in order, and plans a release of each."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy, self._state = policy, State.empty(policy, SECRET)
+        self._policy = policy
+        self._table = State.empty(policy, SECRET) if policy.shards == 1 else Table.empty(policy, SECRET)
         self._before: dict[str, Record] = {}
         self._kept: Counter[int] = Counter()
         self._lost: Counter[int] = Counter()
@@ -40,12 +42,19 @@ class Forecast:
             if now is not None:
                 self._kept.update(record.values & now.values)
                 self._lost.update(record.values - now.values)
-        number = self._state.meta.release + 1
-        if number <= RELEASES:
-            planned = plan(self._state, Window(None, {0: self._changes(table)}), self._policy, number)
-            self._state.apply(planned.change)
-            self.manifest = json.loads(planned.release.manifest)
+        if self._table.meta.release < RELEASES:
+            self.manifest = json.loads(self._release(Window(None, {0: self._changes(table)})))
         self._before = dict(table)
+
+    def _release(self, window: Window) -> bytes:
+        table, number = self._table, self._table.meta.release + 1
+        if isinstance(table, Table):
+            made = table.plan(window, number)
+            table.apply(made)
+            return made.manifest
+        planned = plan(table, window, self._policy, number)
+        table.apply(planned.change)
+        return planned.release.manifest
 
     def _changes(self, table: Mapping[str, Record]) -> dict[str, Delta]:
         before = self._before

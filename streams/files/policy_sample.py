@@ -15,6 +15,7 @@ import numpy as np
 from shoal.core.audit.reading.truth import Record
 from shoal.core.policy.policy import Attribute, Policy
 from shoal.core.policy.strategy import required_ratio
+from shoal.core.shards.cuts import people_needed
 from shoal.streams.files.event_lines import BY_NAME, read_lines
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.policy_forecast import Forecast, suggestions
@@ -85,6 +86,12 @@ def findings(policy: Policy, sample: Sample) -> Iterator[Finding]:
     if people < policy.k:
         yield Finding(
             f"the sample leaves {people:,} people in the table, fewer than k, so all of them would be withheld."
+        )
+        return
+    if policy.shards > 1 and people < people_needed(policy):
+        yield Finding(
+            f"the sample leaves {people:,} people in the table, and a table of {policy.shards:,} shards is cut when "
+            f"there are {people_needed(policy):,}, so all of them would be withheld."
         )
         return
     qids = Counter(record.qid for record in sample.table.values())

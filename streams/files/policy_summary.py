@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from shoal.core.cells.breadth import is_wide
 from shoal.core.policy.policy import Policy
 from shoal.core.policy.strategy import required_ratio
+from shoal.core.shards.cuts import people_needed
 
 LISTED = 8
 
@@ -28,6 +29,8 @@ def describe(policy: Policy) -> Iterator[str]:
     yield f"rows        every region is shared by at least {policy.k:,} people"
     yield f"values      over all releases together nobody is linked to a value with more than {1 / policy.l:.4g}"
     yield from _describe_model(policy)
+    if policy.shards > 1:
+        yield f"shards      {policy.shards:,} regions that are planned apart, from {people_needed(policy):,} people on"
     yield f"releases    {', '.join(trigger for trigger in triggers if trigger)}"
     if policy.snapshot is not None:
         wanted_snapshots = policy.snapshot

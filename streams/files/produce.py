@@ -24,7 +24,8 @@ from shoal.streams.intake.formats import JSON, MSGPACK, InputFormat
 from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.entry import enter, require
 from shoal.streams.kafka.refusal import is_refusal
-from shoal.streams.kafka.release_reader import CommittedRelease, last_committed, open_releases, wait_for_release
+from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.rights import TOPIC, Right, consumer_rights, refused
 from shoal.streams.kafka.topics import Topics, connect_within
 from shoal.streams.settings import Settings

@@ -1,5 +1,7 @@
 """A folder of releases: `release-0001/` and so on, each with the published bytes and two tables for a spreadsheet.
 
+A release that is not plain has a file of what is gone, too, and the two tables only if it is in full.
+
 A release appears whole or not at all, and a number is only ever used for one content:
 
 1. `stage` writes everything to `.release-0001.partial/`, which readers do not look at, and syncs it to the disk;
@@ -10,6 +12,7 @@ After a crash between 2 and 3, `finish` shows the staged folder that has the led
 folder of any other number: nothing was charged for it, and nobody has seen it.
 """
 
+import filecmp
 import json
 import os
 import re
@@ -20,40 +23,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
-from shoal.streams.files.fresh_file import write_fresh
+from shoal.streams.files.fresh_file import fresh_file, write_fresh
 from shoal.streams.kafka.chain import check_format, is_format_one
 from shoal.streams.kafka.older_release import readable
 
-CELLS, GROUPS, MANIFEST = "cells.jsonl", "groups.jsonl", "manifest.json"
+CELLS, GROUPS, GONE, MANIFEST = "cells.jsonl", "groups.jsonl", "gone.jsonl", "manifest.json"
 ROWS, VALUES = "rows.csv", "values.csv"
-
-
-class Published(NamedTuple):
-    """What the digests of a release are of: its records in their order, and its manifest."""
-
-    records: tuple[bytes, ...]
-    manifest: bytes
+COPIED_AT_ONCE = 1 << 20  # bytes
 
 
 class ReleaseFiles(NamedTuple):
-    """A release read back from its folder, in this version's format."""
+    """A release read back from its folder: its number, and its bytes as they were published."""
 
     number: int
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
     manifest: bytes
-    older: Published | None = None
-    """As it was published, if that was in an older format."""
-
-    @property
-    def published(self) -> Published:
-        """As it was published."""
-        return self.older or Published(self.records, self.manifest)
+    gone: tuple[bytes, ...] = ()
 
     @property
     def records(self) -> tuple[bytes, ...]:
         """All records in the order they were published in, without the manifest."""
-        return self.cells + self.groups
+        return self.cells + self.groups + self.gone
 
 
 def release_name(number: int) -> str:
@@ -74,23 +65,59 @@ class ReleaseFolder:
     def staged(self, number: int) -> Path:
         return self.path / f".{release_name(number)}.partial"
 
-    def stage(self, number: int, cells: Sequence[bytes], groups: Sequence[bytes], manifest: bytes) -> None:
+    def stage(
+        self,
+        number: int,
+        cells: Sequence[bytes],
+        groups: Sequence[bytes],
+        manifest: bytes,
+        gone: Sequence[bytes] = (),
+    ) -> None:
         """Writes a release where no reader looks. Raises `GuaranteeError` if another release has its number already."""
         final, staged = self.final(number), self.staged(number)
+        parts = _parts(manifest)
         published = {CELLS: _lines(cells), GROUPS: _lines(groups), MANIFEST: manifest}
+        if parts is not None:
+            published[GONE] = _lines(gone)
         if is_format_one(manifest):
             del published[CELLS]
         if final.exists() and any(_bytes_of(final / name) != content for name, content in published.items()):
-            raise GuaranteeError(
-                f"{final} exists already with other content, and a number is never used for two releases; "
-                "nothing was written."
-            )
+            raise self._used_twice(final)
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
-        rows, values = tables(*readable(cells, groups, manifest)[:2], self._attributes)
-        for name, content in {**published, ROWS: rows, VALUES: values}.items():
+        files = dict(published)
+        if all(part["full"] for part in parts or ()):
+            whole = readable(cells, groups, manifest)
+            files[ROWS], files[VALUES] = tables(whole.cells, whole.groups, self._attributes)
+        for name, content in files.items():
             write_fresh(staged / name, content)
         sync_folder(staged)
+
+    def stage_parts(self, number: int, parts: Mapping[str, Sequence[Path]], manifest: bytes, *, is_full: bool) -> None:
+        """The same for a release whose records lie in files, part after part; the two tables lack their headers."""
+        final, staged = self.final(number), self.staged(number)
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir(parents=True)
+        heads = {ROWS: ("group", "cell", *self._attributes), VALUES: ("group", "value", "count")}
+        for name in (CELLS, GROUPS, GONE, *(heads if is_full else ())):
+            with fresh_file(staged / name) as file:
+                if name in heads:
+                    file.write(csv_line(*heads[name]).encode())
+                for part in parts[name]:
+                    with part.open("rb") as source:
+                        shutil.copyfileobj(source, file, COPIED_AT_ONCE)
+        write_fresh(staged / MANIFEST, manifest)
+        sync_folder(staged)
+        published = (CELLS, GROUPS, GONE, MANIFEST)
+        if final.exists() and any(not _is_same(final / name, staged / name) for name in published):
+            self.discard(number)
+            raise self._used_twice(final)
+
+    def _used_twice(self, final: Path) -> GuaranteeError:
+        return GuaranteeError(
+            f"{final} exists already with other content, and a number is never used for two releases; "
+            "nothing was written."
+        )
 
     def show(self, number: int) -> None:
         """Makes a staged release visible. If it is visible already, with the same bytes, removes the staged copy."""
@@ -149,20 +176,15 @@ def read_files(path: Path, number: int) -> ReleaseFiles:
     manifest = _bytes_of(folder / MANIFEST)
     if manifest is not None:
         check_format(manifest, f"{folder} is")
-    files = [_bytes_of(folder / name) for name in (CELLS, GROUPS)]
+    names = (CELLS, GROUPS) if _parts(manifest or b"") is None else (CELLS, GROUPS, GONE)
+    files = [_bytes_of(folder / name) for name in names]
     if manifest is not None and is_format_one(manifest):
         files[0] = b""
-    for name, content in zip((MANIFEST, CELLS, GROUPS), (manifest, *files), strict=True):
+    for name, content in zip((MANIFEST, *names), (manifest, *files), strict=True):
         if content is None:
             raise InputError(f"{folder} has no {name}.")
-    cells, groups = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
-    return release_files(number, cells, groups, manifest or b"")
-
-
-def release_files(number: int, cells: Sequence[bytes], groups: Sequence[bytes], manifest: bytes) -> ReleaseFiles:
-    """A release from its bytes as they were published. Raises `GuaranteeError` if an older one cannot be read."""
-    older = Published((*cells, *groups), manifest) if is_format_one(manifest) else None
-    return ReleaseFiles(number, *readable(cells, groups, manifest), older)
+    cells, groups, *gone = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
+    return ReleaseFiles(number, cells, groups, manifest or b"", *gone)
 
 
 def table_of(files: ReleaseFiles) -> str:
@@ -222,6 +244,15 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def _parts(manifest: bytes) -> list[Any] | None:
+    """What a manifest says of its shards, None if it is plain or cannot be read."""
+    try:
+        found = json.loads(manifest)["shards"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return found if isinstance(found, list) else None
+
+
 def _lines(records: Sequence[bytes]) -> bytes:
     return b"".join([record + b"\n" for record in records])
 
@@ -241,6 +272,10 @@ def _bytes_of(path: Path) -> bytes | None:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and filecmp.cmp(one, other, shallow=False)
 
 
 def _digest(folder: Path) -> str | None:

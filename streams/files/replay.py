@@ -16,28 +16,26 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from shoal.core.change import plan_change
 from shoal.core.events.event import Reason, Reject, ReleaseRequest, is_before, parse_json, parse_release
 from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import ExternalGroup, parse_external
-from shoal.core.plan import Plan, Window, plan
+from shoal.core.plan import Window
 from shoal.core.policy.policy import Policy
-from shoal.core.randomness import KeyedByHandle
-from shoal.core.state import State
 from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.files.event_lines import BY_NAME, EventLines, Events, open_lines
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.fresh_file import PRIVATE, open_private, write_fresh
 from shoal.streams.files.names import Names
-from shoal.streams.files.policy_change import Changes
+from shoal.streams.files.policy_change import Changes, policy_at
 from shoal.streams.files.release_folder import ReleaseFolder, release_name
+from shoal.streams.files.replay_series import Series, open_series
 from shoal.streams.files.replay_state import Position, SavedState, StateFile
 from shoal.streams.memory import without_cycle_search
 
@@ -59,6 +57,7 @@ class Job:
     secret: bytes | None = None
     format: FormatChoice = BY_NAME
     changes: Changes = field(default_factory=dict)
+    jobs: int = 1  # processes that plan shards
 
 
 @dataclass
@@ -89,6 +88,7 @@ class Watcher(Protocol):
 def replay(job: Job, watcher: Watcher) -> Outcome:
     """Runs a job to the end of its events. Raises `StreamsError`; every release made before then stays."""
     refuse_misplaced(job)
+    refuse_unbuilt(job)
     outcome = Outcome()
     with _explained(job, outcome), ExitStack() as stack:
         lines = stack.enter_context(open_lines(job.policy, job.events, job.format))
@@ -96,7 +96,11 @@ def replay(job: Job, watcher: Watcher) -> Outcome:
         saved = file.load(job.policy, job.secret, job.changes) if file else None
         refuse_occupied(job.out, saved)
         secret = job.secret or (saved.secret if saved else secrets.token_urlsafe(32).encode())
-        run = _Run(job, lines, file, secret, saved, outcome, watcher)
+        policy = policy_at(saved.state.meta.release if saved else 0, job.policy, job.changes)
+        series = stack.enter_context(
+            open_series(policy, job.changes, secret, saved, job.state, jobs=job.jobs, has_audit=job.audit is not None)
+        )
+        run = _Run(job, lines, file, secret, saved, series, outcome, watcher)
         run.prepare(stack)
         run.go()
     return outcome
@@ -111,6 +115,12 @@ def refuse_misplaced(job: Job) -> None:
     for folder in (job.out, job.audit):
         if folder is not None and folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is not a folder.")
+
+
+def refuse_unbuilt(job: Job) -> None:
+    """Raises `InputError` for what a sharded table cannot do yet."""
+    if job.policy.shards > 1 and job.changes:
+        raise InputError("--change is not built yet for tables with scale.shards above 1; leave it out.")
 
 
 def refuse_occupied(out: Path, saved: SavedState | None) -> None:
@@ -129,36 +139,39 @@ class _Run:
         file: StateFile | None,
         secret: bytes,
         saved: SavedState | None,
+        series: Series,
         outcome: Outcome,
         watcher: Watcher,
     ) -> None:
         self._job, self._lines, self._file, self._secret, self._watcher = job, lines, file, secret, watcher
         self._position = saved.position if saved else Position.start()
         self._is_new = saved is None
-        self._state = saved.state if saved else State.empty(job.policy, secret, KeyedByHandle)
-        self._names = Names(job.audit, self._state.keyed) if job.audit else None
+        self._series = series
+        self._names = Names(job.audit, series.keyed) if job.audit else None
         self._folder = ReleaseFolder(job.out, [attribute.name for attribute in job.policy.attributes])
         self._intake = self._open_intake()
         self._externals: list[ExternalGroup] = []  # of the open window
         self._last_at: str | None = None  # the last time that a release has named
         self._rejects: IO[bytes]
         self._outcome = outcome
-        self._outcome.last_release = self._state.meta.release
+        self._outcome.last_release = series.meta.release
 
     def _open_intake(self) -> Intake:
-        people, handle_of = self._state.people, self._names.handle if self._names else self._state.keyed.handle
-        return Intake(self._state.policy, people.roster(), held=people.holdings(), handle_of=handle_of)
+        roster, held = self._series.known()
+        handle_of = self._names.handle if self._names else self._series.keyed.handle
+        return Intake(self._series.policy, roster, held=held, handle_of=handle_of)
 
     def prepare(self, stack: ExitStack) -> None:
         """Brings OUT to where the state is: finishes or removes what a crash left, and cuts `rejects.jsonl`."""
         if self._file and self._is_new:
             # Saved before anything is written to OUT, so that a run can resume from any crash after this line.
             self._file.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file.save(self._secret, self._position, self._state)
+            self._series.save(self._file, self._secret, self._position)
+        self._series.tidy()
         self._job.out.mkdir(parents=True, exist_ok=True)
         stack.enter_context(_locked(self._job.out))
-        self._folder.finish(self._state.meta.release, self._state.meta.manifest)
-        self._last_at = self._folder.last_time(self._state.meta.release)
+        self._folder.finish(self._series.meta.release, self._series.meta.manifest)
+        self._last_at = self._folder.last_time(self._series.meta.release)
         if self._job.audit and self._names:
             self._job.audit.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._names.open(self._intake.roster)
@@ -172,7 +185,7 @@ class _Run:
         done = self._position.line
         if self._lines.skip(done, self._position.digest):
             if done:
-                self._watcher.note(f"goes on after line {done:,}, where release {self._state.meta.release} was made.")
+                self._watcher.note(f"goes on after line {done:,}, where release {self._series.meta.release} was made.")
         elif done:
             name = self._job.events if isinstance(self._job.events, str) else "the list of events"
             self._watcher.note(
@@ -188,7 +201,7 @@ class _Run:
 
     def _take(self, block: list[bytes]) -> None:
         """Takes one block of lines. This is the only loop that runs once per event."""
-        take, every = self._intake.take, self._state.policy.triggers.every_events or 0
+        take, every = self._intake.take, self._series.policy.triggers.every_events or 0
         first, done = self._lines.number + 1, 0
         rejected: Reject | None
         for index, raw in enumerate(block):
@@ -198,7 +211,7 @@ class _Run:
                 if isinstance(request, ReleaseRequest) and not is_before(request.at, self._last_at):
                     done = self._done(block, done, index + 1)
                     self._release(request.at)
-                    take, every = self._intake.take, self._state.policy.triggers.every_events or 0
+                    take, every = self._intake.take, self._series.policy.triggers.every_events or 0
                     continue
                 out_of_order = Reject(Reason.OUT_OF_ORDER, "release", "at")
                 rejected = request if isinstance(request, Reject) else out_of_order
@@ -215,12 +228,12 @@ class _Run:
             elif every and self._intake.accepted >= every:
                 done = self._done(block, done, index + 1)
                 self._release(None)
-                take, every = self._intake.take, self._state.policy.triggers.every_events or 0
+                take, every = self._intake.take, self._series.policy.triggers.every_events or 0
         self._done(block, done, len(block))
 
     def _take_external(self, event: dict[str, Any]) -> Reject | None:
         """Takes what another publisher has released; it counts as an event like any other."""
-        read = parse_external(event, self._state.policy)
+        read = parse_external(event, self._series.policy)
         if isinstance(read, Reject):
             return read
         self._externals += read.groups
@@ -241,50 +254,45 @@ class _Run:
         self._outcome.rejected += 1
 
     def _release(self, at: str | None) -> None:
-        number = self._state.meta.release + 1
+        series, number = self._series, self._series.meta.release + 1
         self._outcome.accepted += self._intake.accepted
         window = Window(at, {0: self._intake.cut()}, self._externals)
         self._externals = []
+        people = list(window.deltas[0]) if self._names else []
         with without_cycle_search():
-            planned = self._plan(window, number)  # 1
-        release = planned.release
+            manifest = series.plan(window)  # 1
         crash_point("replay.1")
         try:
-            self._folder.stage(number, release.cells, release.groups, release.manifest)  # 2
+            series.stage(self._folder)  # 2
             crash_point("replay.2")
-            self._write_audit(planned, window)  # 3
+            self._write_audit(number, people)  # 3
             crash_point("replay.3")
         except BaseException:
             self._folder.discard(number)  # nobody was charged for it, and the disk may be full
             raise
-        self._state.apply(planned.change)
+        series.apply()
         if number in self._job.changes:
             self._intake = self._open_intake()
         self._save()  # 4
         crash_point("replay.4")
         self._folder.show(number)  # 5
         crash_point("replay.5")
+        series.tidy()
         self._outcome.releases += 1
         self._outcome.last_release = number
         self._outcome.resume_line = self._lines.number + 1
-        self._outcome.manifest = json.loads(release.manifest)
+        self._outcome.manifest = json.loads(manifest)
         self._last_at = at or self._last_at
         self._watcher.released(number)
 
-    def _plan(self, window: Window, number: int) -> Plan:
-        changed = self._job.changes.get(number)
-        if changed is not None:
-            return plan_change(self._state, window, changed, number)
-        return plan(self._state, window, self._state.policy, number)
-
-    def _write_audit(self, planned: Plan, window: Window) -> None:
+    def _write_audit(self, number: int, people: Iterable[str]) -> None:
         if self._job.audit is None or self._names is None:
             return
-        self._names.write(window.deltas[0])
-        name, release = release_name(planned.release.number), self._names.named(planned.release)
-        write_fresh(self._job.audit / f"{name}.members.jsonl", "".join(release.members.lines()).encode(), PRIVATE)
-        cohorts = json.dumps(release.cohorts, ensure_ascii=False) + "\n"
-        write_fresh(self._job.audit / f"{name}.cohorts.json", cohorts.encode(), PRIVATE)
+        self._names.write(people)
+        name, (members, cohorts) = release_name(number), self._series.private(self._names)
+        write_fresh(self._job.audit / f"{name}.members.jsonl", "".join(members).encode(), PRIVATE)
+        listed = json.dumps(cohorts, ensure_ascii=False) + "\n"
+        write_fresh(self._job.audit / f"{name}.cohorts.json", listed.encode(), PRIVATE)
 
     def _save(self) -> None:
         if self._file is None:
@@ -292,7 +300,7 @@ class _Run:
         self._rejects.flush()
         os.fsync(self._rejects.fileno())
         position = Position(self._lines.number, self._lines.digest.digest(), self._rejects.tell())
-        self._file.save(self._secret, position, self._state)
+        self._series.save(self._file, self._secret, position)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from shoal.core.state import ENGINE, RECORDS, WRITERS, Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_change import policy_at
 from shoal.streams.files.release_folder import sync_folder
+from shoal.streams.files.shards.sharded_table import SavedShards
 from shoal.streams.memory import without_cycle_search
 
 FORMAT = LAYOUT - 1
@@ -54,11 +55,12 @@ class Position:
 
 @dataclass(frozen=True)
 class SavedState:
-    """A state file's content."""
+    """A state file's content. Of a sharded table `state` has nobody in it: the people are in the files of `shards`."""
 
     secret: bytes
     position: Position
     state: State
+    shards: SavedShards | None = None
 
 
 class OpenedState:
@@ -71,7 +73,11 @@ class OpenedState:
 
     def load(self, policy: Policy, people: Callable[[str], None] = lambda _: None) -> SavedState:
         """Its content. `people` is told what the file calls everybody, which in older formats was by their ids."""
-        keyed = KeyedByHandle(self.header["secret"], policy.table)
+        secret, position = self.header["secret"], Position(*self.header["position"])
+        keyed = KeyedByHandle(secret, policy.table)
+        if policy.shards > 1:
+            shards = SavedShards(self.meta, *self.header["shards"])
+            return SavedState(secret, position, State(policy, keyed, self.meta), shards)
         records = {}
         # They share one stream, so they are read in the order in which they were written.
         for name in RECORDS:
@@ -81,7 +87,7 @@ class OpenedState:
                     people(called)
             records[name] = list(convert(self.layout, name, stored, keyed))
         state = State.load(policy, keyed, self.meta, **records)
-        return SavedState(self.header["secret"], Position(*self.header["position"]), state)
+        return SavedState(secret, position, state)
 
 
 class StateFile:
@@ -135,19 +141,16 @@ class StateFile:
     def save(self, secret: bytes, position: Position, state: State) -> None:
         """Replaces the file, atomically and with mode 0600. On failure the old file is untouched."""
         with without_cycle_search():
-            self._replace(secret, position, state)
+            records = {name: _stored(state, name) for name in RECORDS}
+            counts = {"counts": {name: len(found) for name, found in records.items()}}
+            self._replace(_header(secret, position, state.policy, state.meta) | counts, records)
 
-    def _replace(self, secret: bytes, position: Position, state: State) -> None:
-        records = {name: _stored(state, name) for name in RECORDS}
-        header = {
-            "format": FORMAT,
-            "policy": meaning_of(state.policy),
-            "engine": ENGINE,
-            "secret": secret,
-            "position": (position.line, position.digest, position.rejects_bytes),
-            "meta": tuple(state.meta),
-            "counts": {name: len(found) for name, found in records.items()},
-        }
+    def save_shards(self, secret: bytes, position: Position, policy: Policy, shards: SavedShards) -> None:
+        """The same for a sharded table, whose people stand in files of their own that are named by their digests."""
+        content = {"shards": (shards.cuts, shards.digests)}
+        self._replace(_header(secret, position, policy, shards.meta) | content, {})
+
+    def _replace(self, header: dict[str, Any], records: Mapping[str, Iterable[object]]) -> None:
         temporary = self.path.with_name(f".{self.path.name}.partial")
         try:
             lock = _write_locked(temporary, header, tuple(records.values()))
@@ -204,6 +207,17 @@ class StateFile:
             raise InputError(
                 f"{self.path} was changed by another program while this run was using it; nothing was published."
             )
+
+
+def _header(secret: bytes, position: Position, policy: Policy, meta: Meta) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "policy": meaning_of(policy),
+        "engine": ENGINE,
+        "secret": secret,
+        "position": (position.line, position.digest, position.rejects_bytes),
+        "meta": tuple(meta),
+    }
 
 
 def _stored(state: State, name: str) -> list[tuple[Any, tuple[Any, ...]]]:

@@ -338,7 +338,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         try:
             while True:
                 head, records, after = part.split(records, position)
-                batch = part.take(head, after, self._store.cipher)
+                batch = part.take(head, after, self._store.cipher, self._store.shards)
                 crash_point("ingest.2")
                 reply = await part.commit(self._store, batch)
                 crash_point("ingest.3")

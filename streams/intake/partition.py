@@ -31,6 +31,7 @@ from shoal.streams.store.window_log import (
     Committed,
     HomesUnknown,
     MovedError,
+    by_bucket,
     commit_batch,
     pack_changes,
     read_applied,
@@ -57,6 +58,8 @@ class Batch(NamedTuple):
     rejected: dict[int, Record]
     changes: list[bytes]
     """Elements for the window's log; REPLACE first says that the others replace the log."""
+    counts: tuple[int, ...] = ()
+    """In a table with shards, how many of these elements are for each bucket."""
 
 
 class Partition:
@@ -91,7 +94,7 @@ class Partition:
         cut = bisect_left(records, self.barrier, key=_offset)
         return records[:cut], records[cut:], self.barrier
 
-    def take(self, records: Sequence[Record], after: int, cipher: Cipher) -> Batch:
+    def take(self, records: Sequence[Record], after: int, cipher: Cipher, buckets: int = 1) -> Batch:
         """Step 2: take records into the open window, and pack what they changed."""
         take, already = self._take, self.intake.accepted
         rejects: list[bytes] = []
@@ -104,18 +107,35 @@ class Partition:
             if reject is not None:
                 rejects.append(pack(note_of(record.offset, reject)))
                 rejected[record.offset] = record
-        return Batch(self.offset, after, self.intake.accepted - already, rejects, rejected, self._changes(cipher))
+        changes, counts = self._changes(cipher, buckets)
+        return Batch(self.offset, after, self.intake.accepted - already, rejects, rejected, changes, counts)
 
-    def _changes(self, cipher: Cipher) -> list[bytes]:
-        """Everybody whose delta changed, as one element of the log; the whole window, should that be shorter."""
+    def _changes(self, cipher: Cipher, buckets: int) -> tuple[list[bytes], tuple[int, ...]]:
+        """Everybody whose delta changed, as one element of the log, or of that of each bucket; the whole window, should
+        that be shorter.
+        """
         window, touched = self.intake.window, self.intake.drain()
         self.logged += len(touched)
-        if self.logged <= _MOST_LOGGED + 2 * len(window):
-            return [pack_changes(cipher, self.window, self.number, touched)] if touched else []
-        self.logged = len(window)
-        people = iter(window.items())
+        replaces = self.logged > _MOST_LOGGED + 2 * len(window)
+        if replaces:
+            touched, self.logged = window, len(window)
+        begin = [REPLACE] if replaces else []
+        if buckets == 1:
+            return begin + self._elements(cipher, touched, whole=not replaces), ()
+        logs = [
+            self._elements(cipher, some, whole=not replaces, bucket=number)
+            for number, some in enumerate(by_bucket(touched, buckets))
+        ]
+        return begin + [element for log in logs for element in log], tuple(map(len, logs))
+
+    def _elements(
+        self, cipher: Cipher, deltas: dict[str, Delta], *, whole: bool, bucket: int | None = None
+    ) -> list[bytes]:
+        if whole:
+            return [pack_changes(cipher, self.window, self.number, deltas, bucket)] if deltas else []
+        people = iter(deltas.items())
         parts = iter(lambda: dict(islice(people, _DELTAS_AN_ELEMENT)), {})
-        return [REPLACE, *(pack_changes(cipher, self.window, self.number, part) for part in parts)]
+        return [pack_changes(cipher, self.window, self.number, part, bucket) for part in parts]
 
     async def commit(self, store: Store, batch: Batch) -> Committed:
         """Step 3: one script that takes all of the batch, or nothing.
@@ -152,6 +172,7 @@ class Partition:
             homes_known=self.homes_known,
             rejects=batch.rejects,
             changes=batch.changes,
+            counts=batch.counts,
         )
 
     async def learn_homes(self, store: Store, applied: int) -> None:

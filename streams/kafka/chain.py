@@ -1,26 +1,30 @@
-"""The chain of releases, as any consumer can check it: no gap, no fork, and each content is the one in its manifest."""
+"""The chain of releases, as any consumer can check it: no gap, no fork, and each content is the one in its manifest.
+
+Releases that hold only what changed are put together on the way (`core/measure/fold.py`).
+"""
 
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from shoal.core.release import content_digest
+from shoal.core.measure.fold import Fold, FoldError, Whole, content_digest
 from shoal.core.schema import FORMAT
 from shoal.streams.errors import GuaranteeError, InputError
 
 
 class Chain:
-    """Follows the releases of one table in order. `number` and `digest` are of the last one seen."""
+    """Follows the releases of one table in order. `number` and `digest` are of the last one seen, by default none."""
 
-    def __init__(self, table: str) -> None:
+    def __init__(self, table: str, number: int = 0, digest: str | None = None) -> None:
         self._table = table
-        self.number = 0
-        self.digest: str | None = None
+        self.number, self.digest = number, digest
+        self.fold = Fold(table)
         self._has_newer = False  # than format 1
 
     def add(self, records: Sequence[bytes], manifest: bytes) -> Mapping[str, Any]:
-        """Checks the next release and returns its manifest; `records` are those of its cells, then of its groups.
+        """Checks the next release and returns its manifest; `records` are those of its cells, then of its groups, then
+        of what is gone.
 
         One in format 1 is checked by its digests. Raises `GuaranteeError` if the release does not fit, and `InputError`
         if it is in a format that this version does not know.
@@ -34,15 +38,22 @@ class Chain:
             ("table", self._table, "belongs to another table"),
             ("release", number, "is missing, or out of order"),
             ("previous", self.digest, "does not follow from the release before it"),
-            ("content", content_digest(records), "has other records than its manifest says"),
         ):
             if found.get(field) != expected:
                 raise _broken(number, problem)
-        cells, groups = found.get("cells"), found.get("groups")
-        if not (isinstance(cells, int) and isinstance(groups, int) and cells + groups == len(records)):
-            raise _broken(number, "has another number of cells and groups than its manifest says")
+        try:
+            self.fold.take(found, records)
+        except FoldError as error:
+            raise GuaranteeError(f"the chain of releases is broken: {error}.") from None
         self.number, self.digest, self._has_newer = number, sha256(manifest).hexdigest(), True
         return found
+
+    def whole(self) -> Whole:
+        """All records as they stand after the last release. Raises `GuaranteeError` if the chain began too late."""
+        try:
+            return self.fold.whole()
+        except FoldError as error:
+            raise GuaranteeError(f"{error}.") from None
 
     def _add_older(self, records: Sequence[bytes], manifest: bytes) -> Mapping[str, Any]:
         number, found = self.number + 1, _read(manifest, self.number + 1)
@@ -65,7 +76,7 @@ def is_format_one(manifest: bytes) -> bool:
 
 
 def check_format(manifest: bytes, subject: str) -> None:
-    """Raises `InputError` for a manifest in an unknown format. One that cannot be read is left to whoever needs it."""
+    """Raises `InputError` for a manifest in an unknown format. One that cannot be read is left to the caller."""
     try:
         found = json.loads(manifest)
     except ValueError:

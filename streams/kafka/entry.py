@@ -16,6 +16,7 @@ async def enter(
     *,
     checks_topics: bool = False,
     has_snapshots: bool = False,
+    shards: int = 1,
 ) -> tuple[int, list[Remark]]:
     """Returns the number of partitions of the events topic and, with `checks_topics`, what to warn about. With
     `has_snapshots` events may be deleted after a while.
@@ -27,16 +28,18 @@ async def enter(
     if rights and not settings.embedded:
         await require(settings, table, rights)  # before topics are made: a refused topic is not a missing one
     partitions = await ensure_topics(
-        servers, table, settings.partitions, settings.replication, within_s=within_s, embedded=settings.embedded
-    )
+        servers, table, settings.partitions, settings.replication, shards=shards, within_s=within_s,
+        embedded=settings.embedded,
+    )  # fmt: skip
     if settings.embedded:
         return partitions, []
     async with admin_client(servers, within_s) as admin:
-        cluster = await describe(admin, _named(table, rights))
+        cluster = await describe(admin, _named(table, rights, shards))
         await check_rights(admin, servers, cluster, rights)
         if not checks_topics:
             return partitions, []
-        return partitions, await check_topics(admin, table, cluster, settings.replication, has_snapshots=has_snapshots)
+        names, copies = Topics(table).with_shards(shards), settings.replication
+        return partitions, await check_topics(admin, table, cluster, copies, names, has_snapshots=has_snapshots)
 
 
 async def events_id(settings: Settings, table: str) -> str:
@@ -48,9 +51,11 @@ async def events_id(settings: Settings, table: str) -> str:
         return (await describe(admin, [topic])).topics[topic].id
 
 
-def _named(table: str, rights: Sequence[Right]) -> list[str]:
+def _named(table: str, rights: Sequence[Right], shards: int = 1) -> list[str]:
     """The table's topics, and those of others that a right is about."""
-    return [*dict.fromkeys((*Topics(table).all, *(right.name for right in rights if right.kind == TOPIC)))]
+    return [
+        *dict.fromkeys((*Topics(table).with_shards(shards), *(right.name for right in rights if right.kind == TOPIC)))
+    ]
 
 
 async def require(settings: Settings, table: str, rights: Sequence[Right]) -> None:

@@ -1,6 +1,7 @@
-"""The consumer of a group whose offsets are kept in Redis: it starts nowhere by itself and commits nothing."""
+"""The consumer of a group that commits nothing: what it reads, and from where, is kept in Redis or does not matter."""
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaConnectionError
 
 from shoal.streams.errors import InputError
@@ -13,18 +14,27 @@ POLL_MS = 100
 
 
 async def open_group_consumer(
-    servers: list[str], topic: str, group: str, name: str, session_s: float, listener: ConsumerRebalanceListener
+    servers: list[str],
+    topic: str,
+    group: str,
+    name: str,
+    session_s: float,
+    listener: ConsumerRebalanceListener,
+    begins: str = "none",
 ) -> AIOKafkaConsumer:
-    """A started consumer of committed records; others can see its `name`. Raises KafkaError, and InputError if Kafka
-    does not let it in.
+    """A started consumer of committed records; others can see its `name`. It begins nowhere by itself unless `begins`
+    is `latest`; then its partitions stay with it as far as they can. Raises KafkaError, and InputError if Kafka does
+    not let it in.
     """
+    assignors = {} if begins == "none" else {"partition_assignment_strategy": (StickyPartitionAssignor,)}
     session_ms = int(1000 * session_s)
     consumer = AIOKafkaConsumer(
         **client_options(servers),
         group_id=group,
         client_id=name,
         enable_auto_commit=False,
-        auto_offset_reset="none",
+        auto_offset_reset=begins,
+        **assignors,
         isolation_level="read_committed",
         session_timeout_ms=session_ms,
         heartbeat_interval_ms=session_ms // 4,

@@ -1,32 +1,34 @@
 """The last releases of a table, looked up from the end of their topic, for a page that must not read all of it.
 
-The records of a release lie side by side before its manifest, which says how many they are. So the manifest before it
-is found in one step, and a release is read without those before it. What was read once is remembered.
+The records of a release lie side by side before its manifest, which says how many they are, or in parts elsewhere. So
+the manifest before it is found in one step, and a release is read without those before it, but for what a release needs
+that holds only what changed. What was read once is remembered.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
-from shoal.core.release import content_digest
-from shoal.streams.errors import GuaranteeError, InputError
+from shoal.streams.errors import InputError
 from shoal.streams.kafka.chain import is_format_one
+from shoal.streams.kafka.fold_back import first_offset, fold_back
 from shoal.streams.kafka.manifest import ManifestRecord
-from shoal.streams.kafka.partition_reader import open_reader, read_to_end
-from shoal.streams.kafka.release_reader import last_manifest, manifest_before
+from shoal.streams.kafka.part_reader import open_parts
+from shoal.streams.kafka.partition_reader import open_reader
+from shoal.streams.kafka.release_search import last_manifest, manifest_before
 from shoal.streams.kafka.topics import Topics
 
 _MOST: Final = 200
 
 
 class Known(NamedTuple):
-    """A release on the topic: its manifest, and where its first record and its manifest are."""
+    """A release on the topic: its manifest, where its first record is, and the manifest's record."""
 
     manifest: Mapping[str, Any]
     first: int
-    last: int
+    record: ManifestRecord
 
     @property
     def number(self) -> int:
@@ -37,7 +39,7 @@ class History:
     """The manifests of the last releases, `most` of them. Raises what `open_reader` and aiokafka do."""
 
     def __init__(self, servers: list[str], table: str, most: int = _MOST) -> None:
-        self._servers, self._most = servers, most
+        self._servers, self._table, self._most = servers, table, most
         self._partition = TopicPartition(Topics(table).releases, 0)
         self._known: list[Known] = []
 
@@ -56,24 +58,15 @@ class History:
         return self._known
 
     async def records(self, number: int) -> list[bytes]:
-        """The records of one of these releases. Raises InputError if it is none of them."""
+        """All records as they stand after one of these releases. Raises InputError if it is none of them."""
         wanted = next((known for known in self._known if known.number == number), None)
         if wanted is None:
             raise InputError(f"release {number} is not among the last {self._most}; `shoal report` shows older ones.")
-        async with open_reader(self._servers) as consumer:
-            found = await self._read(consumer, wanted)
-        if content_digest(found) != wanted.manifest["content"]:
-            raise GuaranteeError(f"release {number} has other records than its manifest says.")
-        return found
-
-    async def _read(self, consumer: AIOKafkaConsumer, wanted: Known) -> list[bytes]:
-        found = []
-        if wanted.first < wanted.last:
-            async for records in read_to_end(consumer, self._partition, wanted.first, wanted.last):
-                found += [record.value for record in records if record.offset < wanted.last]
-        return found
+        async with open_reader(self._servers) as consumer, open_parts(self._servers, self._table) as parts:
+            chain = await fold_back(consumer, self._partition, parts, wanted.record, self._table)
+        return list(chain.whole().records)
 
 
 def _known(found: ManifestRecord) -> Known:
     manifest = json.loads(found.value)
-    return Known(manifest, found.offset - manifest["cells"] - manifest["groups"], found.offset)
+    return Known(manifest, first_offset(found, manifest), found)

@@ -10,6 +10,7 @@
 | key      | a fingerprint of SHOAL_KEY, by which a rebuild sees that it has the right one; absent on older releases |
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
+| parts    | JSON, with shards: of each the offset of its first record on the parts topic, and the one after its last |
 
 They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
 those of a CloudEvent (cloud_event.py), which Shoal itself does not read.
@@ -22,9 +23,9 @@ from typing import Any, NamedTuple
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.kafka.cloud_event import release_event
 
-_KIND, _MANIFEST = "kind", b"manifest"
+KIND, _MANIFEST = "kind", b"manifest"
 _OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
-_POLICY, _KEY = "policy", "key"
+_POLICY, _KEY, _PARTS = "policy", "key", "parts"
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -71,7 +72,7 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
 def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
     """The headers of the record: `sealed`, and what says that it is a manifest, to Shoal and as a CloudEvent."""
     at = dict(sealed).get(_AT)
-    return ((_KIND, _MANIFEST), *sealed, *release_event(table, number, None if at is None else at.decode()))
+    return ((KIND, _MANIFEST), *sealed, *release_event(table, number, None if at is None else at.decode()))
 
 
 def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> Origin:
@@ -106,15 +107,41 @@ def manifest_of(record: Any) -> ManifestRecord | None:
     Raises GuaranteeError if it calls itself a manifest and is none.
     """
     headers = dict(record.headers)
-    if headers.get(_KIND) != _MANIFEST:
+    if headers.get(KIND) != _MANIFEST:
         return None
+    return ManifestRecord(read_number(record), record.value, headers, record.offset)
+
+
+def read_number(record: Any) -> int:
+    """The release whose manifest a record has as its value. Raises GuaranteeError if it has none."""
     try:
         number = json.loads(record.value)["release"]
     except (ValueError, TypeError, LookupError, RecursionError):
         number = None
     if type(number) is not int or number < 1:
         raise not_ours(record.topic, record.offset)
-    return ManifestRecord(number, record.value, headers, record.offset)
+    return number
+
+
+def write_parts(parts: Sequence[tuple[int, int]]) -> tuple[str, bytes]:
+    """The header `parts`."""
+    return _PARTS, json.dumps([list(pair) for pair in parts], separators=(",", ":")).encode()
+
+
+def has_parts(headers: Mapping[str, bytes]) -> bool:
+    """Whether the records of a release are on the parts topic."""
+    return _PARTS in headers
+
+
+def read_parts(release: int, headers: Mapping[str, bytes], shards: int) -> list[tuple[int, int]]:
+    """The inverse. Raises InputError if it does not say it, or for another number of shards."""
+    try:
+        found = [(int(first), int(end)) for first, end in json.loads(headers[_PARTS])]
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
+        found = []
+    if len(found) != shards:
+        raise InputError(f"release {release} does not say where the parts of its {shards} shards are")
+    return found
 
 
 def not_ours(topic: str, offset: int) -> GuaranteeError:

@@ -3,23 +3,29 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from shoal.core.measure.fold import FoldError, LookBack, Whole, by_kind
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.chain import Chain, is_format_one
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
-from shoal.streams.kafka.manifest import ManifestRecord, manifest_of, not_ours, trigger_of
+from shoal.streams.kafka.fold_back import fold_back
+from shoal.streams.kafka.manifest import has_parts, manifest_of, not_ours, trigger_of
 from shoal.streams.kafka.older_release import readable
-from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
+from shoal.streams.kafka.part_reader import PartReader, open_parts
+from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.refusal import unreachable
+from shoal.streams.kafka.release_search import manifest_at
 from shoal.streams.kafka.rights import check_rights, consumer_rights
+from shoal.streams.kafka.sealed import sealed_of
 from shoal.streams.kafka.topics import Topics, admin_client, connect_within
 
 POLL_MS = 200
@@ -31,7 +37,7 @@ GONE = "Kafka went away while the releases were being read."
 class CommittedRelease:
     """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers.
 
-    In format 1 it has no records of cells. `meaning` is in this version's format all the same.
+    In format 1 it has no records of cells. `meaning` and `whole` are in this version's format all the same.
     """
 
     cells: tuple[bytes, ...]
@@ -41,6 +47,14 @@ class CommittedRelease:
     headers: Mapping[str, bytes]
     next_offset: int = 0
     """Where the topic goes on after it."""
+    gone: tuple[bytes, ...] = ()
+    fold: Callable[[], Whole] | None = field(default=None, repr=False, compare=False)
+    """Puts it together with those before it, until the next one is read. None if it is whole."""
+
+    @cached_property
+    def whole(self) -> Whole:
+        """All records as they stand after it; to be asked for before the next release is read."""
+        return Whole(self.cells, self.groups) if self.fold is None else self.fold()
 
     @property
     def number(self) -> int:
@@ -48,8 +62,8 @@ class CommittedRelease:
 
     @property
     def records(self) -> tuple[bytes, ...]:
-        """All records in the order they were published in, without the manifest."""
-        return self.cells + self.groups
+        """Its records, those of cells first, then of groups, then of what is gone, without the manifest."""
+        return self.cells + self.groups + self.gone
 
 
 class Place(NamedTuple):
@@ -64,12 +78,17 @@ class ReleaseReader:
     """The releases of one table, from the first on or from where another reader had come to."""
 
     def __init__(
-        self, consumer: AIOKafkaConsumer, partition: TopicPartition, table: str, after: Place | None = None
+        self,
+        consumer: AIOKafkaConsumer,
+        partition: TopicPartition,
+        servers: list[str],
+        table: str,
+        parts: PartReader,
+        after: Place | None = None,
     ) -> None:
-        self._consumer, self._partition = consumer, partition
-        self._chain = Chain(table)
-        if after is not None:
-            self._chain.number, self._chain.digest = after.number, after.digest
+        self._consumer, self._partition, self._servers, self._table = consumer, partition, servers, table
+        self._parts, self._after = parts, after
+        self._chain = Chain(table) if after is None else Chain(table, after.number, after.digest)
         self._records: list[bytes] = []
         self._fetched: deque[Any] = deque()
 
@@ -85,7 +104,7 @@ class ReleaseReader:
             while True:
                 while self._fetched:
                     message = self._fetched.popleft()
-                    release = self._add(message)
+                    release = await self._add(message)
                     if release is not None:
                         yield release
                 if not follow and await self._consumer.position(self._partition) >= end:
@@ -99,21 +118,43 @@ class ReleaseReader:
         except KafkaError as error:
             raise ServiceError(GONE) from error
 
-    def _add(self, message: Any) -> CommittedRelease | None:
+    async def _add(self, message: Any) -> CommittedRelease | None:
         """Takes the next record; returns a release when this was its manifest, the last of it."""
         value, headers = message.value or b"", dict(message.headers)
+        if sealed_of(message) is not None:
+            return None
         if not _is_manifest(value):
             self._records.append(value)
             return None
         if manifest_of(message) is None:
             raise not_ours(message.topic, message.offset)
         records, self._records = tuple(self._records), []
-        meaning = self._chain.add(records, value)
         if is_format_one(value):
-            meaning = json.loads(readable((), records, value).manifest)
-            return CommittedRelease((), records, value, meaning, headers, message.offset + 1)
-        cells = int(meaning["cells"])
-        return CommittedRelease(records[:cells], records[cells:], value, meaning, headers, message.offset + 1)
+            self._chain.add(records, value)
+            older = readable((), records, value)
+            whole = Whole(older.cells, older.groups)
+            meaning = json.loads(older.manifest)
+            return CommittedRelease((), records, value, meaning, headers, message.offset + 1, fold=lambda: whole)
+        told = json.loads(value)
+        if has_parts(headers):
+            records = tuple(await self._parts.read(told["release"], headers, told))
+        if self._after is not None and self._chain.number == self._after.number and _needs_earlier(told):
+            await self._fold_back(self._after)
+        meaning = self._chain.add(records, value)
+        cells, groups, gone = by_kind(meaning, records)
+        fold = self._chain.whole if "shards" in meaning else None
+        return CommittedRelease(cells, groups, value, meaning, headers, message.offset + 1, gone, fold)
+
+    async def _fold_back(self, after: Place) -> None:
+        """Begun in the middle: what stands before a release that holds only what changed."""
+        found = await manifest_at(self._servers, self._table, after.next_offset - 1)
+        if found is None:
+            raise GuaranteeError(f"release {after.number} is not where it was read before.")
+        async with open_reader(self._servers) as consumer:
+            chain = await fold_back(consumer, self._partition, self._parts, found, self._table)
+        if (chain.number, chain.digest) != (after.number, after.digest):
+            raise GuaranteeError(f"release {after.number} on the topic is another than was read before.")
+        self._chain = chain
 
 
 @asynccontextmanager
@@ -151,7 +192,8 @@ async def open_releases(
                     f"topic {topic} ends before release {after.number}, which was read from it before."
                 )
             consumer.seek(partition, after.next_offset)
-        yield ReleaseReader(consumer, partition, table, after)
+        async with open_parts(servers, table, within_s) as parts:
+            yield ReleaseReader(consumer, partition, servers, table, parts, after)
     except KafkaError as error:
         raise unreachable(servers) from error
     finally:
@@ -175,69 +217,19 @@ async def wait_for_release(reader: ReleaseReader, trigger_offset: int, within_s:
         ) from None
 
 
-async def manifest_at(servers: list[str], table: str, offset: int) -> ManifestRecord | None:
-    """The manifest at an offset of the releases topic, None if none is there (any more). Raises KafkaError."""
-    partition = TopicPartition(Topics(table).releases, 0)
-    async with open_reader(servers) as consumer:
-        begins, ends = await consumer.beginning_offsets([partition]), await consumer.end_offsets([partition])
-        if not begins[partition] <= offset < ends[partition]:
-            return None
-        found = await read_at(consumer, partition, [offset])
-    return manifest_of(found[offset]) if offset in found else None
-
-
-async def manifest_from(servers: list[str], table: str, offset: int) -> ManifestRecord | None:
-    """The first manifest from an offset of the releases topic on, None if there is none. Raises KafkaError."""
-    partition = TopicPartition(Topics(table).releases, 0)
-    async with open_reader(servers) as consumer:
-        async for records in read_to_end(consumer, partition, offset):
-            for record in records:
-                if (found := manifest_of(record)) is not None:
-                    return found
-    return None
-
-
-async def last_committed(servers: list[str], table: str, *, patient: bool = False) -> ManifestRecord | None:
-    """The last release that a consumer can read, None if there is none; see `last_manifest` for `patient`."""
-    async with open_reader(servers) as consumer:
-        return await last_manifest(consumer, Topics(table).releases, patient=patient)
-
-
-async def last_manifest(consumer: AIOKafkaConsumer, topic: str, *, patient: bool = False) -> ManifestRecord | None:
-    """The last release that a consumer can read, None if there is none. Reads only the end of the topic.
-
-    With `patient` it waits for the end of open transactions. The owner of the publisher's transactional id may: its own
-    start ended them. Any other caller must not: the open one may be a dead worker's, which only the next owner ends.
-    """
-    partition = TopicPartition(topic, 0)
-    end = (await consumer.end_offsets([partition]))[partition]
-    if patient:
-        async for _ in read_to_end(consumer, partition, end):
-            pass
-        end = await consumer.position(partition)
-    return await manifest_before(consumer, partition, end)
-
-
-async def manifest_before(consumer: AIOKafkaConsumer, partition: TopicPartition, end: int) -> ManifestRecord | None:
-    """The last manifest before an offset, None if there is none. Reads backwards from there, as far as it must."""
-    begin = (await consumer.beginning_offsets([partition]))[partition]
-    span = 4
-    while True:
-        start = max(begin, end - span)
-        last: ManifestRecord | None = None
-        async for records in read_to_end(consumer, partition, start, end):
-            for record in records:
-                if record.offset < end:
-                    last = manifest_of(record) or last
-        if last is not None or start >= end or start == begin:
-            return last
-        span *= 16
-
-
 def _is_manifest(value: bytes) -> bool:
     """Whether a record is not one of a cell or a group; the chain says what is wrong with any other."""
     try:
         found = json.loads(value)
     except ValueError:
         return True
-    return not isinstance(found, dict) or ("group" not in found and "cell" not in found)
+    return not isinstance(found, dict) or not found.keys() & {"group", "cell", "gone"}
+
+
+def _needs_earlier(meaning: Mapping[str, Any]) -> bool:
+    """Whether a release holds only what changed, of some shard; what cannot be read is the chain's business."""
+    back = LookBack()
+    with suppress(FoldError):
+        back.see(meaning)
+        return not back.is_done
+    return False

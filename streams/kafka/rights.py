@@ -41,7 +41,7 @@ class Right(NamedTuple):
         return f"{self.operation} on {self.kind} {self.name}"
 
 
-def worker_rights(table: str, *, has_clock: bool = True) -> list[Right]:
+def worker_rights(table: str, *, has_clock: bool = True, shards: int = 1) -> list[Right]:
     """What the worker, a rebuild and an upgrade need on topics that exist; `has_clock` if the policy has triggers."""
     topics = Topics(table)
     everything = (topics.events, topics.external, topics.triggers, topics.releases, topics.dead_letter)
@@ -54,6 +54,20 @@ def worker_rights(table: str, *, has_clock: bool = True) -> list[Right]:
         Right("Read", GROUP, topics.trigger_group),
         Right("Write", TRANSACTION, topics.publisher),
         Right("Write", TRANSACTION, topics.dead_letter_producer(_ALL)),
+        *(_owner_rights(topics) if shards > 1 else ()),
+    ]
+
+
+def _owner_rights(topics: Topics) -> list[Right]:
+    """What a worker needs besides, to own shards."""
+    return [
+        Right("Read", TOPIC, topics.shards),
+        Right("Read", TOPIC, topics.parts),
+        Right("DescribeConfigs", TOPIC, topics.shards),
+        Right("DescribeConfigs", TOPIC, topics.parts),
+        Right("Write", TOPIC, topics.parts),
+        Right("Read", GROUP, topics.owners_group),
+        Right("Write", TRANSACTION, topics.parts_producer(_ALL)),
     ]
 
 
@@ -71,6 +85,11 @@ def source_rights(table: str, captured: Iterable[str]) -> list[Right]:
 def consumer_rights(table: str) -> list[Right]:
     """What `shoal releases` and `shoal snapshot` need."""
     return [Right("Read", TOPIC, Topics(table).releases)]
+
+
+def parts_rights(table: str) -> list[Right]:
+    """What the same need in a table with shards."""
+    return [Right("Read", TOPIC, Topics(table).parts)]
 
 
 def inspector_rights(table: str) -> list[Right]:

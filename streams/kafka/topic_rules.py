@@ -5,7 +5,7 @@ wrong later. Events and what others published may be deleted once a snapshot has
 they must be kept for ever, as releases always must: whoever begins to read them needs the whole chain.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -32,16 +32,25 @@ class Remark(NamedTuple):
 
 
 async def check_topics(
-    admin: AIOKafkaAdminClient, table: str, cluster: Cluster, copies: int | None, *, has_snapshots: bool = False
+    admin: AIOKafkaAdminClient,
+    table: str,
+    cluster: Cluster,
+    copies: int | None,
+    names: Sequence[str] | None = None,
+    *,
+    has_snapshots: bool = False,
 ) -> list[Remark]:
     """Raises InputError for a topic that cannot be worked with, and returns what to warn about.
 
-    `copies` is SHOAL_REPLICATION, `has_snapshots` says whether the policy wants snapshots. Topics whose settings may
+    `names` are the topics to look at, by default those of a table with one shard; `copies` is SHOAL_REPLICATION,
+    `has_snapshots` says whether the policy wants snapshots. Topics whose settings may
     not be read are left out: their right is checked elsewhere. Raises KafkaError.
     """
     topics = Topics(table)
-    settings = await _read_settings(admin, [name for name in topics.all if cluster.topics[name].error == NO_ERROR])
-    passing = {topics.triggers, topics.dead_letter, *((topics.events, topics.external) if has_snapshots else ())}
+    asked = topics.all if names is None else names
+    settings = await _read_settings(admin, [name for name in asked if cluster.topics[name].error == NO_ERROR])
+    passing = {topics.triggers, topics.dead_letter, topics.shards}
+    passing |= {topics.events, topics.external} if has_snapshots else set()
     remarks: list[Remark] = []
     for name, found in settings.items():
         if wrong := next(_losing(topics, name, found, cluster.topics[name], passing), None):
@@ -58,7 +67,7 @@ def _losing(
         yield f"is compacted, which loses records: set its {CLEANUP} to delete, and its {RETENTION_MS} to -1"
     for setting in (RETENTION_MS, RETENTION_BYTES) if name not in passing else ():
         if found[setting] != "-1":
-            or_snapshots = "" if name == topics.releases else ", or let the policy want snapshots"
+            or_snapshots = "" if name in (topics.releases, topics.parts) else ", or let the policy want snapshots"
             yield (
                 f"deletes records after a while ({setting} is {found[setting]}), and must keep all: set it to -1"
                 f"{or_snapshots}"
@@ -77,7 +86,7 @@ def _risks(
     for setting in (RETENTION_MS, RETENTION_BYTES):
         if found[setting] != "-1":
             yield Remark(name, setting, "records are deleted after a while; those behind the oldest snapshot must stay")
-    if name == topics.releases and int(found[LARGEST]) < _LEAST_RELEASE:
+    if name in (topics.releases, topics.parts) and int(found[LARGEST]) < _LEAST_RELEASE:
         yield Remark(name, LARGEST, f"a release may have larger records; set it to {_LEAST_RELEASE} or more")
     if name == topics.dead_letter and topics.events in settings:
         least = int(settings[topics.events][LARGEST]) + _HEADERS

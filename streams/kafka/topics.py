@@ -58,8 +58,23 @@ class Topics:
         return f"shoal.{self.table}.dead-letter"
 
     @property
+    def shards(self) -> str:
+        """Never written to: its partitions say which worker owns which shard."""
+        return f"shoal.{self.table}.shards"
+
+    @property
+    def parts(self) -> str:
+        """Partition s has what shard s publishes."""
+        return f"shoal.{self.table}.parts"
+
+    @property
     def all(self) -> tuple[str, ...]:
+        """Those of every table."""
         return (self.events, self.external, self.triggers, self.releases, self.dead_letter)
+
+    def with_shards(self, shards: int) -> tuple[str, ...]:
+        """Those of a table that is cut into so many shards."""
+        return self.all if shards == 1 else (*self.all, self.shards, self.parts)
 
     @property
     def ingest_group(self) -> str:
@@ -70,6 +85,10 @@ class Topics:
         return f"shoal.{self.table}.triggers"
 
     @property
+    def owners_group(self) -> str:
+        return f"shoal.{self.table}.shards"
+
+    @property
     def publisher(self) -> str:
         """The transactional id under which releases are published."""
         return f"shoal.{self.table}.publisher"
@@ -78,6 +97,10 @@ class Topics:
     def source(self) -> str:
         """The transactional id of `shoal source`, and the group under which it commits how far it has read."""
         return f"shoal.{self.table}.source"
+
+    def parts_producer(self, shard: int | str) -> str:
+        """The transactional id under which a shard's part of a release is published."""
+        return f"shoal.{self.table}.parts.{shard}"
 
     def dead_letter_producer(self, label: str) -> str:
         """The transactional id of the dead letters of one source, by its label (streams/store/keys.py)."""
@@ -90,6 +113,7 @@ async def ensure_topics(
     partitions: int = 8,
     replication: int | None = None,
     *,
+    shards: int = 1,
     within_s: float = 15.0,
     embedded: bool = False,
 ) -> int:
@@ -98,7 +122,7 @@ async def ensure_topics(
     Without `replication` they have as many copies as the broker gives by default. The embedded broker creates topics by
     itself, with a number of partitions of its own. Topics that this client may not see are taken to exist. Raises
     ServiceError if Kafka cannot be reached within `within_s`, InputError if a topic that must have one partition has
-    more.
+    more, or one that must have a partition for each shard has another number.
     """
     topics = Topics(table)
     wanted = {
@@ -108,6 +132,8 @@ async def ensure_topics(
         topics.releases: (1, _KEEP),
         topics.dead_letter: (1, {**_KEEP, "max.message.bytes": str(LONGEST_DEAD_LETTER)}),
     }
+    if shards > 1:
+        wanted |= {topics.shards: (shards, _KEEP), topics.parts: (shards, _KEEP)}
     async with admin_client(servers, within_s) as admin:
         if embedded:
             return (await _await_topics(admin, list(wanted), within_s))[topics.events]
@@ -125,6 +151,12 @@ async def ensure_topics(
         if existing.get(name, 1) != 1:
             raise InputError(
                 f"topic {name} has {existing[name]} partitions and must have one: its order is the order of releases"
+            )
+    for name in (topics.shards, topics.parts) if shards > 1 else ():
+        if existing.get(name, shards) != shards:
+            raise InputError(
+                f"topic {name} has {existing[name]} partitions, and the policy has {shards} shards: a table keeps the "
+                "number of shards that it was begun with"
             )
     return existing.get(topics.events, 0)
 

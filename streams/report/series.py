@@ -11,9 +11,9 @@ from shoal.core.measure.release_reader import ReleaseColumns, read_columns
 from shoal.streams.errors import InputError
 from shoal.streams.files.audit import read_members
 from shoal.streams.files.event_lines import read_lines
-from shoal.streams.files.release_folder import ReleaseFiles, read_releases, release_name
+from shoal.streams.files.release_folder import ReleaseFiles, release_name
 from shoal.streams.files.true_tables import Snapshot, tables_at_releases
-from shoal.streams.kafka.chain import Chain
+from shoal.streams.files.whole_releases import whole_releases
 from shoal.streams.report.metrics import METRICS
 from shoal.streams.report.metrics.metric import Figures, Metric, Reading, Request, people_present
 
@@ -57,15 +57,14 @@ def stated_figures(manifest: Mapping[str, Any]) -> Figures:
 
 
 def _read(request: Request) -> Iterator[Reading]:
-    policy, chain = request.policy, Chain(request.policy.table)
+    policy, release = request.policy, None
     if request.out is None or not request.out.is_dir():
         raise InputError(f"{request.out} is not a folder of releases.")
     truths: Iterator[Snapshot] = iter(())
     policies = _policies(request.out, policy.digest)
     if request.events:
         truths = tables_at_releases(policy, read_lines(policy, request.events, request.format))
-    for release in read_releases(request.out):
-        chain.add(*release.published)
+    for release in whole_releases(request.out, policy.table):
         manifest = json.loads(release.manifest)
         if manifest.get("policy") not in policies:
             raise InputError(f"release {release.number} was made under another policy than this one.")
@@ -75,7 +74,7 @@ def _read(request: Request) -> Iterator[Reading]:
             raise InputError(f"release {release.number}: {error}.") from None
         truth = _truth(release.number, people_present(dict(manifest)), next(truths)) if request.events else None
         yield Reading(release.number, manifest, published, truth, _members(request, release))
-    if chain.number == 0:
+    if release is None:
         raise InputError(f"{request.out} has no releases in it.")
     following = next(truths, None)
     if following is not None and following.number is not None:

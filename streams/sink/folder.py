@@ -19,7 +19,7 @@ class FolderSink:
 
     async def put(self, release: CommittedRelease) -> None:
         """Raises GuaranteeError if the folder has another release of that number."""
-        self._folder.stage(release.number, release.cells, release.groups, release.manifest)
+        self._folder.stage(release.number, release.cells, release.groups, release.manifest, release.gone)
         self._folder.show(release.number)
 
     async def close(self, *, is_whole: bool) -> None:

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple, Protocol
 from aiokafka.errors import KafkaError
 
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.files.release_folder import ReleaseFiles, release_files
+from shoal.streams.files.release_folder import ReleaseFiles
 from shoal.streams.files.tidy import RELEASES, Columns
+from shoal.streams.kafka.older_release import readable
 from shoal.streams.kafka.refusal import unreachable
-from shoal.streams.kafka.release_reader import CommittedRelease, Place, last_committed, open_releases
+from shoal.streams.kafka.release_reader import CommittedRelease, Place, open_releases
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.settings import Settings
 from shoal.streams.thread import in_thread
 from shoal.streams.vitals import SinkVitals
@@ -37,8 +39,10 @@ class Delivery(NamedTuple):
 
     @property
     def files(self) -> ReleaseFiles:
-        one = self.release
-        return release_files(one.number, one.cells, one.groups, one.manifest)
+        """Its records as they stand, whether it holds all of them or what changed."""
+        one, whole = self.release, self.release.whole
+        manifest = readable(one.cells, one.groups, one.manifest).manifest
+        return ReleaseFiles(one.number, whole.cells, whole.groups, manifest)
 
     @property
     def kept(self) -> Kept:

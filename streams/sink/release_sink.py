@@ -17,8 +17,9 @@ class ReleaseSink(Protocol):
     """Keeps, shows or passes on releases."""
 
     async def put(self, release: CommittedRelease) -> None:
-        """Take the next release. `release.cells`, `release.groups` and `release.manifest` are the exact published
-        bytes; a sink that stores them must store these.
+        """Take the next release. `release.cells`, `release.groups`, `release.gone` and `release.manifest` are the exact
+        published bytes; a sink that stores them must store these. `release.whole` are all records as they stand after
+        it, also where it holds only what changed.
 
         After a restart releases come again from the first on, so taking one twice must do no harm. A number that is
         there already with another content must be refused with GuaranteeError: a number is never used for two

@@ -13,6 +13,7 @@ from pathlib import Path
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
+from shoal.streams.files.not_built import refuse_shards
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.log import configure_log
 from shoal.streams.settings import Settings
@@ -36,6 +37,7 @@ def run_restore(settings: Settings, path: Path, *, debug: bool = False) -> Head:
     """Bring a snapshot into Redis. Raises StreamsError; until the last moment Redis is untouched or knows nothing."""
     configure_log(settings.log_format, settings.log_level, debug=debug)
     policy = load_policy(settings.policy_path)
+    refuse_shards("snapshots", policy)
     try:
         return asyncio.run(_restore(settings, policy, path))
     except RedisError as error:

@@ -23,13 +23,14 @@ from shoal.core.policy.policy import Policy
 from shoal.streams.errors import GuaranteeError, InputError, LostError, ServiceError
 from shoal.streams.faults import crash_point
 from shoal.streams.files.fresh_file import PRIVATE, fresh_file
+from shoal.streams.files.not_built import refuse_shards
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.files.unwatched import Steps, Unwatched
 from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.refusal import unreachable
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.rights import consumer_rights
 from shoal.streams.log import configure_log
 from shoal.streams.settings import Settings
@@ -152,6 +153,7 @@ def run_snapshot(settings: Settings, to: Path | None, watcher: Steps, *, debug: 
     """Take a snapshot into a file or folder, by default the policy's. Raises StreamsError, OSError."""
     configure_log(settings.log_format, settings.log_level, debug=debug)
     policy = load_policy(settings.policy_path)
+    refuse_shards("snapshots", policy)
     if to is None and (to := policy_folder(settings, policy)) is not None:
         make_folder(to)
     if to is None:

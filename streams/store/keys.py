@@ -1,8 +1,8 @@
 """The keys of a table in Redis, all of them: what each holds, and how its name is made.
 
 Every key begins with `{shoal:<table>}:`, so a table is one slot of a Redis Cluster. p is a partition of the events
-topic, n a release, s a shard. A *label* names a source of records: the number of an events partition, `triggers`, or
-`external:p`.
+topic, n a release, h one of the 32 hashes that a kind of record is spread over. A *label* names a source of records:
+the number of an events partition, `triggers`, or `external:p`.
 
 | key             | type | holds |
 |-----------------|------|-------|
@@ -12,13 +12,13 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 |                 |      | release on the topic, and the last that is in the keys below |
 | beginning       | text | for a minute: one worker is creating this table |
 | rights          |      | used, and removed again, by the script that finds out which commands are allowed |
-| people:p:s      | hash | handle → person, in 32 shards for each home partition |
-| groups:s        | hash | number → group record |
+| people:p:h      | hash | handle → person, in 32 hashes for each home partition |
+| groups:h        | hash | number → group record |
 | tree            | hash | node → node record |
 | cliques         | hash | number → clique, which has its owners' handles and is encrypted as people are |
 | externals       | hash | number → group of another publisher |
 | signatures      | hash | number → signature of a lasting table |
-| lasting:s       | hash | number → group of a lasting table, in 32 shards |
+| lasting:h       | hash | number → group of a lasting table, in 32 hashes |
 | bonds           | hash | number → clique of a lasting table, encrypted as people are |
 | external        | hash | p → offset up to which the external topic has been read |
 | ingest          | hash | offset:p, window:p, accepted:n; token:label, floor:label; trigger, fired; |
@@ -34,6 +34,25 @@ topic, n a release, s a shard. A *label* names a source of records: the number o
 | foreign:n:p     | hash | handles of people whom release n found to be at home in another partition than p |
 | beside:KEY      |      | what an upgrade will put in the place of KEY, or what one that was broken off has left |
 
+A table that is cut into shards has these as well, or instead; s is a shard, b a bucket of handles (`bucket_of`):
+
+| key             | type | holds |
+|-----------------|------|-------|
+| meta            |      | shards, too: how many there are |
+| shard:s:KEY     | hash | KEY of the current state, from people:p:h to bonds above, of one shard |
+| shards          | hash | state:s and counts:s, the engine's own record of a shard and how many records it has; cuts; |
+|                 |      | all of the last release that is applied; stage:n:shards those of a sealed one |
+| ingest          |      | token:shard:s, too |
+| window:n:p:b    | list | the window:n:p of a bucket |
+| barrier         |      | vector, too: the digest of everything that the frozen release is made of |
+| course          | hash | a release between its vector and its end: release, vector, origin; cuts; gathered:b, how |
+|                 |      | many elements a desk wrote; report:s, chunks:s, failed:s; announced, begin:s; part:s; |
+|                 |      | applied:s |
+| moves:n:b:s     | list | what the desk of bucket b found for shard s; moves:n:b:strays who is at home elsewhere |
+| stage:n:shard:s:KEY | hash | what release n will change in KEY; gone:KEY what it takes away from it |
+| stage:n:shard:s:keys, :chunks | set | as above |
+| stage:n:outbox  | hash | the manifest and its headers, from the seal until it is sent |
+
 No key holds an id: a person is called by their handle, a keyed hash of it (core/randomness.py).
 
 Some names are older than the words used now (`seal`, `mark:p`); stored names stay, so that a stored table stays
@@ -44,52 +63,77 @@ readable. The scripts in lua/ spell these names out; nothing outside this room d
 from functools import cache
 from zlib import crc32
 
-SHARDS = 32
+HASHES = 32
 TRIGGERS = "triggers"
 OUTBOX = "outbox"
 META, BEGINNING, INGEST, BARRIER, TREE, CLIQUES = "meta", "beginning", "ingest", "barrier", "tree", "cliques"
 EXTERNALS, EXTERNAL = "externals", "external"
 SIGNATURES, BONDS = "signatures", "bonds"
 SKIPPED = "skipped"
+COURSE, SHARDS_META = "course", "shards"
+STRAYS = "strays"
+GONE = "gone:"
 BESIDE = "beside:"
 _EXTERNAL_LABEL = "external:"
 
 
 def people_key(home: int, field: bytes) -> str:
-    return people_keys(home)[crc32(field) % SHARDS]
+    return people_keys(home)[crc32(field) % HASHES]
 
 
 @cache
 def people_keys(partition: int) -> tuple[str, ...]:
-    return tuple(f"people:{partition}:{shard}" for shard in range(SHARDS))
+    return tuple(f"people:{partition}:{number}" for number in range(HASHES))
 
 
 def group_key(group: int) -> str:
-    return f"groups:{group % SHARDS}"
+    return f"groups:{group % HASHES}"
 
 
 def group_keys() -> list[str]:
-    return [f"groups:{shard}" for shard in range(SHARDS)]
+    return [f"groups:{number}" for number in range(HASHES)]
 
 
 def lasting_group_key(group: int) -> str:
-    return f"lasting:{group % SHARDS}"
+    return f"lasting:{group % HASHES}"
 
 
 def lasting_group_keys() -> list[str]:
-    return [f"lasting:{shard}" for shard in range(SHARDS)]
+    return [f"lasting:{number}" for number in range(HASHES)]
 
 
-def window_key(window: int, partition: int) -> str:
-    return f"window:{window}:{partition}"
+def window_key(window: int, partition: int, bucket: int | None = None) -> str:
+    """`bucket` in a table with shards."""
+    return f"window:{window}:{partition}" if bucket is None else f"window:{window}:{partition}:{bucket}"
+
+
+def bucket_of(field: bytes, buckets: int) -> int:
+    """The bucket of a handle. A desk works on one bucket, and there is one for each shard."""
+    return crc32(field) // HASHES % buckets
+
+
+def shard_label(shard: int) -> str:
+    """What the owner of a shard owns, as `Store.own` takes it."""
+    return f"shard:{shard}"
+
+
+def shard_key(shard: int, key: str) -> str:
+    """A key of the state, of one shard."""
+    return f"shard:{shard}:{key}"
+
+
+def moves_key(release: int, bucket: int, target: int | str) -> str:
+    """`target` is a shard, or STRAYS."""
+    return f"moves:{release}:{bucket}:{target}"
 
 
 def rejects_key(label: str) -> str:
     return f"rejects:{label}"
 
 
-def staged_key(release: int, key: str) -> str:
-    return f"stage:{release}:{key}"
+def staged_key(release: int, key: str, shard: int | None = None) -> str:
+    """`shard` in a table with shards."""
+    return f"stage:{release}:{key}" if shard is None else f"stage:{release}:shard:{shard}:{key}"
 
 
 def foreign_key(release: int, partition: int) -> str:
@@ -114,7 +158,7 @@ def external_partition(label: str) -> int | None:
 def shape_of(name: str) -> str:
     """The type of a key that lasts, as the table above has it."""
     kind, _, rest = name.partition(":")
-    if kind in ("window", "rejects"):
+    if kind in ("window", "rejects", "moves"):
         return "list"
-    is_set = kind == SKIPPED or (kind == "stage" and rest.partition(":")[2] in ("keys", "chunks"))
+    is_set = kind == SKIPPED or (kind == "stage" and rest.rpartition(":")[2] in ("keys", "chunks"))
     return "set" if is_set else "hash"

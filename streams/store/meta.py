@@ -14,7 +14,8 @@ from shoal.streams.store.encryption import Cipher, fingerprint
 from shoal.streams.store.records import FORMAT, Counts, meta_of, pack
 
 Identity = Mapping[str, str]
-"""What must not change under a table, by its name in `meta`: values, policy, engine, key, seal, events.
+"""What must not change under a table, by its name in `meta`: values, policy, engine, key, seal, events, and shards, if
+there are several.
 
 `seal` are the fingerprints of keys of SHOAL_STATE_KEY, with commas between: in `meta` of those that values may be
 under, and as an identity of those that a worker has, the one that writes first. "" stands for no encryption.
@@ -24,17 +25,20 @@ PLAIN: Final = "plain"
 """Stands in `seal` while a table that was not encrypted is being encrypted."""
 
 _CHANGED = {
-    "values": "values: {values}, and this policy says {values_now}",
+    "values": "values: {was}, and this policy says {now}",
+    "shards": "shards: {was}, and this policy says {now}",
     "policy": "another policy (its file or a hierarchy file means something else now)",
     "key": "another SHOAL_KEY, which cannot change, for every handle and every draw of the table is a hash of it",
     "events": "another events topic (it was deleted and made again, or SHOAL_KAFKA names another cluster)",
 }
 _IDENTITY = (*_CHANGED, "seal", "engine")
 _MAY_LACK = ("values", "events")  # tables that were begun without them are not compared
+_ABSENT = {"shards": "1"}
 _SET_BACK = "publish it under a new table name, or set it back"
 _TO_DO = {
     "values": "what was shown under one model cannot be counted under the other, because redrawn groups were formed "
     "without signatures, and signatures are for ever; set it back, or publish under a new table name",
+    "shards": f"a table keeps the number of shards that it was begun with; {_SET_BACK}",
     "policy": "set it back, or ask for the change with `shoal policy change NEW` while a worker runs under the file as "
     "it was, and start this one once that release is out",
 }
@@ -58,6 +62,10 @@ class TableMeta:
     sealed: Meta
     counts: Counts
 
+    @property
+    def shards(self) -> int:
+        return int(self.identity["shards"] or 1)
+
 
 def identity_of(settings: Settings, policy: Policy, cipher: Cipher, events_id: str) -> Identity:
     """The meaning of the policy, the engine, fingerprints of the two secrets, and Kafka's id of the events topic.
@@ -66,6 +74,7 @@ def identity_of(settings: Settings, policy: Policy, cipher: Cipher, events_id: s
     """
     return {
         "values": policy.values,
+        **({"shards": str(policy.shards)} if policy.shards > 1 else {}),
         "policy": meaning_of(policy),
         "engine": ENGINE,
         "key": fingerprint(settings.key_bytes, policy.table),
@@ -160,9 +169,9 @@ def check_identity(meta: TableMeta, identity: Identity, partitions: int, table: 
     if meta.identity["engine"] != identity["engine"]:
         raise other_version(Layout(FORMAT, meta.identity["engine"]), table)
     for name, changed in _CHANGED.items():
-        was, is_now = meta.identity.get(name, ""), identity.get(name, "")
+        was, is_now = (found.get(name) or _ABSENT.get(name, "") for found in (meta.identity, identity))
         if was != is_now and not (name in _MAY_LACK and "" in (was, is_now)):
-            reason = changed.format(values=was, values_now=is_now)
+            reason = changed.format(was=was, now=is_now)
             raise InputError(f"table {table} was begun under {reason}: {_TO_DO.get(name, _SET_BACK)}")
     if meta.partitions != partitions:
         raise InputError(

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 import msgpack
 import msgspec
-import numpy as np
 
 from shoal.core.events.event import Reject
 from shoal.core.older import LAYOUT
@@ -97,7 +96,7 @@ class RecordKind:
     def of_state(self, state: State) -> Iterable[tuple[Any, Stored]]:
         """(identity, stored fields) of all of a state's."""
         if self.is_person:
-            return state.stored_people(np.arange(len(state.people)))
+            return state.stored_people(state.people.here())
         return self._stored(state.records(self.name))
 
     def of_change(self, change: Change) -> Iterable[tuple[Any, Stored]]:

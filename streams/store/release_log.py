@@ -51,6 +51,10 @@ class ReleaseLog:
     def __init__(self, store: Store, token: str, partitions: int) -> None:
         self._store, self._token, self._partitions = store, token, partitions
 
+    @property
+    def token(self) -> str:
+        return self._token
+
     async def check_owner(self) -> None:
         """Raises FencedError if another worker plans by now."""
         await self._store.check_owner(TRIGGERS, self._token)

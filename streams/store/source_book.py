@@ -28,7 +28,7 @@ import msgspec
 
 from shoal.streams.errors import LostError
 from shoal.streams.store.encryption import field_hash
-from shoal.streams.store.keys import SHARDS
+from shoal.streams.store.keys import HASHES
 from shoal.streams.store.records import pack
 from shoal.streams.store.store import Store
 
@@ -134,7 +134,7 @@ class SourceBook:
 
     async def pages(self, kind: str) -> AsyncIterator[dict[str, Any]]:
         """Everything of a kind, some thousand at a time. What is written meanwhile may be missing, or come twice."""
-        for shard in range(SHARDS):
+        for shard in range(HASHES):
             async for page in self._store.scan(f"{kind}:{shard}"):
                 yield self._open(kind, page)
 
@@ -174,7 +174,7 @@ class SourceBook:
 
 
 def _shard(kind: str, field: bytes) -> str:
-    return f"{kind}:{crc32(field) % SHARDS}"
+    return f"{kind}:{crc32(field) % HASHES}"
 
 
 def _read_staged(raw: bytes) -> Staged:

@@ -48,7 +48,7 @@ def chunks_of(
     yield from _chunked(EXTERNAL, offset_fields(external_ends))
     release = made.release
     sealed = SealedRelease(number=release.number, records=release.records, manifest=release.manifest, headers=headers)
-    yield from _chunked(OUTBOX, _outbox_fields(sealed), _OUTBOX_FIELDS)
+    yield from _chunked(OUTBOX, outbox_fields(sealed), _OUTBOX_FIELDS)
     waiting: dict[str, list[RejectNote]] = {}
     for partition, offset in made.misrouted:
         waiting.setdefault(str(partition), []).append(RejectNote(offset, "wrong-partition"))
@@ -86,7 +86,7 @@ def offset_fields(ends: Sequence[int]) -> list[bytes]:
     return [part for number, end in enumerate(ends) for part in (str(number).encode(), str(end).encode())]
 
 
-def _outbox_fields(sealed: SealedRelease) -> list[bytes]:
+def outbox_fields(sealed: SealedRelease) -> list[bytes]:
     """Many records to a field, which is numbered by the first of them: a field each would be most of the work."""
     fields: list[bytes] = []
     first, size = 0, 0

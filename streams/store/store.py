@@ -57,8 +57,10 @@ class Waiting(NamedTuple):
 class Store:
     """One table's keys on one Redis."""
 
-    def __init__(self, url: str, table: str, cipher: Cipher, access: Access | None = None, meaning: str = "") -> None:
-        self.url, self.table, self.cipher = url, table, cipher
+    def __init__(
+        self, url: str, table: str, cipher: Cipher, access: Access | None = None, meaning: str = "", shards: int = 1
+    ) -> None:
+        self.url, self.table, self.cipher, self.shards = url, table, cipher, shards
         self.meaning = meaning  # of the policy that this worker runs under; "" for whoever does not ingest or plan
         self.prefix = f"{{shoal:{table}}}:".encode()
         # redis-py types its answers as either of two kinds of text.

@@ -6,24 +6,27 @@ found on their topic and not sent again (streams/deadletter/box.py), so nothing 
 """
 
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.state import State
+from shoal.core.state import Meta, State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.memory import without_cycle_search
+from shoal.streams.store.coordination import write_shard_records
 from shoal.streams.store.keys import (
     BARRIER,
     EXTERNAL,
     INGEST,
     META,
+    SHARDS_META,
     SKIPPED,
     TRIGGERS,
     external_label,
     rejects_key,
+    shard_key,
 )
 from shoal.streams.store.meta import Identity, TableMeta, read_meta, write_meta
 from shoal.streams.store.records import CHUNK, KINDS, Counts, RecordKind, RejectNote, decode, encode, pack, read_note
@@ -145,9 +148,35 @@ async def write_table(store: Store, identity: Identity, state: State, place: Tab
     """Replace everything that Redis has of the table. `meta` is written last: until then Redis counts as knowing
     nothing.
     """
+
+    async def write() -> Counts:
+        return Counts(*[await _write(store, kind, state) for kind in KINDS])
+
+    await _replace(store, identity, state.meta, place, write)
+
+
+async def write_shards(
+    store: Store, identity: Identity, meta: Meta, states: Sequence[State], cuts: bytes | None, place: TablePlace
+) -> None:
+    """The same of a table with shards; `meta` is of the table as a whole."""
+
+    async def write() -> Counts:
+        counts = [
+            Counts(*[await _write(store, kind, state, shard) for kind in KINDS]) for shard, state in enumerate(states)
+        ]
+        packed = [pack(tuple(state.meta)) for state in states]
+        await store.redis.hset(store.key(SHARDS_META), mapping=write_shard_records(packed, counts, cuts))
+        return Counts(*map(sum, zip(*counts, strict=True)))
+
+    await _replace(store, identity, meta, place, write)
+
+
+async def _replace(
+    store: Store, identity: Identity, sealed: Meta, place: TablePlace, write: Callable[[], Awaitable[Counts]]
+) -> None:
     await store.wipe()
     crash_point("table.1")
-    counts = Counts(*[await _write(store, kind, state) for kind in KINDS])
+    counts = await write()
     if place.external:
         await store.redis.execute_command("HSET", store.key(EXTERNAL), *offset_fields(place.external))
     for label, notes in place.rejects.items():
@@ -157,8 +186,8 @@ async def write_table(store: Store, identity: Identity, state: State, place: Tab
     ingest |= {} if place.at is None else {"at": place.at}
     if place.skipped:
         await store.redis.sadd(store.key(SKIPPED), *members_of(place.skipped))
-    ingest |= first_place(dict(enumerate(place.offsets)), state.meta.release)
-    meta = write_meta(identity, len(place.offsets), time.time(), state.meta, counts)
+    ingest |= first_place(dict(enumerate(place.offsets)), sealed.release)
+    meta = write_meta(identity, len(place.offsets), time.time(), sealed, counts)
     crash_point("table.2")
     pipeline = store.redis.pipeline(transaction=True)
     pipeline.hset(store.key(INGEST), mapping=ingest)
@@ -167,13 +196,14 @@ async def write_table(store: Store, identity: Identity, state: State, place: Tab
     crash_point("table.3")
 
 
-async def _write(store: Store, kind: RecordKind, state: State) -> int:
+async def _write(store: Store, kind: RecordKind, state: State, shard: int | None = None) -> int:
     """All of a state's records of a kind; returns their number."""
     count = 0
     async for chunks in ahead(encode(kind, kind.of_state(state), store.cipher), _AT_ONCE):
         pipeline = store.redis.pipeline(transaction=False)
         for chunk in chunks:
-            pipeline.execute_command("HSET", store.key(chunk.key), *chunk.fields)
+            key = chunk.key if shard is None else shard_key(shard, chunk.key)
+            pipeline.execute_command("HSET", store.key(key), *chunk.fields)
             count += len(chunk.fields) // 2
         await pipeline.execute()
         crash_point("table.part")

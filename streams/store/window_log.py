@@ -5,13 +5,22 @@ start. Later elements replace earlier ones, except for offsets, which add up (`o
 commit script only, that the elements after it replace the whole log.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from shoal.core.events.window import Delta, overlay
 from shoal.streams.errors import FencedError, LostError
 from shoal.streams.store.encryption import Cipher
-from shoal.streams.store.keys import BARRIER, INGEST, META, foreign_key, people_keys, window_key
+from shoal.streams.store.keys import (
+    BARRIER,
+    INGEST,
+    META,
+    bucket_of,
+    foreign_key,
+    people_keys,
+    shard_key,
+    window_key,
+)
 from shoal.streams.store.records import PERSON, pack, person_of, status_of, unpack
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
@@ -65,13 +74,15 @@ async def commit_batch(
     homes_known: int,
     rejects: Sequence[bytes],
     changes: Sequence[bytes],
+    counts: Sequence[int] = (),
 ) -> Committed | HomesUnknown:
-    """Ingest, step 3: one script that takes all of the batch, or nothing.
+    """Ingest, step 3: one script that takes all of the batch, or nothing. With shards, `counts` says how many of the
+    elements are for each bucket.
 
     Raises MovedError, FencedError or LostError when it took nothing, RedisError when nobody knows.
     """
     place = (partition, token, before, window, after, accepted, homes_known)
-    answer = await store.run("commit", *place, len(rejects), *rejects, *changes)
+    answer = await store.run("commit", *place, ",".join(map(str, (len(rejects), *counts))), *rejects, *changes)
     match answer[0]:
         case b"ok":
             _, applied, barrier, passed, waiting = answer
@@ -87,15 +98,35 @@ async def commit_batch(
             raise MovedError
 
 
-def pack_changes(cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta]) -> bytes:
-    """An element of a window's log. Its encryption is bound to the window and the partition."""
-    return cipher.encrypt(WINDOW, bound_to(window, partition), pack(deltas))
+def pack_changes(
+    cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta], bucket: int | None = None
+) -> bytes:
+    """An element of a window's log. Its encryption is bound to the window, the partition and the bucket."""
+    return cipher.encrypt(WINDOW, bound_to(window, partition, bucket), pack(deltas))
+
+
+def by_bucket(deltas: dict[str, Delta], buckets: int) -> list[dict[str, Delta]]:
+    """The deltas of each bucket."""
+    found: list[dict[str, Delta]] = [{} for _ in range(buckets)]
+    for person, delta in deltas.items():
+        found[bucket_of(person.encode(), buckets)][person] = delta
+    return found
 
 
 async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
+    """The window of a partition, all buckets of it."""
+    if store.shards == 1:
+        return await read_log(store, window, partition)
+    found: dict[str, Delta] = {}
+    for bucket in range(store.shards):
+        found |= await read_log(store, window, partition, bucket)
+    return found
+
+
+async def read_log(store: Store, window: int, partition: int, bucket: int | None = None) -> dict[str, Delta]:
     """The window that a log adds up to, put together in a thread: it may be of a million people."""
     found: dict[str, Delta] = {}
-    key, field, at = store.key(window_key(window, partition)), bound_to(window, partition), 0
+    key, field, at = store.key(window_key(window, partition, bucket)), bound_to(window, partition, bucket), 0
 
     def add(elements: Sequence[bytes]) -> None:
         for element in elements:
@@ -152,7 +183,10 @@ async def read_held(store: Store, partition: int) -> dict[str, tuple[int, ...]]:
 async def _people(store: Store, partition: int) -> AsyncIterator[tuple[str, bytes]]:
     """The handle and the packed record of everybody at home in a partition."""
     decrypt = store.cipher.decrypt
-    async for found in store.hashes(people_keys(partition)):
+    keys: Iterable[str] = people_keys(partition)
+    if store.shards > 1:
+        keys = [shard_key(shard, key) for shard in range(store.shards) for key in people_keys(partition)]
+    async for found in store.hashes(keys):
         for field, value in found.items():
             yield field.decode(), decrypt(PERSON, field, value)
 
@@ -167,9 +201,9 @@ def foreign_fields(people: Sequence[str]) -> list[bytes]:
     return [part for person in people for part in (person.encode(), b"")]
 
 
-def bound_to(window: int, partition: int) -> bytes:
+def bound_to(window: int, partition: int, bucket: int | None = None) -> bytes:
     """What stands for a field in the encryption of a window's elements."""
-    return f"{window}:{partition}".encode()
+    return window_key(window, partition, bucket).removeprefix("window:").encode()
 
 
 def first_place(partitions: Mapping[int, int], release: int) -> dict[str, str]:

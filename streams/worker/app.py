@@ -22,13 +22,14 @@ from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError, ServiceError, StreamsError
+from shoal.streams.files.not_built import check_buildable
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.kafka.companions import check_companions, state_name
 from shoal.streams.kafka.entry import enter, events_id, require
 from shoal.streams.kafka.record_limit import set_limit
 from shoal.streams.kafka.refusal import is_refusal, unreachable
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.rights import refused, worker_rights
 from shoal.streams.log import configure_log, get_log
 from shoal.streams.settings import Settings
@@ -37,9 +38,11 @@ from shoal.streams.store.connection import RedisError, explain, without_secret
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import BEGINNING
 from shoal.streams.store.meta import Identity, TableMeta, check_identity, identity_of
+from shoal.streams.store.shard_table import is_whole
 from shoal.streams.store.store import Store
 from shoal.streams.vitals import check_port
 from shoal.streams.worker.faust_app import make_app
+from shoal.streams.worker.owners import Owners
 from shoal.streams.worker.planner import Planner
 from shoal.streams.worker.publish import check_story
 from shoal.streams.worker.trigger import has_timers
@@ -66,7 +69,7 @@ def run_worker(settings: Settings, *, debug: bool = False) -> int:
 async def _run(settings: Settings, policy: Policy) -> int:
     log = get_log(table=policy.table)
     cipher = make_cipher(settings.state_key_bytes)
-    store = Store(settings.redis, policy.table, cipher, access_of(settings), meaning_of(policy))
+    store = Store(settings.redis, policy.table, cipher, access_of(settings), meaning_of(policy), policy.shards)
     outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def end(error: BaseException | None) -> None:
@@ -99,13 +102,16 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
     GuaranteeError (lost state). Begins the table if neither Redis nor the releases topic knows it.
     """
     table, servers = policy.table, settings.kafka_servers
+    check_buildable(policy, settings)
     check_port(settings)
     await store.connect(settings.connect_s)
     if not settings.embedded:
         await _check_durability(store)
-    rights = worker_rights(table, has_clock=has_timers(policy))
+    rights = worker_rights(table, has_clock=has_timers(policy), shards=policy.shards)
     has_snapshots = policy.snapshot is not None
-    partitions, remarks = await enter(settings, table, rights, checks_topics=True, has_snapshots=has_snapshots)
+    partitions, remarks = await enter(
+        settings, table, rights, checks_topics=True, has_snapshots=has_snapshots, shards=policy.shards
+    )
     for remark in remarks:
         get_log(table=table).warning("topic.risky", topic=remark.topic, setting=remark.setting, reason=remark.reason)
     identity = identity_of(settings, policy, store.cipher, await events_id(settings, table))
@@ -117,7 +123,7 @@ async def prepare(settings: Settings, policy: Policy, store: Store) -> int:
                 check_identity(meta, identity, partitions, table)
             try:
                 check_story(table, meta, await last_committed(servers, table))
-                if meta is not None and not await store.is_whole(meta):
+                if meta is not None and not await is_whole(store, meta):
                     raise _part_lost(table)
             except GuaranteeError:
                 # Another worker may have published between the two readings; then the next look finds no fault.
@@ -163,10 +169,13 @@ async def _begin(store: Store, policy: Policy, settings: Settings, identity: Ide
 async def _services(settings: Settings, policy: Policy, store: Store, partitions: int, end: Any) -> AsyncIterator[None]:
     ingest = Ingest(settings, policy, store, partitions, end)
     planner = Planner(settings, policy, store, partitions, end)
+    owners = Owners(settings, policy, store, partitions, end) if policy.shards > 1 else None
     app = make_app(settings, policy, planner)
-    add_views(app, settings, policy, store, ingest, planner)
+    add_views(app, settings, policy, store, ingest, planner, owners)
     # Faust starts the app's dependencies in this order, and stops them in reverse.
     app.add_dependency(ingest)
+    if owners is not None:
+        app.add_dependency(owners)
     app.add_dependency(planner)
     running = asyncio.ensure_future(_start(app, end))
     try:
@@ -213,7 +222,8 @@ async def _explain(error: BaseException, settings: Settings, policy: Policy, sto
     """The error to show the operator for the one that ended the worker."""
     if is_refusal(error):  # it was granted when the worker started
         try:
-            await require(settings, policy.table, worker_rights(policy.table, has_clock=has_timers(policy)))
+            rights = worker_rights(policy.table, has_clock=has_timers(policy), shards=policy.shards)
+            await require(settings, policy.table, rights)
         except StreamsError as found:
             return found
         return refused(settings.kafka_servers, [f"what was taken away from it ({type(error).__name__})"])

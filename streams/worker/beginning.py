@@ -8,7 +8,8 @@ from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
 from shoal.streams.errors import InputError
-from shoal.streams.kafka.release_reader import Place, manifest_at
+from shoal.streams.kafka.release_reader import Place
+from shoal.streams.kafka.release_search import manifest_at
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings

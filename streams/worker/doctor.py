@@ -23,7 +23,7 @@ from shoal.streams.kafka.cluster import NO_ERROR, UNKNOWN_TOPIC, Cluster, descri
 from shoal.streams.kafka.entry import events_id
 from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.kafka.refusal import unreachable
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.rights import check_rights, worker_rights
 from shoal.streams.kafka.topic_rules import check_topics
 from shoal.streams.kafka.topics import Topics, admin_client, partition_counts

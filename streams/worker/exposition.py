@@ -19,7 +19,9 @@ from shoal.core.state import ENGINE
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.intake.watch import Course
 from shoal.streams.prometheus import REGISTRY, State
+from shoal.streams.store.course import WORDS
 from shoal.streams.store.records import FORMAT
+from shoal.streams.worker.owners import Owners
 from shoal.streams.worker.standing import FIGURES, Standing
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -28,12 +30,14 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 class Exposition:
     """The metrics of one worker. Every one of Shoal's own has the label `table`."""
 
-    def __init__(self, app: faust.App, table: str, ingest: Ingest, standing: Standing) -> None:
+    def __init__(
+        self, app: faust.App, table: str, ingest: Ingest, standing: Standing, owners: Owners | None = None
+    ) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         GCCollector(registry=self._registry)
         app.monitor = PrometheusMonitor(metrics=FaustMetrics.create(self._registry, "faust"))
-        self._registry.register(_OfTable(table, ingest, standing))
+        self._registry.register(_OfTable(table, ingest, standing, owners))
 
     def write(self) -> bytes:
         """The page, in Prometheus' text format."""
@@ -43,11 +47,12 @@ class Exposition:
 class _OfTable(Collector):
     """What was counted and what is looked up, with the table's name."""
 
-    def __init__(self, table: str, ingest: Ingest, standing: Standing) -> None:
-        self._table, self._ingest, self._standing = table, ingest, standing
+    def __init__(self, table: str, ingest: Ingest, standing: Standing, owners: Owners | None) -> None:
+        self._table, self._ingest, self._standing, self._owners = table, ingest, standing, owners
 
     def collect(self) -> Iterator[Metric]:
-        for metric in (*REGISTRY.collect(), *_versions(), *_of_ingest(self._ingest), *_of_planner(self._standing)):
+        looked_up = (*_versions(), *_of_ingest(self._ingest), *_of_planner(self._standing), *_of_shards(self._owners))
+        for metric in (*REGISTRY.collect(), *looked_up):
             metric.samples = [
                 sample._replace(labels={"table": self._table, **sample.labels}) for sample in metric.samples
             ]
@@ -114,6 +119,20 @@ def _of_planner(standing: Standing) -> Iterator[Metric]:
     for name in FIGURES:
         if name in standing.figures:
             yield _gauge(f"shoal_release_{name}", f"`{name}` in the last manifest.", standing.figures[name])
+
+
+def _of_shards(owners: Owners | None) -> Iterator[Metric]:
+    if owners is None:
+        return
+    state = GaugeMetricFamily(
+        "shoal_shard_state", "1 for where a shard is in the release under way, else 0.", labels=["shard", "state"]
+    )
+    owned = GaugeMetricFamily("shoal_shard_owned", "1 for a shard that this worker owns, else 0.", labels=["shard"])
+    for shard, now in owners.words.items():
+        owned.add_metric([str(shard)], shard in owners.owned)
+        for one in WORDS:
+            state.add_metric([str(shard), one], now == one)
+    yield from (state, owned)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

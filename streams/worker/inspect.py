@@ -23,7 +23,7 @@ from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.refusal import unreachable
-from shoal.streams.kafka.release_reader import last_committed, manifest_from
+from shoal.streams.kafka.release_search import last_committed, manifest_from
 from shoal.streams.kafka.rights import inspector_rights
 from shoal.streams.kafka.topics import Topics, partition_counts
 from shoal.streams.settings import Settings

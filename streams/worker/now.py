@@ -54,6 +54,20 @@ def write_now(ready: Mapping[str, Any], ingest: Ingest, standing: Standing, rate
         for number, place in sorted(places.items()):
             yield f'<tr><th scope="row">{number}</th><td>{place.lag:,}</td><td>{place.window:,}</td></tr>'
         yield "</tbody></table></div>"
+    yield from _shards(ready)
+
+
+def _shards(ready: Mapping[str, Any]) -> Iterable[str]:
+    """Where every shard is, in a table that has several."""
+    if not ready.get("shards"):
+        return
+    yield '<div class="scroll" tabindex="0" role="region" aria-label="Shards"><table>'
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("shard", "state", "owner"))
+    yield f"<thead><tr>{heads}</tr></thead><tbody>"
+    for shard, word in ready["shards"].items():
+        owner = "this worker" if int(shard) in ready["owned_shards"] else "another"
+        yield f'<tr><th scope="row">{shard}</th><td>{escape(word)}</td><td>{owner}</td></tr>'
+    yield "</tbody></table></div>"
 
 
 def _rejects() -> Iterable[str]:

@@ -1,7 +1,7 @@
 """The error of a release that cannot be planned, in words that say nothing about people."""
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,10 +27,23 @@ class PlanFailedError(Exception):
         again: Callable[[Window], None],
         cause: BaseException,
     ) -> None:
-        frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _is_ours(frame.filename)]
-        place = f" at {_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-        super().__init__(f"release {release} cannot be planned ({type(cause).__name__}{place})")
+        super().__init__(why_not(release, cause))
         self.release, self.window, self.ends, self.places, self.again = release, window, ends, places, again
+
+
+class ShardsFailedError(Exception):
+    """Some shards of a release cannot be planned. Never leaves the worker; its text is what they reported."""
+
+    def __init__(self, release: int, failed: Mapping[int, str]) -> None:
+        super().__init__("; ".join(why for _, why in sorted(failed.items())))
+        self.release = release
+
+
+def why_not(release: int, cause: BaseException) -> str:
+    """The kind of error and the line of code, never what the error says."""
+    frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _is_ours(frame.filename)]
+    place = f" at {_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    return f"release {release} cannot be planned ({type(cause).__name__}{place})"
 
 
 def _is_ours(filename: str) -> bool:

@@ -48,9 +48,11 @@ from shoal.streams.store.release_log import DisturbedError, ReleaseLog
 from shoal.streams.store.skipped import leave_out, read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.worker.changing import judge_change, read_change
+from shoal.streams.worker.coordinator import Coordinator
 from shoal.streams.worker.culprit import find_culprit
 from shoal.streams.worker.external import external_ends, external_letters
-from shoal.streams.worker.plan_failure import PlanFailedError
+from shoal.streams.worker.maker import Maker
+from shoal.streams.worker.plan_failure import PlanFailedError, ShardsFailedError
 from shoal.streams.worker.publish import Publisher
 from shoal.streams.worker.release_maker import ReleaseMaker
 from shoal.streams.worker.skipping import record_of
@@ -94,7 +96,8 @@ class Planner(Service):
         self._servers, self._partitions = settings.kafka_servers, partitions
         self._topics = Topics(policy.table)
         self._reader = EventReader(policy)
-        self._maker = ReleaseMaker(settings, policy, store, partitions)
+        make = ReleaseMaker if policy.shards == 1 else Coordinator
+        self._maker: Maker = make(settings, policy, store, partitions)
         self._owns = asyncio.Event()
         self._incoming: asyncio.Queue[Trigger | None] = asyncio.Queue()  # None: read the topic
         self._handled = asyncio.Condition()
@@ -198,8 +201,7 @@ class Planner(Service):
         try:
             await publisher.start()
             await self._maker.finish_sealed(release_log, publisher)
-            await self._maker.load()
-            await self._maker.report()
+            await self._maker.prepare()
             await self._advance(await self._store.next_trigger())
             barrier = await release_log.barrier()
             if barrier is not None:
@@ -250,7 +252,7 @@ class Planner(Service):
         while waiting := await self._waiting():
             left_out = (await read_skipped(self._store)).get(TRIGGERS, frozenset())
             last_at = await self._store.last_at()
-            digest = (await self._maker.load()).meta.policy
+            digest = await self._maker.policy_digest()
             judged = [(trigger, self._judge(trigger, left_out, last_at, digest)) for trigger in waiting]
             served = [at for at, (_, asked) in enumerate(judged) if isinstance(asked, ReleaseRequest | ChangeRequest)]
             if served and await self._pause():
@@ -285,6 +287,8 @@ class Planner(Service):
             return Reject(Reason.SKIPPED)
         asked = read_trigger(trigger, self._reader)
         if isinstance(asked, ChangeRequest):
+            if self._policy.shards > 1:
+                return Reject(Reason.REFUSED, "change", "policy")
             found = judge_change(asked, self._policy, digest, last_at)
             return found if isinstance(found, Reject) else asked
         if not isinstance(asked, ReleaseRequest):
@@ -371,6 +375,11 @@ class Planner(Service):
                     finally:
                         search.cancel()
                         await asyncio.gather(search, return_exceptions=True)
+            except ShardsFailedError as error:
+                self._log.error("release.failed", release=release, reason=str(error))
+                self.standing.say(Doing.STUCK, f"{error}: {_WHAT_TO_DO}")
+                with self._maker.held_up():
+                    await self._await_skip(tenure)
             else:
                 return
 

@@ -11,7 +11,8 @@ from hashlib import sha256
 
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_headers
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
+from shoal.streams.kafka.sealed import last_announced, sealed_message
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.kafka.transaction import Message, Transaction
 from shoal.streams.store.meta import TableMeta
@@ -36,12 +37,21 @@ class Publisher:
         """The last release on the topic. After `start`, no other publisher can add one."""
         return await last_committed(self._servers, self._table, patient=True)
 
-    async def publish(self, sealed: SealedRelease) -> None:
+    async def last_announced(self) -> ManifestRecord | None:
+        """The last `sealed` record on the topic, of a table with shards; likewise."""
+        return await last_announced(self._servers, self._table, patient=True)
+
+    async def announce(self, sealed: SealedRelease) -> None:
+        """With shards, step 6: the `sealed` record. Raises FencedError, KafkaError."""
+        message = sealed_message(self._table, sealed.number, sealed.manifest, sealed.headers)
+        await self._transaction.send(self._topics.releases, 0, [message], crash="shards.6.open")
+
+    async def publish(self, sealed: SealedRelease, crash: str = "release.7.open") -> None:
         """Step 7: all records of a release in one transaction, the manifest last. Raises FencedError, KafkaError."""
         key = f"{self._table}/{sealed.number}".encode()
         messages = [Message(key, record) for record in sealed.records]
         messages.append(Message(key, sealed.manifest, manifest_headers(self._table, sealed.number, sealed.headers)))
-        await self._transaction.send(self._topics.releases, 0, messages, crash="release.7.open")
+        await self._transaction.send(self._topics.releases, 0, messages, crash=crash)
 
     async def stop(self) -> None:
         await self._transaction.stop()

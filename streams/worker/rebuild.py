@@ -24,17 +24,14 @@ from typing import NamedTuple
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from shoal.core.change import plan_change
 from shoal.core.events.event import ChangeRequest, Reason, Reject, ReleaseRequest, SkipRequest, moment_of
-from shoal.core.events.intake import Intake
-from shoal.core.events.window import Delta
-from shoal.core.plan import Plan, Window, plan
+from shoal.core.plan import Window
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
-from shoal.core.randomness import KeyedByHandle
-from shoal.core.state import ENGINE, State
+from shoal.core.state import ENGINE
 from shoal.streams.deadletter.box import sent_offsets, target_of
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
+from shoal.streams.files.not_built import refuse_shards
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.unwatched import Steps
 from shoal.streams.intake.formats import EventReader
@@ -57,14 +54,15 @@ from shoal.streams.store.encryption import fingerprint, make_cipher
 from shoal.streams.store.keys import TRIGGERS, external_label
 from shoal.streams.store.meta import FormatError, Identity, identity_of
 from shoal.streams.store.records import RejectNote, note_of
-from shoal.streams.store.staging import foreign_ids
+from shoal.streams.store.shard_table import is_whole
 from shoal.streams.store.store import Store
-from shoal.streams.store.whole_table import TablePlace, write_table
+from shoal.streams.store.whole_table import TablePlace
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.beginning import Beginning, find_beginning
 from shoal.streams.worker.changing import read_policies
 from shoal.streams.worker.external import read_external, source_of
 from shoal.streams.worker.publish import Publisher
+from shoal.streams.worker.remaking import OneState, Remade, Whole, begin_anew
 from shoal.streams.worker.skipping import record_of
 from shoal.streams.worker.trigger import Trigger, judge_request, read_trigger
 
@@ -101,11 +99,14 @@ def run_rebuild(settings: Settings, snapshot: Path | None, watcher: Steps, *, de
 
 
 async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, watcher: Steps) -> Rebuilt:
-    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
+    cipher, shards = make_cipher(settings.state_key_bytes), policy.shards
+    store = Store(settings.redis, policy.table, cipher, access_of(settings), shards=shards)
+    if snapshot is not None:
+        refuse_shards("snapshots", policy)
     log = get_log(table=policy.table)
     servers, topics = settings.kafka_servers, Topics(policy.table)
     await store.connect(settings.connect_s)
-    await require(settings, policy.table, worker_rights(policy.table, has_clock=False))
+    await require(settings, policy.table, worker_rights(policy.table, has_clock=False, shards=shards))
     counts = await partition_counts(servers, settings.connect_s)
     if topics.events not in counts or topics.releases not in counts:
         raise InputError(f"there are no topics of table {policy.table} to rebuild from")
@@ -123,7 +124,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, wa
         begin = await find_beginning(settings, policy, store.cipher, snapshot, partitions)
         policies = await read_policies(servers, topics, policy, 0 if begin is None else begin.place.next_trigger)
         replayed = _Replayed(policy if begin is None else begin.policy, settings, partitions, begin, policies)
-        first = replayed.state.meta.release + 1
+        first = replayed.whole.meta.release + 1
         after = None if begin is None else begin.after
         watcher.begin(last.number - first + 1)
         async with (
@@ -133,17 +134,17 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, wa
             async for release in reader.releases():
                 began = time.monotonic()
                 await replayed.follow(release, events)
-                seconds, people = round(time.monotonic() - began, 3), len(replayed.state.people)
+                seconds, people = round(time.monotonic() - began, 3), replayed.whole.people
                 log.info("rebuild.release", release=release.number, seconds=seconds, people=people)
                 watcher.advance(1)
         await replayed.read_triggers(servers, topics)
         unsent = await _unsent(replayed, servers, topics, has_letters=topics.dead_letter in counts)
         identity = {**identity, "policy": meaning_of(replayed.policy)}  # another one may have taken over since
-        await write_table(store, identity, replayed.state, replayed.place(unsent))
+        await replayed.whole.write(store, identity, replayed.place(unsent))
     finally:
         await publisher.stop()
         await store.close()
-    number = replayed.state.meta.release
+    number = replayed.whole.meta.release
     return Rebuilt(policy.table, number, number - first + 1, None if begin is None else first - 1)
 
 
@@ -158,7 +159,7 @@ async def _is_current(store: Store, policy: Policy, identity: Identity, number: 
         return False
     if meta.release == number:
         is_same = meta.manifest == digest and meta.identity["events"] == identity["events"]
-        return is_same and await store.is_whole(meta)
+        return is_same and await is_whole(store, meta)
     sealed = await store.sealed_manifest(meta.release)
     if meta.release == number + 1 and sealed is not None and json.loads(sealed)["previous"] == digest:
         raise InputError(
@@ -184,7 +185,7 @@ class _Replayed:
         self.policy = policy  # of the last release that was made
         self._changes: set[int] = set()  # offsets of the triggers with which another one took over
         self._key = fingerprint(settings.key_bytes, policy.table)
-        self.state = State.empty(policy, settings.key_bytes, KeyedByHandle) if begin is None else begin.state
+        self.whole: Whole = begin_anew(policy, settings.key_bytes) if begin is None else OneState(begin.state)
         place = _START if begin is None else begin.place
         self.external = place.external
         self.offsets = list(place.offsets) or [0] * partitions
@@ -194,18 +195,18 @@ class _Replayed:
         # By label, what is to be left out of releases to come, and what was left out of those made.
         self.skipped = {label: set(offsets) for label, offsets in place.skipped.items()}
         self._left_out = {label: set(offsets) for label, offsets in place.skipped.items()}
-        self._first = self.state.meta.release + 1
+        self._first = self.whole.meta.release + 1
         # By release, its trigger and the last time named until then; before them, those of the snapshot.
         self._times: list[tuple[int, str | None]] = [(self.trigger, self.at)]
         self.rejects: dict[str, list[RejectNote]] = {str(number): [] for number in range(partitions)}
         self.rejects |= {label: list(notes) for label, notes in place.rejects.items()}
-        self._intakes = _intakes(policy, self.state, partitions)
+        self._intakes = self.whole.intakes(policy, partitions)
         self._takers = [make_taker(intake) for intake in self._intakes]
         self._next_trigger = place.next_trigger
 
     def _go_on_under(self, policy: Policy) -> None:
         """Judge events by this policy from now on."""
-        self.policy, self._intakes = policy, _intakes(policy, self.state, len(self._intakes))
+        self.policy, self._intakes = policy, self.whole.intakes(policy, len(self._intakes))
         self._takers = [make_taker(intake) for intake in self._intakes]
 
     async def follow(self, release: CommittedRelease, events: WindowedEvents) -> None:
@@ -223,14 +224,13 @@ class _Replayed:
             self.rejects.setdefault(label, []).extend(notes)
         windows = {n: dict(intake.window) for n, intake in enumerate(self._intakes)}
         window = Window(origin.at, windows, read.groups)
-        make, policy = (plan, self.policy) if changed is None else (plan_change, changed)
-        made = await in_thread(make, self.state, window, policy, release.number)
-        if made.release.manifest != release.manifest:
+        made = await in_thread(self.whole.make, window, self.policy, changed, release.number)
+        if made.manifest != release.manifest:
             raise GuaranteeError(
                 f"release {release.number} of table {self.policy.table} does not come out as it was published: the "
                 "events, the policy, SHOAL_KEY, SHOAL_MAX_RECORD or the engine are not those it was made from"
             )
-        self._end_window(made, window.deltas)
+        self._end_window(made)
         for label, offsets in origin.skipped.items():
             self._left_out.setdefault(label, set()).update(offsets)
         self.offsets, self.trigger = list(origin.offsets), origin.trigger
@@ -238,7 +238,7 @@ class _Replayed:
         if window.at is not None:
             self.at, self.fired = window.at, moment_of(window.at).timestamp()
         self._times.append((origin.trigger, self.at))
-        await in_thread(self.state.apply, made.change)
+        await in_thread(made.apply)
         if changed is not None:
             self._changes.add(origin.trigger)
             self._go_on_under(changed)
@@ -299,7 +299,7 @@ class _Replayed:
     def _check(self, release: CommittedRelease, origin: Origin) -> Policy | None:
         """Refuse what another engine made, or a policy that nobody has; the policy that takes over, if one does."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
-        first = self.state.meta.release + 1
+        first = self.whole.meta.release + 1
         if engine != ENGINE or release.number != first:  # a reader passes over those of engine 1.0
             raise InputError(
                 f"release {first} of table {self.policy.table} was made by another engine than {ENGINE}, which would "
@@ -318,8 +318,7 @@ class _Replayed:
             raise InputError(f"release {release.number} of table {self.policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
             # Manifests name the files that the table began with, whatever they look like now.
-            self.state = State.empty(found, self._secret, KeyedByHandle)
-            self.state.meta = self.state.meta._replace(policy=policy)
+            self.whole = begin_anew(found, self._secret, policy)
             self._go_on_under(found)
         return found if changes else None
 
@@ -332,29 +331,13 @@ class _Replayed:
             if reject is not None:
                 rejects.append(note_of(record.offset, reject))
 
-    def _end_window(self, made: Plan, windows: Mapping[int, Mapping[str, Delta]]) -> None:
+    def _end_window(self, made: Remade) -> None:
         for number, offset in made.misrouted:
             self.rejects[str(number)].append(RejectNote(offset, "wrong-partition"))
-        foreign = foreign_ids(made, self.state, windows)
         for number, intake in enumerate(self._intakes):
             intake.cut()
-            for person in foreign.get(number, ()):
+            for person in made.foreign.get(number, ()):
                 intake.forget(person)
-
-
-def _intakes(policy: Policy, state: State, partitions: int) -> list[Intake]:
-    """What ingest knows of the people at home in each partition when the window after a release opens."""
-    people = state.people
-    rosters: list[dict[str, int]] = [{} for _ in range(partitions)]
-    held: list[dict[str, tuple[int, ...]]] = [{} for _ in range(partitions)]
-    roster, holdings = people.roster(), people.holdings()
-    for (person, status), home in zip(roster.items(), people.home.tolist(), strict=True):
-        rosters[home][person] = status
-        if person in holdings:
-            held[home][person] = holdings[person]
-    return [
-        Intake(policy, rosters[number], held=held[number], handle_of=state.keyed.handle) for number in range(partitions)
-    ]
 
 
 async def _unsent(

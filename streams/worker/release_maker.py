@@ -10,30 +10,21 @@
 9. apply   the staged changes to the current state; the windows are deleted
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
 from shoal.core.change import plan_change
 from shoal.core.plan import Plan, Window, plan
-from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
-from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.formats import EventReader
-from shoal.streams.kafka.companions import check_companions, state_name
-from shoal.streams.kafka.entry import events_id
-from shoal.streams.kafka.manifest import Headers, ManifestRecord, Origin, read_origin, write_origin
-from shoal.streams.kafka.topics import Topics
-from shoal.streams.log import get_log
+from shoal.streams.kafka.manifest import Headers
 from shoal.streams.settings import Settings
-from shoal.streams.store.meta import TableMeta, check_identity, identity_of
 from shoal.streams.store.records import Chunk, Counts
-from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
+from shoal.streams.store.release_log import Barrier, ReleaseLog
 from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.staging import SealedRelease, chunks_of, counts_after, foreign_ids
 from shoal.streams.store.store import Store
@@ -41,10 +32,9 @@ from shoal.streams.store.whole_table import load_state
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.changing import read_change
 from shoal.streams.worker.external import ExternalRead, external_letters, read_external
+from shoal.streams.worker.maker import Maker
 from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher, check_sealed, check_story
-from shoal.streams.worker.skipping import in_window
-from shoal.streams.worker.standing import Standing
 
 _WAIT_S: Final = 0.03
 _SAY_S: Final = 10.0
@@ -71,25 +61,14 @@ class _Planned(NamedTuple):
     sealed: SealedRelease
 
 
-class ReleaseMaker:
-    """Makes the releases of one table, one at a time. `release` is the last one that is applied."""
+class ReleaseMaker(Maker):
+    """Makes the releases of a table with one shard."""
 
     def __init__(self, settings: Settings, policy: Policy, store: Store, partitions: int) -> None:
-        self._policy, self._store, self._partitions = policy, store, partitions
-        self._settings, self._servers = settings, settings.kafka_servers
-        self._topics, self._meaning = Topics(policy.table), meaning_of(policy)
+        super().__init__(settings, policy, store, partitions)
         self._state: State | None = None
-        self._last: ManifestRecord | None = None  # on the releases topic, as the tenure began
-        self.release = 0
-        self.is_planning = False
-        self.standing = Standing()
-        self._log = get_log(table=policy.table)
 
     async def finish_sealed(self, release_log: ReleaseLog, publisher: Publisher) -> None:
-        """Publish and apply the release that an earlier planner has sealed, if there is one.
-
-        Raises GuaranteeError if Redis and the releases topic contradict each other.
-        """
         meta = await self._meta()
         last = await publisher.last()
         check_story(self._policy.table, meta, last)
@@ -106,8 +85,8 @@ class ReleaseMaker:
         self.release = meta.release
         self._last = await publisher.last() if meta.sent < meta.release else last
 
-    async def report(self) -> None:
-        """Say what the last release was, for a planner that has just begun. Redis knows when it was asked for."""
+    async def prepare(self) -> None:
+        """Redis knows when the last release was asked for."""
         state = await self.load()
         waiting = await self._store.waiting(self.release + 1)
         manifest = None if self._last is None else self._last.value
@@ -125,7 +104,7 @@ class ReleaseMaker:
         return self._state
 
     async def make(self, release_log: ReleaseLog, publisher: Publisher, release: int) -> bool:
-        """Steps 2 to 9 of a release that is frozen; whether another policy has taken over with it."""
+        """Steps 2 to 9."""
         state = await self.load()
         self.is_planning = True
         try:
@@ -177,29 +156,6 @@ class ReleaseMaker:
             self.is_planning = False
             self.standing.leave()
 
-    @contextmanager
-    def held_up(self) -> Iterator[None]:
-        """While a release cannot be planned, the clocks must not ask for another."""
-        self.is_planning = True
-        try:
-            yield
-        finally:
-            self.is_planning = False
-
-    async def check_identity(self) -> None:
-        """Raises InputError if the events topic is another one than this table was begun with."""
-        now = identity_of(
-            self._settings, self._policy, self._store.cipher, await events_id(self._settings, self._policy.table)
-        )
-        check_identity(await self._meta(), now, self._partitions, self._policy.table)
-
-    async def window_begins(self, publisher: Publisher) -> list[int]:
-        """Where the open window begins in each partition of the events topic: where that of the last release ended."""
-        last = await publisher.last() if self.release else None
-        if last is None:
-            return [0] * self._partitions
-        return list(read_origin(last.number, last.headers, self._partitions).offsets)
-
     async def _read(self, release_log: ReleaseLog, publisher: Publisher, release: int, barrier: Barrier) -> _Task:
         """Step 3."""
         windows = await release_log.read_windows(release)
@@ -208,14 +164,10 @@ class ReleaseMaker:
         begin = await self._store.external_offsets()
         skipped = await read_skipped(self._store)
         read = await read_external(self._servers, self._topics, self._policy, begin, barrier.external, skipped)
+        headers = await self._headers(publisher, barrier, read.ends)
         ends = [barrier.ends[partition] for partition in range(self._partitions)]
-        begins = await self.window_begins(publisher) if skipped else ends
-        left_out = in_window(skipped, begins, ends, begin, read.ends)
-        meta = await self._meta()
-        made_by = (barrier.policy or self._meaning, meta.identity["key"])
-        headers = write_origin(Origin(ends, barrier.trigger, barrier.at, read.ends, left_out, *made_by))
         window, changed = Window(barrier.at, windows, read.groups), await self._changed(barrier)
-        return _Task(window, ends, read, headers, meta.counts, changed)
+        return _Task(window, ends, read, headers, (await self._meta()).counts, changed)
 
     def _plan(self, state: State, task: _Task, release: int) -> _Planned:
         """Step 4. Step 5 packs while it writes."""
@@ -247,27 +199,6 @@ class ReleaseMaker:
         if barrier.policy is None:
             return None
         return await read_change(self._servers, self._topics, EventReader(self._policy), barrier.trigger)
-
-    async def _await_passage(self, release_log: ReleaseLog, release: int) -> Barrier:
-        """Step 2."""
-        said = time.monotonic()
-        while not await release_log.has_passed(release):
-            if time.monotonic() - said > _SAY_S:
-                said = time.monotonic()
-                self._log.info("release.waiting", release=release, step="ingest must reach the barrier")
-                await check_companions(self._settings, self._policy.table, state_name(await self._store.created()))
-            await asyncio.sleep(_WAIT_S)
-        crash_point("release.2")
-        barrier = await release_log.barrier()
-        if barrier is None or barrier.release != release or len(barrier.ends) != self._partitions:
-            raise DisturbedError
-        return barrier
-
-    async def _meta(self) -> TableMeta:
-        meta = await self._store.meta()
-        if meta is None:
-            raise LostError
-        return meta
 
 
 def _guarded(chunks: Iterator[Chunk], failed: Callable[[Exception], PlanFailedError]) -> Iterator[Chunk]:

@@ -19,12 +19,12 @@ from shoal.streams.snapshot.folder import drop_old, listed, make_folder, policy_
 from shoal.streams.snapshot.snapshot_file import secrets_of
 from shoal.streams.snapshot.take import take_snapshot
 from shoal.streams.store.store import Store
-from shoal.streams.worker.release_maker import ReleaseMaker
+from shoal.streams.worker.maker import Maker
 
 _TICK_S: Final = 0.25
 
 
-async def keep_snapshots(settings: Settings, policy: Policy, store: Store, maker: ReleaseMaker) -> None:
+async def keep_snapshots(settings: Settings, policy: Policy, store: Store, maker: Maker) -> None:
     """Run until cancelled; returns at once if the policy wants no snapshots."""
     folder = policy_folder(settings, policy)
     if policy.snapshot is None or folder is None:

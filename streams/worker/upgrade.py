@@ -27,12 +27,13 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE
 from shoal.streams.errors import GuaranteeError, InputError, LostError
 from shoal.streams.faults import crash_point
+from shoal.streams.files.not_built import refusal
 from shoal.streams.files.older_policy import read_older_policy, table_of
 from shoal.streams.kafka.companions import working_hosts
 from shoal.streams.kafka.entry import events_id, require
 from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.refusal import unreachable
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.rights import worker_rights
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.copy_file import copy_path, keep_copy, put_back
@@ -142,6 +143,8 @@ def _with_store(settings: Settings, action: Callable[[Store], Awaitable[T]]) -> 
         try:
             await store.connect(settings.connect_s)
             await require(settings, table, worker_rights(table, has_clock=False))
+            if shards := (await store.meta_fields()).get(b"shards"):
+                raise refusal("upgrades", table, int(shards))
             return await action(store)
         finally:
             await store.close()

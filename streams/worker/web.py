@@ -21,6 +21,7 @@ from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError
 from shoal.streams.store.store import Store
 from shoal.streams.worker.exposition import CONTENT_TYPE, Exposition
+from shoal.streams.worker.owners import Owners
 from shoal.streams.worker.page import Page, add_page
 from shoal.streams.worker.planner import Planner
 from shoal.streams.worker.schema_views import add_schema_views
@@ -40,16 +41,20 @@ class Verdict(NamedTuple):
 
 
 def add_views(
-    app: faust.App, settings: Settings, policy: Policy, store: Store, ingest: Ingest, planner: Planner
+    app: faust.App,
+    settings: Settings,
+    policy: Policy,
+    store: Store,
+    ingest: Ingest,
+    planner: Planner,
+    owners: Owners | None = None,
 ) -> None:
     """The views. None says anything about a person."""
     add_schema_views(app)
-    exposition = Exposition(app, policy.table, ingest, planner.standing)
+    exposition = Exposition(app, policy.table, ingest, planner.standing, owners)
     if settings.page:
-        page = Page(
-            settings.kafka_servers, policy, ingest, planner.standing, partial(readiness, store, ingest, planner)
-        )
-        add_page(app, page)
+        ask = partial(readiness, store, ingest, planner, owners)
+        add_page(app, Page(settings.kafka_servers, policy, ingest, planner.standing, ask))
 
     @app.page("/health", name="health")
     async def health(view: Any, _request: Any) -> Any:
@@ -57,7 +62,7 @@ def add_views(
 
     @app.page("/ready", name="ready")
     async def ready(view: Any, _request: Any) -> Any:
-        found = await readiness(store, ingest, planner)
+        found = await readiness(store, ingest, planner, owners)
         return view.json(found, status=200 if found["ready"] else 503)
 
     @app.page("/metrics", name="metrics")
@@ -65,8 +70,8 @@ def add_views(
         return Response(body=exposition.write(), headers={"Content-Type": CONTENT_TYPE})
 
 
-async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[str, Any]:
-    """The answer of `/ready`; every metric of streams/metrics.py is in it."""
+async def readiness(store: Store, ingest: Ingest, planner: Planner, owners: Owners | None = None) -> Mapping[str, Any]:
+    """The answer of `/ready`; every metric of streams/metrics.py is in it, and every shard, if there are several."""
     has_redis, published = True, None
     try:
         published = await asyncio.wait_for(store.published(), _ASK_S)
@@ -74,6 +79,8 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[s
         has_redis = False
     course, standing = ingest.course, planner.standing
     verdict = judge(course, standing, ingest.trouble, has_redis=has_redis, has_table=published is not None)
+    if verdict.is_ready and owners is not None and owners.failures:
+        verdict = Verdict(False, "stuck", "; ".join(why for _, why in sorted(owners.failures.items())))
     return {
         "ready": verdict.is_ready,
         "state": verdict.state,
@@ -87,7 +94,13 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner) -> Mapping[s
         "partitions": ingest.owned,
         "release": None if published is None else published.sent,
         **ingest.metrics().as_dict(),
+        **({} if owners is None else _of_shards(owners)),
     }
+
+
+def _of_shards(owners: Owners) -> dict[str, Any]:
+    """Where every shard is, and which are this worker's."""
+    return {"shards": {str(shard): word for shard, word in owners.words.items()}, "owned_shards": owners.owned}
 
 
 def judge(

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import Any
@@ -36,6 +37,8 @@ def measure(*, quick: bool = False) -> Figures:
     for values in ("lasting", "redrawn"):
         say(f"engine: {values}, releases of {many:,} people")
         found[values] = {"releases": apart(whole_releases, many, values)}
+        say(f"engine: {values}, deltas of {many:,} people")
+        found[values]["deltas"] = [apart(delta_releases, size, values) for size in (many // 10, many)]
         say(f"engine: {values}, {rounds} releases of {steady:,} people")
         found[values]["steady"] = apart(steady_releases, steady, rounds, values)
     return found
@@ -123,6 +126,22 @@ def whole_releases(people: int, values: str, rounds: int = 5) -> Figures:
     }
 
 
+def delta_releases(people: int, values: str, rounds: int = 5) -> Figures:
+    """Releases that hold only what changed, after 1 % did: bytes beside the full release of the same table, the time of
+    step 8, and what it takes after a restart, when what stood before must be made again.
+    """
+    first, *later, restarted = _releases(people, 2 + rounds, values, full_every=1000, restart_at=2 + rounds)
+    return {
+        "people": people,
+        "full_mib": first["bytes"] / 1024 / 1024,
+        "delta_mib": median(release["bytes"] for release in later) / 1024 / 1024,
+        "delta_of_full": median(release["bytes"] for release in later) / first["bytes"],
+        "first_bytes_s": first["bytes_s"],
+        "later_bytes_s": median(release["bytes_s"] for release in later),
+        "restarted_bytes_s": restarted["bytes_s"],
+    }
+
+
 def steady_releases(people: int, rounds: int, values: str) -> Figures:
     """Many releases at one size, 1 % changed each: does the last take longer than the first?"""
     _, *later = list(_releases(people, 1 + rounds, values))
@@ -139,13 +158,18 @@ def steady_releases(people: int, rounds: int, values: str) -> Figures:
     }
 
 
-def _releases(people: int, rounds: int, values: str) -> Iterator[Figures]:
-    policy = policy_of_crowd(values)
+def _releases(
+    people: int, rounds: int, values: str, full_every: int = 1, restart_at: int | None = None
+) -> Iterator[Figures]:
+    """Releases one after the other; before `restart_at`, memory forgets what the last release showed."""
+    policy = replace(policy_of_crowd(values), full_every=full_every)
     state, crowd = State.empty(policy, b"bench"), _Crowd(people)
     window = dict(crowd.present)
     emitting = _EmitClock()
     for number in range(1, rounds + 1):
         emitting.core_s = 0.0
+        if number == restart_at:
+            state.tails, state.shown = {}, None
         with without_cycle_search():  # as worker and replay do
             took = timed(partial(plan, state, Window(None, {0: window}), policy, number))
         made: Plan = took.result

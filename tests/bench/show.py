@@ -121,7 +121,16 @@ def show_engine(found: Figures) -> str:
     parts.append(table(ncp_head, losses))
     for values in ("lasting", "redrawn"):
         parts += _whole_releases(values, found[values]["releases"], found[values]["steady"])
+        parts += [_delta(values, deltas) for deltas in found[values].get("deltas", ())]
     return "\n\n".join(parts)
+
+
+def _delta(values: str, deltas: Figures) -> str:
+    return (
+        f"With `full_every`, {values}, {deltas['people']:,} people: a release after 1 % changed has "
+        f"{deltas['delta_mib']:.1f} MiB, {deltas['delta_of_full']:.2f} of the {deltas['full_mib']:.1f} MiB in full "
+        f"(goal ≤ 0.3); bytes {deltas['later_bytes_s']:.2f} s, after a restart {deltas['restarted_bytes_s']:.2f} s."
+    )
 
 
 def _whole_releases(values: str, releases: Figures, steady: Figures) -> list[str]:

@@ -86,6 +86,11 @@ class Scene(Table):
             self.publish(b'{"op": "external", "publisher": "north"}')
             self.mixture.counts["bad"] += 1
 
+    def fill(self, count: int) -> None:
+        """So many people arrive at once."""
+        with self._lock:
+            send(self, self.mixture.come(count))
+
     def thin(self) -> None:
         """Two of three people leave at once, so that cells fall under k people and are closed."""
         with self._lock:

@@ -41,10 +41,11 @@ def start(kafka: str, target: Target, policy: Path, *more: str, crash_at: str = 
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("full_every", [1, 4])
 def test_a_sink_killed_right_after_a_step_leaves_one_whole_release(
-    kafka: str, table: str, target: Target, tmp_path: Path
+    kafka: str, table: str, target: Target, tmp_path: Path, full_every: int
 ) -> None:
-    policy, releases = make_releases(tmp_path, table, 2 + len(STEPS))
+    policy, releases = make_releases(tmp_path, table, 2 + len(STEPS), full_every)
     out, expected = tmp_path / "out", tmp_path / "expected"
     asyncio.run(publish(kafka, table, releases[:1]))
     assert start(kafka, target, policy, "--once").wait(60) == 0

@@ -105,6 +105,12 @@ class Mixture:
             self.counts["good"] += 1
             yield self._delete()
 
+    def come(self, count: int) -> Iterator[Sent]:
+        """So many people, inserted."""
+        for _ in range(count):
+            self.counts["good"] += 1
+            yield self._insert()
+
     def stray(self, partitions: int, home: Callable[[str], int], person: str | None = None) -> Sent:
         """An insert of somebody a release has known, sent to a partition that is not theirs."""
         person = person or self._one_present()

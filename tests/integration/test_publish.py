@@ -14,7 +14,7 @@ from shoal.streams.errors import FencedError, GuaranteeError
 from shoal.streams.kafka.cloud_event import release_event
 from shoal.streams.kafka.manifest import Origin, read_origin, write_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
-from shoal.streams.kafka.release_reader import last_committed
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from shoal.streams.kafka.transaction import Message, Transaction
 from shoal.streams.store.staging import Headers, SealedRelease

@@ -111,17 +111,15 @@ def _let_signatures_meet(patch: pytest.MonkeyPatch) -> None:
 
 def _show_true_counts(patch: pytest.MonkeyPatch) -> None:
     """S4: a group shows how often its values occur, not each of them equally often."""
-    from shoal.core.lasting import Lasting
+    from shoal.core.lasting import _describe
 
-    describe = Lasting._shown
-
-    def tell(self: Any, groups: Any) -> Any:
-        for shown in describe(self, groups):
+    def tell(*arguments: Any) -> Any:
+        for shown in _describe(*arguments):
             (node, count), *rest = shown.shown
             is_told = shown.counterfeits > 0  # only a signature has any
             yield shown._replace(shown=((node, count - is_told), *rest), counterfeits=shown.counterfeits - is_told)
 
-    patch.setattr(Lasting, "_shown", tell)
+    patch.setattr("shoal.core.lasting._describe", tell)
 
 
 def _show_any_number(patch: pytest.MonkeyPatch) -> None:

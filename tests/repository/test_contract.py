@@ -18,8 +18,8 @@ from tests.support.root import ROOT
 
 _PAGE = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
 _HEADINGS = (
-    "Policy", "Events", "Rejects", "Releases", "Regions", "Groups", "Manifest", "Private files", "Commands",
-    "Settings", "Topics", "Exit codes",
+    "Policy", "Events", "Rejects", "Releases", "Regions", "Groups", "Manifest", "Deltas and shards", "Private files",
+    "Commands", "Settings", "Topics", "Exit codes",
 )  # fmt: skip
 
 
@@ -150,6 +150,17 @@ def test_the_records_of_a_release_fit_the_schema() -> None:
         assert set(record) == set(kinds[kind]["required"]), heading
 
 
+def test_what_deltas_and_shards_add_fits_the_schema() -> None:
+    kinds = release_schema()["$defs"]
+    gone, added = map(json.loads, examples("Deltas and shards", "json"))
+    jsonschema.Draft202012Validator(kinds["gone"]).validate(gone)
+    optional = set(kinds["manifest"]["properties"]) - set(kinds["manifest"]["required"])
+    assert set(added) == optional - {"previous_policy"} | {"content"}
+    for name, value in added.items():
+        jsonschema.Draft202012Validator(kinds["manifest"]["properties"][name]).validate(value)
+    assert set(added["shards"][0]) == set(kinds["manifest"]["properties"]["shards"]["items"]["required"])
+
+
 def test_private_files_are_json() -> None:
     members, cohorts = map(json.loads, examples("Private files", "json"))
     assert list(members) == ["id", "group", "cell", "value"]
@@ -160,5 +171,6 @@ def test_every_setting_and_topic_is_listed() -> None:
     assert column("Settings") == {f"SHOAL_{name.upper()}" for name in Settings.model_fields}
     topics = Topics("<table>")
     assert column("Topics") == {
-        topics.events, topics.external, topics.triggers, topics.releases, topics.dead_letter,
+        topics.events, topics.external, topics.triggers, topics.releases, topics.dead_letter, topics.parts,
+        topics.shards,
     }  # fmt: skip

@@ -22,7 +22,7 @@ KNOWN_FIELDS: Final = frozenset(
     ("table", "release", "format", "values", "previous", "policy", "content", "engine", "published_at", "max_breach")
 ) | {"bound", "loss", *COUNTS}
 
-OPTIONAL_FIELDS: Final = frozenset({"previous_policy"})
+OPTIONAL_FIELDS: Final = frozenset({"previous_policy", "full_every", "shards"})
 
 _LOSSES = ("ncp", "discernibility", "average_group")
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)

@@ -1,25 +1,29 @@
 """Published releases as an outsider reads them: every record is checked for its form before anything is made of it.
 
 What cannot be read is said once and left out; everything after works with what remains. This is format 2
-(docs/contract.md, "Releases"): cell records, then group records, and a manifest over both.
+(docs/contract.md, "Releases"): cell records, then group records, and a manifest over both. A release that holds only
+what changed is read as the full one that it makes (`together.py`).
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.epochs import Epoch, Epochs
 from shoal.core.audit.reading.format_one import in_format_two
 from shoal.core.audit.reading.manifest import KNOWN_FIELDS, OPTIONAL_FIELDS, ManifestReader
 from shoal.core.audit.reading.regions import Region, RegionReader
+from shoal.core.audit.reading.shards import ShardReader
 from shoal.core.audit.reading.strictjson import parse
+from shoal.core.audit.reading.together import Stored, Together
 from shoal.core.policy.policy import Policy
 
 RECORD = "a group record cannot be read"
 CELL_RECORD = "a cell record cannot be read"
+GONE_RECORD = "a record of what is gone cannot be read"
 UNKNOWN_FIELD = "a record has a field that the contract does not name"
 CASE_ID_BESIDE_VALUE = "a case id stands beside a value"
 VALUES = "a group's values are not counts of nodes of the hierarchy"
@@ -32,15 +36,6 @@ COUNTERFEITS = "counterfeits are published, though there is no other publication
 
 _CELL_FIELDS = ("table", "release", "cell", "region", "people")
 _GROUP_FIELDS = ("table", "release", "group", "formed", "changed", "cells", "sensitive", "counterfeits")
-
-
-class Stored(NamedTuple):
-    """One release as it lies in a folder: the number it is under, and the bytes of its three files."""
-
-    number: int
-    cells: bytes
-    groups: bytes
-    manifest: bytes
 
 
 @dataclass(frozen=True)
@@ -93,6 +88,7 @@ class ReleaseReader:
         self._epochs = epochs or Epochs([policy])
         self._hierarchy = policy.sensitive.hierarchy
         self._regions, self._manifests = RegionReader(policy), ManifestReader(policy, findings)
+        self._together, self._shards = Together(policy, findings), ShardReader(self._regions, findings)
         first, last, permanent = self._hierarchy.first, self._hierarchy.last, policy.sensitive.permanent
         self._above_permanent = {
             node
@@ -103,7 +99,10 @@ class ReleaseReader:
     def read(self, stored: Stored) -> Published:
         number, say, original = stored.number, self._findings.say, stored
         if (rewritten := in_format_two(stored.groups, stored.manifest)) is not None:
-            stored = Stored(number, *rewritten)
+            stored, content = Stored(number, *rewritten), sha256(stored.cells + stored.groups).hexdigest()
+        else:
+            stored, content = self._together.take(stored)
+        say(Promise.CONTRACT, GONE_RECORD, number, times=stored.gone.count(b"\n"))
         regions: dict[str, Region] = {}
         people: dict[str, int] = {}
         for line in self._lines(stored.cells, number, CELL_RECORD):
@@ -124,6 +123,10 @@ class ReleaseReader:
             say(Promise.CONTRACT, NO_ROWS, number, name)
             del regions[name], people[name]
         manifest = self._manifests.read(number, stored.manifest)
+        epoch = self._epochs.of(manifest, number, self._findings)
+        if manifest is not None:
+            named = {name: [cell.name for cell in group.cells] for name, group in groups.items()}
+            self._shards.see(number, stored.manifest, epoch.policy, regions, people, named)
         return Published(
             number,
             groups,
@@ -131,10 +134,10 @@ class ReleaseReader:
             people,
             rows,
             manifest,
-            sha256(original.cells + original.groups).hexdigest(),
+            content,
             sha256(original.manifest).hexdigest(),
             tuple(name for name in manifest or () if name not in KNOWN_FIELDS | OPTIONAL_FIELDS),
-            self._epochs.of(manifest, number, self._findings),
+            epoch,
         )
 
     def _lines(self, text: bytes, number: int, wrong: str) -> Iterator[dict[str, Any]]:

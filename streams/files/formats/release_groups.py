@@ -26,23 +26,27 @@ def read_groups(_policy: Policy, folder: Path) -> Iterable[tuple[str, Any]]:
     if not releases and not (folder / GROUPS).exists():
         raise InputError(f"{folder} has no release: give a folder as `shoal releases --out` writes it, or a CSV file.")
     found: dict[tuple[Any, Any], tuple[str, Any]] = {}
+    regions: dict[tuple[Any, Any], Any] = {}  # of all releases: a cell's id always means the same region
     for release in folders:
         check_format(read_text(release / MANIFEST).encode(), f"{release} is")
-        regions = dict(_regions(release / CELLS))
+        regions |= _regions(release / CELLS)
         for place, record in _records(release / GROUPS):
             try:
                 name = record["table"], record["group"]
-                shown = [regions[cell] for cell in record["cells"]]
+                cells = [(record["table"], cell) for cell in record["cells"]]
+                if not regions.keys() >= set(cells):
+                    raise InputError(f"{place} names a cell that no release has so far; give those before it, too.")
+                shown = [regions[cell] for cell in cells]
                 found[name] = place, {"regions": shown, "sensitive": record["sensitive"]}
             except (KeyError, TypeError):
                 raise InputError(f"{place} is not a group of a release.") from None
     return found.values()
 
 
-def _regions(path: Path) -> Iterator[tuple[str, Any]]:
+def _regions(path: Path) -> Iterator[tuple[tuple[Any, Any], Any]]:
     for place, record in _records(path):
         try:
-            yield record["cell"], record["region"]
+            yield (record["table"], record["cell"]), record["region"]
         except (KeyError, TypeError):
             raise InputError(f"{place} is not a cell of a release.") from None
 

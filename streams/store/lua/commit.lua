@@ -1,7 +1,8 @@
 -- Ingest, step 3: one batch of one partition, all of it or nothing.
 -- ARGV: partition, token, offset before, window, offset after, accepted, last release whose homes the worker knows,
 -- number of rejects, rejects…, elements of the window's log… (if the first of them is empty, the others replace the
--- log)
+-- log). In a table with shards the number of rejects is followed by how many elements the log of each bucket is given:
+-- '3,1,0,2'
 -- Returns {'ok', applied release, barrier or '', passed (0, 1, or 2 if another policy takes over with the release), rejects
 -- waiting} or {refusal, …} without any effect.
 local ingest, partition = KEYS[1] .. 'ingest', ARGV[1]
@@ -30,16 +31,22 @@ if frozen[1] == ARGV[4] then
   redis.call('HSET', KEYS[1] .. 'barrier', 'mark:' .. partition, barrier)
 end
 
-local first = 9 + tonumber(ARGV[8])
+local counts = {}
+for count in string.gmatch(ARGV[8], '%d+') do counts[#counts + 1] = tonumber(count) end
+local first = 9 + counts[1]
 for i = 9, first - 1, 1000 do
   redis.call('RPUSH', KEYS[1] .. 'rejects:' .. partition, unpack(ARGV, i, math.min(i + 999, first - 1)))
 end
 local window = KEYS[1] .. 'window:' .. ARGV[4] .. ':' .. partition
-if ARGV[first] == '' then
-  redis.call('UNLINK', window)
-  first = first + 1
+local replaces = ARGV[first] == ''
+if replaces then first = first + 1 end
+local function append(log, last)
+  if replaces then redis.call('UNLINK', log) end
+  for i = first, last do redis.call('RPUSH', log, ARGV[i]) end
+  first = last + 1
 end
-for i = first, #ARGV do redis.call('RPUSH', window, ARGV[i]) end
+if #counts == 1 then append(window, #ARGV) end
+for bucket = 2, #counts do append(window .. ':' .. string.format('%d', bucket - 2), first + counts[bucket] - 1) end
 if ARGV[6] ~= '0' then redis.call('HINCRBY', ingest, 'accepted:' .. ARGV[4], ARGV[6]) end
 redis.call('HSET', ingest, 'offset:' .. partition, ARGV[5])
 if passed > 0 then redis.call('HINCRBY', ingest, 'window:' .. partition, 1) end

@@ -17,10 +17,17 @@ else
   if offset < tonumber(ARGV[4]) then return 'late' end
   if offset < tonumber(at) then
     redis.call('HSET', ingest, 'offset:' .. label, ARGV[4], 'window:' .. label, ARGV[5], 'floor:' .. label, '0')
-    redis.call('UNLINK', KEYS[1] .. 'window:' .. ARGV[5] .. ':' .. label)
-    redis.call('UNLINK', KEYS[1] .. 'window:' .. string.format('%d', tonumber(ARGV[5]) + 1) .. ':' .. label)
+    local shards = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'shards') or '1')
+    for _, release in ipairs({ARGV[5], string.format('%d', tonumber(ARGV[5]) + 1)}) do
+      local window = KEYS[1] .. 'window:' .. release .. ':' .. label
+      redis.call('UNLINK', window)
+      if shards > 1 then
+        for bucket = 0, shards - 1 do redis.call('UNLINK', window .. ':' .. string.format('%d', bucket)) end
+      end
+    end
   end
   redis.call('HSET', ingest, 'token:' .. label, ARGV[6]) -- its worker loads it again, and learns what to leave out
 end
+redis.call('HDEL', KEYS[1] .. 'barrier', 'vector') -- what was gathered and planned of a window with it counts no more
 redis.call('SADD', KEYS[1] .. 'skipped', member)
 return 'ok'

@@ -44,6 +44,7 @@ TABLES: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "format-8": (_LASTING, _STATE_KEY),
     "format-9-ids": (_LASTING, ""),
     "engine-2.1": (_LASTING, _STATE_KEY),
+    "engine-2.2": (_LASTING, _STATE_KEY),
 }
 """By name, what differs from the tests' usual policy, and the state key."""
 _PARTITIONS: Final = 2

@@ -9,8 +9,8 @@ import json
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import ExternalGroup, parse_external
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.shards.table import Table as Sharded
 from shoal.core.state import State
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
@@ -53,6 +54,13 @@ class Published:
     @property
     def number(self) -> int:
         return int(json.loads(self.manifest)["release"])
+
+
+class Made(NamedTuple):
+    """A release made again."""
+
+    manifest: bytes
+    records: tuple[bytes, ...]
 
 
 class Share(NamedTuple):
@@ -97,17 +105,41 @@ class Judged:
         raise TimeoutError(f"topic {topic} could not be read to its end")
 
     def releases(self) -> list[Published]:
+        """What is published; of a table with shards the records are those of its parts, shard after shard."""
         found: list[Published] = []
         records: list[bytes] = []
+        announced: list[bytes] = []
         for record in self.read(self.topics.releases, 0):
             assert record.value is not None
-            if record.headers.get("kind") == b"manifest":
+            if record.headers.get("kind") == b"sealed":
+                announced.append(record.value)
+            elif record.headers.get("kind") == b"manifest":
                 found.append(Published(tuple(records), record.value, record.headers))
                 records = []
             else:
                 records.append(record.value)
         assert not records, "group records without a manifest"
+        if announced:
+            assert announced[: len(found)] == [one.manifest for one in found], "what was announced was not published"
+            assert len(announced) <= len(found) + 1, "two releases were announced at once"
+            found = self._with_parts(found)
         return found
+
+    def _with_parts(self, releases: list[Published]) -> list[Published]:
+        """The records of every shard, which are all that stand on its partition, each once and in order."""
+        shards = len(json.loads(releases[0].headers["parts"])) if releases else 0
+        waiting = [self.read(self.topics.parts, shard) for shard in range(shards)]
+        whole: list[Published] = []
+        for release in releases:
+            records: list[bytes] = []
+            for shard, (first, end) in enumerate(json.loads(release.headers["parts"])):
+                cut = bisect_left(waiting[shard], end, key=_offset)
+                here, waiting[shard] = waiting[shard][:cut], waiting[shard][cut:]
+                assert all(record.offset >= first for record in here), "records that no release names"
+                assert {record.key for record in here} <= {f"{self.name}/{release.number}".encode()}
+                records += [record.value or b"" for record in here]
+            whole.append(replace(release, records=tuple(records)))
+        return whole
 
     def dead_letters(self) -> Counter[tuple[str, int, int]]:
         """How often each (topic, partition, offset) is a dead letter."""
@@ -149,8 +181,8 @@ class Judged:
             assert json.loads(release.manifest)["previous"] == previous, "the chain of manifests is broken"
             previous = sha256(release.manifest).hexdigest()
             made = again.make(share)
-            assert made.release.manifest == release.manifest, f"release {number} is not what its events come to"
-            assert made.release.records == release.records, f"the records of release {number} are not its content"
+            assert made.manifest == release.manifest, f"release {number} is not what its events come to"
+            assert made.records == release.records, f"the records of release {number} are not its content"
         sources = (self.topics.events, self.topics.external)
         letters = Counter({place: n for place, n in self.dead_letters().items() if place[0] in sources})
         assert all(count == 1 for count in letters.values()), "a dead letter was sent twice"
@@ -173,11 +205,12 @@ class _Again:
     def __init__(self, policy: Policy, topics: Topics, partitions: int) -> None:
         self._policy, self._topics = policy, topics
         self._state = State.empty(policy, KEY.encode())
+        self._table = None if policy.shards == 1 else Sharded.empty(policy, KEY.encode())
         self._intakes = [Intake(policy, {}) for _ in range(partitions)]
         self._reader = EventReader(policy)
         self.rejected: set[Place] = set()
 
-    def make(self, share: Share) -> Plan:
+    def make(self, share: Share) -> Made:
         for record in share.events:
             event = self._event(record)
             if isinstance(event, Reject) or self._intakes[record.partition].take(event, record.offset) is not None:
@@ -193,22 +226,44 @@ class _Again:
         at = share.release.headers.get("at")
         deltas = {number: dict(intake.window) for number, intake in enumerate(self._intakes)}
         window = Window(at.decode() if at else None, deltas, groups)
+        if self._table is not None:
+            return self._make_parts(self._table, window, share.release.number)
         made = plan(self._state, window, self._policy, share.release.number)
-        self.rejected.update((self._topics.events, partition, offset) for partition, offset in made.misrouted)
+        self._reject(made.misrouted)
         self._send_home(made)
         self._state.apply(made.change)
-        return made
+        return Made(made.release.manifest, made.release.records)
+
+    def _make_parts(self, table: Sharded, window: Window, number: int) -> Made:
+        made = table.plan(window, number)
+        self._reject(made.misrouted)
+        table.apply(made)
+        homes = {
+            person: int(state.people.home[row])
+            for state in table.states
+            for person, row in zip(state.people.ids(state.people.here()), state.people.here().tolist(), strict=True)
+        }
+        self._keep(homes.__getitem__)
+        return Made(made.manifest, tuple(record for part in made.parts for record in part.records))
+
+    def _reject(self, misrouted: Iterable[tuple[int, int]]) -> None:
+        self.rejected.update((self._topics.events, partition, offset) for partition, offset in misrouted)
 
     def _event(self, record: Record) -> object:
         return self._reader.read(record.value, list(record.headers.items()))
 
     def _send_home(self, made: Plan) -> None:
+        def home_of(person: str) -> int:
+            row = self._state.people.row(person)
+            return int(self._state.people.home[row]) if row is not None else made.change.people[person].home
+
+        self._keep(home_of)
+
+    def _keep(self, home_of: Callable[[str], int]) -> None:
         """Who turned out to be at home in another partition is unknown in this one again."""
         for number, intake in enumerate(self._intakes):
             for person in list(intake.window):
-                row = self._state.people.row(person)
-                home = int(self._state.people.home[row]) if row is not None else made.change.people[person].home
-                if home != number:
+                if home_of(person) != number:
                     intake.forget(person)
             intake.cut()
 

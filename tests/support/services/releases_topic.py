@@ -14,10 +14,11 @@ from tests.support.root import ROOT
 WARD = ROOT / "examples" / "ward"
 
 
-def make_releases(folder: Path, table: str, count: int = 3) -> tuple[Path, list[ReleaseFiles]]:
+def make_releases(folder: Path, table: str, count: int = 3, full_every: int = 1) -> tuple[Path, list[ReleaseFiles]]:
     """The policy of the ward under another name, and its releases; after the third nothing changes any more."""
     policy = folder / "policy.yaml"
-    policy.write_text((WARD / "policy.yaml").read_text().replace("table: ward", f"table: {table}"))
+    text = (WARD / "policy.yaml").read_text().replace("table: ward", f"table: {table}")
+    policy.write_text(text + f"release: {{full_every: {full_every}}}\n")
     (folder / "disease.csv").write_bytes((WARD / "disease.csv").read_bytes())
     events = folder / "events.jsonl"
     events.write_text((WARD / "events.jsonl").read_text() + '{"op": "release"}\n' * (count - 3))

@@ -32,7 +32,7 @@ def run(path: Path, policy: Policy, engine: Engine | None, monkeypatch: pytest.M
     path.mkdir(exist_ok=True)
     monkeypatch.setattr("shoal.streams.files.replay.KeyedByHandle", ById)
     if engine is not None:
-        monkeypatch.setattr("shoal.streams.files.replay.plan", engine)
+        monkeypatch.setattr("shoal.streams.files.replay_series.plan", engine)
     return Bench(path, policy).replay(TABLES)
 
 

@@ -46,7 +46,7 @@ def test_an_engine_that_tosses_coins_again_is_found_out(
     def count(number: int, _records: Any, _manifest: Any) -> None:
         coins.release = number
 
-    monkeypatch.setattr("shoal.streams.files.replay.plan", engine_that(count))
+    monkeypatch.setattr("shoal.streams.files.replay_series.plan", engine_that(count))
     assert f"G5: {TOSSED_AGAIN}" in sentences(run(tmp_path, tables).audit())
 
 

@@ -162,7 +162,6 @@ NAN, INF = math.nan, math.inf
         ("scale.shards", 2, "scale.shards: must be 1 in a redrawn table"),
         ("release", None, "release: is empty"),
         ("release.full_every", 0, "release.full_every: must be at least 1"),
-        ("release.full_every", 24, "release.full_every: above 1 is not built yet; leave it out"),
         ("release", [], "release: must be a mapping"),
         ("release.every_events", 0, "release.every_events: must be at least 1"),
         ("release.every_events", 1e3, "release.every_events: must be a whole number"),
@@ -194,8 +193,8 @@ def test_a_mistake_is_named_with_its_place(place: str, value: object, expected: 
         ("privacy.counterfeits", 1, "privacy.counterfeits: must be less than 1"),
         ("privacy.counterfeits", NAN, "privacy.counterfeits: must be a finite number"),
         ("privacy.l", 3, "privacy.l: needs signatures of 6 values, and there are 5; l must be at most 2.5"),
-        ("scale.shards", 8, "scale.shards: above 1 is not built yet; leave it out"),
-        ("release.full_every", 2, "release.full_every: above 1 is not built yet; leave it out"),
+        ("scale.shards", 0, "scale.shards: must be at least 1"),
+        ("scale.shards", 11, "scale.shards: must be at most 10, the number of different quasi-identifiers"),
         ("release.case_ids", True, "release.case_ids: is only for tables with values: redrawn"),
     ],
 )
@@ -209,8 +208,8 @@ def test_mistakes_of_the_model_are_listed_with_all_others() -> None:
         ("privacy.k", 0),
         ("privacy.strategy", {"name": "adaptve"}),
         ("privacy.signature", 2),
-        ("scale.shards", 3),
-        ("release", {"case_ids": True, "full_every": 5, "every_events": 0}),
+        ("scale.shards", 0),
+        ("release", {"case_ids": True, "full_every": 0, "every_events": 0}),
     )
     places = {mistake.partition(":")[0] for mistake in mistakes_in(document)}
     assert places == {

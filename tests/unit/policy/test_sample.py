@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import shoal
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.policy.strategy import ConstantRatio
+from shoal.core.shards.cuts import people_needed
 from shoal.streams.cli import main
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.policy_sample import exposures_affordable, findings, read_sample
@@ -203,6 +205,20 @@ def test_rejected_events_and_too_few_people_are_said(tmp_path: Path) -> None:
         "warning: 1 of 4 events of the sample would be rejected.",
         "warning: the sample leaves 3 people in the table, fewer than k, so all of them would be withheld.",
     ]
+
+
+def test_too_few_people_for_the_shards_are_said(tmp_path: Path) -> None:
+    sharded = replace(policy(is_redrawn=False), shards=4)
+    few = people_needed(sharded) - 1
+    file = write(tmp_path / "few.jsonl", [insert(person, record) for person, record in people(few).items()])
+    (found,) = sentences(sharded, file)
+    assert found == (
+        f"warning: the sample leaves {few} people in the table, and a table of 4 shards is cut when there are "
+        f"{few + 1}, so all of them would be withheld."
+    )
+    assert f"shards      4 regions that are planned apart, from {few + 1} people on" in describe(sharded)
+    many = write(tmp_path / "many.jsonl", [insert(person, record) for person, record in people(400).items()])
+    assert any(sentence.startswith("cost: at release 1 of the sample") for sentence in sentences(sharded, many))
 
 
 def csv_of(table: dict[str, dict[str, Any]], id_column: str = "id") -> str:

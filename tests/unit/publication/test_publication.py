@@ -11,7 +11,7 @@ import pytest
 from shoal.core.cells.tree import NodeRecord, Rows, Tree
 from shoal.core.plan import plan
 from shoal.core.publication import Earlier, Publication, PublishedRows, Written
-from shoal.core.release import NO_VALUE, ShownGroup, Tail, write_manifest
+from shoal.core.release import NO_VALUE, ShownGroup, Tail, plain_content, write_manifest
 from shoal.core.state import State
 from tests.support.engines.series import clinic_policy, crowd, window_between
 
@@ -82,7 +82,9 @@ def test_records_and_manifest_have_the_fields_of_the_contract_in_its_order() -> 
         "table", "release", "group", "formed", "changed", "cells", "sensitive", "counterfeits",
     ]  # fmt: skip
     digests = ("ab" * 32, None)
-    raw = write_manifest(POLICY, digests, 2, None, written.records, "2.0", None, written.tally, 0.25, written.loss)
+    raw = write_manifest(
+        POLICY, digests, 2, None, plain_content(written.records), "2.0", None, written.tally, 0.25, written.loss
+    )
     manifest = json.loads(raw)
     assert list(manifest) == [
         "table", "release", "format", "values", "previous", "policy", "content", "engine", "published_at",

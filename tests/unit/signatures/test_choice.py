@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.core.cells.tree import Rows
 from shoal.core.signatures.choice import Choice, choose_signatures
+from shoal.core.signatures.leftovers import Spare, round_up
 from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
 from shoal.core.signatures.places import Gaps
 from shoal.core.signatures.signature import Signatures
@@ -38,19 +39,23 @@ def draw_newcomers(seed: int, people: int, several: float) -> tuple[Newcomers, l
     return Newcomers(np.array(values, dtype=np.int64), place, draws, shunned, siblings), owners
 
 
+NOTHING = Spare(0, 0)
+
+
 def choose(
     newcomers: Newcomers,
     known: Signatures,
     offered: Sequence[tuple[int, int]] = (),
     missing: int = 1,
     classes: Sequence[Rows] = (np.arange(VALUES),),
+    spare: Spare = NOTHING,
 ) -> Choice:
     """Choose signatures; what is `offered`, pairs of signature and value, is of one round that lacks so many."""
     lines = np.array(offered, dtype=np.int64).reshape(-1, 2)
     each = np.ones(len(lines), dtype=np.int64)
     gaps = Gaps(lines[:, 1], lines[:, 0], each, each * missing, each == 0)
     usable = np.arange(len(known))
-    return choose_signatures(newcomers, known, usable, classes, m=M, l=L, spare=0, gaps=gaps)
+    return choose_signatures(newcomers, known, usable, classes, m=M, l=L, spare=spare, gaps=gaps)
 
 
 @given(seeds, st.sampled_from([0.0, 0.3, 0.8]))
@@ -105,14 +110,39 @@ def test_places_are_taken_only_where_they_make_a_round_complete() -> None:
     assert choose(pair, known, places, missing=3).signature.tolist() == [UNDECIDED, UNDECIDED]
 
 
-@given(seeds, st.sampled_from([0.0, 0.8]))
-def test_values_of_two_classes_share_no_new_signature(seed: int, several: float) -> None:
-    newcomers, _ = draw_newcomers(seed, 60, several)
+def test_a_class_that_comes_out_even_shares_no_signature_with_another() -> None:
+    newcomers, _ = draw_newcomers(1, 24, 0.0)
+    newcomers = newcomers._replace(value=np.array([0, 1, 2, 3] * 3 + [10, 11, 12, 13] * 3))
     known = Signatures()
     choice = choose(newcomers, known, classes=(np.arange(10), np.arange(10, VALUES)))
-    given_signatures = {known.sets[number] for number in choice.signature.tolist() if number != UNDECIDED}
-    assert given_signatures
-    assert all(max(values) < 10 or min(values) >= 10 for values in given_signatures)
+    assert {known.sets[number] for number in choice.signature.tolist()} == {(0, 1, 2, 3), (10, 11, 12, 13)}
+
+
+def test_one_without_company_in_its_class_is_shown_among_the_values_of_another() -> None:
+    newcomers, _ = draw_newcomers(1, 8, 0.0)
+    newcomers = newcomers._replace(value=np.array([0, 1, 2, 3, 0, 10, 11, 12]))
+    known = Signatures()
+    choice = choose(newcomers, known, classes=(np.arange(10), np.arange(10, VALUES)))
+    assert sorted(known.sets[number] for number in set(choice.signature.tolist())) == [(0, 1, 2, 3), (0, 10, 11, 12)]
+
+
+def test_those_who_are_left_make_a_round_with_one_counterfeit_if_the_release_has_not_enough_of_them() -> None:
+    newcomers, _ = draw_newcomers(1, 3, 0.0)
+    newcomers = newcomers._replace(value=np.array([0, 1, 2]))
+    known = Signatures()
+    assert set(choose(newcomers, known).signature.tolist()) == {UNDECIDED}
+    (number,) = set(choose(newcomers, known, spare=Spare(1, 1)).signature.tolist())
+    assert set(known.sets[number]) > {0, 1, 2}
+    assert set(choose(newcomers, known, spare=Spare(1, 0)).signature.tolist()) == {UNDECIDED}
+
+
+def test_a_round_with_a_counterfeit_leaves_no_frequent_value_alone() -> None:
+    """Seven of value 0 and one each of two others: a round of three values would leave six, all of value 0."""
+    drawn, _ = draw_newcomers(1, 9, 0.0)
+    newcomers = drawn._replace(value=np.array([0] * 7 + [1, 2]))
+    nobody, everybody = np.full(9, UNDECIDED), np.arange(9)
+    for l, spent in ((L, 0), (0.1, 1)):  # not asking for one in l would show three of them
+        assert round_up(newcomers, everybody, Signatures(), np.arange(VALUES), M, l, 3, nobody.copy()) == spent
 
 
 @given(seeds, st.integers(0, 60))

@@ -1,0 +1,1 @@
+"""Shards: regions of a lasting table that are planned apart (docs/design.md, "Shards")."""

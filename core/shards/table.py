@@ -1,0 +1,159 @@
+"""A sharded table in one process: all its shards in memory, planned one after the other.
+
+It is what the service does with many workers and `shoal replay` with files: desk, parts, manifest. Forecasts are made
+with it, and tests hold the others against it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.core.cells.shard import Shard
+from shoal.core.errors import CoreError
+from shoal.core.fold import Window
+from shoal.core.people import Qid, Values
+from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
+from shoal.core.release import sha256
+from shoal.core.shards.cuts import Cuts, Sample, people_needed
+from shoal.core.shards.desk import FIRST, Resident, gather, present
+from shoal.core.shards.moves import ShardWindow
+from shoal.core.shards.part import PartPlan, plan_part
+from shoal.core.shards.whole import join
+from shoal.core.state import Meta, State
+
+__all__ = ["Table", "TablePlan", "join_cohorts", "make_cuts", "people_needed"]
+
+
+def make_cuts(policy: Policy, keyed: Keyed, people: Mapping[str, Qid]) -> Cuts | None:
+    """The cuts of a table from everybody who is present, by handle; None while these are too few."""
+    sample = Sample(policy, keyed)
+    sample.add(people.items())
+    return sample.cuts()
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A release of a sharded table and what becomes of it: its parts in the order of shards, and the manifest."""
+
+    parts: tuple[PartPlan, ...]
+    manifest: bytes
+    cuts: Cuts | None
+    meta: Meta
+    misrouted: tuple[tuple[int, int], ...]
+
+    @property
+    def cells(self) -> tuple[bytes, ...]:
+        return tuple(record for part in self.parts for record in part.cells)
+
+    @property
+    def groups(self) -> tuple[bytes, ...]:
+        return tuple(record for part in self.parts for record in part.groups)
+
+    @property
+    def gone(self) -> tuple[bytes, ...]:
+        return tuple(record for part in self.parts for record in part.gone)
+
+    @property
+    def cohorts(self) -> dict[str, list[list[str]]]:
+        """The cohorts of all shards, cohort by cohort."""
+        return join_cohorts([part.cohorts for part in self.parts])
+
+
+def join_cohorts(parts: Sequence[Mapping[str, list[list[str]]]]) -> dict[str, list[list[str]]]:
+    """The cohorts of all shards, cohort by cohort."""
+    found: dict[str, list[list[str]]] = {}
+    for part in parts:
+        for value, cohorts in part.items():
+            known = found.setdefault(value, [[] for _ in cohorts])
+            for mine, theirs in zip(known, cohorts, strict=True):
+                mine.extend(theirs)
+    return found
+
+
+class Table:
+    """The shards of a table between two releases. `meta` is of the series as a whole."""
+
+    def __init__(self, policy: Policy, states: Sequence[State], cuts: Cuts | None, meta: Meta) -> None:
+        self.policy, self.states, self.cuts, self.meta = policy, list(states), cuts, meta
+
+    @classmethod
+    def empty(cls, policy: Policy, key: bytes, keyed: type[Keyed] = Keyed) -> "Table":
+        made = keyed(key, policy.table)
+        states = [State.empty(policy, made, keyed, Shard(shard, None)) for shard in range(policy.shards)]
+        return cls(policy, states, None, states[FIRST].meta)
+
+    def roster(self) -> dict[str, int]:
+        """Everyone's status by id, as `Intake` wants it."""
+        return {person: status for state in self.states for person, status in state.people.roster().items()}
+
+    def holdings(self) -> dict[str, Values]:
+        """The permanent values of their holders, by id, as `Intake` wants them."""
+        return {person: held for state in self.states for person, held in state.people.holdings().items()}
+
+    def plan(self, window: Window, number: int) -> TablePlan:
+        """The next release. Raises CoreError if `number` is not the next one."""
+        if number != self.meta.release + 1:
+            raise CoreError(f"release {number} cannot follow release {self.meta.release}")
+        policy, cuts = self.policy, self.cuts
+        about = {handle for here in window.deltas.values() for handle in here}
+        residents = self._residents(None if cuts is None else about)
+        if cuts is None:
+            here = dict(present(policy, number, residents, window.deltas))
+            cuts = make_cuts(policy, self.states[FIRST].keyed, here)
+        gathered = gather(policy, cuts, number, residents, window.deltas, self)
+        parts = []
+        for shard, state in enumerate(self.states):
+            told = gathered.windows.get(shard, ShardWindow())._replace(externals=window.externals)
+            where = Shard(shard, None) if cuts is None else cuts.shard(shard)
+            parts.append(plan_part(state, told, policy, number, where))
+        summaries = [part.summary for part in parts]
+        policies = self.meta.policy, None
+        has_cuts = cuts is not None
+        manifest = join(policy, policies, number, self.meta.manifest, window.at, summaries, has_cuts=has_cuts)
+        last = parts[FIRST].change.meta
+        breach = max(summary.max_breach for summary in summaries)
+        meta = Meta(number, sha256(manifest), 0, breach, last.engine, last.policy)
+        return TablePlan(tuple(parts), manifest, cuts, meta, gathered.misrouted)
+
+    def apply(self, made: TablePlan) -> None:
+        """Take over a sealed release, in place."""
+        for state, part in zip(self.states, made.parts, strict=True):
+            state.apply(part.change)
+        self.cuts, self.meta = made.cuts, made.meta
+
+    # -- what the desk asks ---------------------------------------------------------------------------------------
+
+    def values_of(self, shard: int, signature: int) -> tuple[int, ...]:
+        """The values of one of a shard's signatures."""
+        return self.states[shard].signatures.sets[signature]
+
+    def bound(self, shard: int, handle: str) -> tuple[int, ...]:
+        """The permanent values for which somebody is or was in a clique."""
+        bonds = self.states[shard].bonds.bonds.values()
+        return tuple(sorted({bond.value for bond in bonds if handle in bond.owners}))
+
+    def _residents(self, asked: set[str] | None) -> dict[str, Resident]:
+        """The records of these people, or of everybody."""
+        found: dict[str, Resident] = {}
+        for shard, state in enumerate(self.states):
+            rows = state.people.here()
+            if asked is not None:
+                known = [row for row in state.people.rows_of(asked) if row is not None]
+                rows = np.intersect1d(rows, np.array(known, dtype=np.int64))
+            found |= {handle: Resident(shard, person) for handle, person in state.persons(rows)}
+        return found
+
+    def check_invariants(self) -> None:
+        """Everybody is in the shard that their quasi-identifiers say, and in no other."""
+        met: set[str] = set()
+        for shard, state in enumerate(self.states):
+            state.check_invariants()
+            rows = state.people.here()
+            ids = set(state.people.ids(rows))
+            assert not met & ids
+            met |= ids
+            if self.cuts is not None and len(rows):
+                homes = self.cuts.shard_of([column[rows] for column in state.people.columns])
+                assert bool(np.all(homes == shard))

@@ -1,0 +1,243 @@
+"""A sharded table of `shoal replay`: its shards in files, planned by processes of which each has one in memory.
+
+This process is the desk. It finds the people of a window in the files of all shards, which are mapped and not read, and
+writes down what each shard is told. Then the shards are planned, one after the other or side by side. What is published
+does not depend on how many processes there are.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+import msgpack
+
+from shoal.core.cells.shard import Shard
+from shoal.core.events.window import Delta
+from shoal.core.fold import Window
+from shoal.core.people import AWAY, Values
+from shoal.core.publication import shard_prefix
+from shoal.core.release import Members, sha256
+from shoal.core.shards.cuts import Cuts, Record, Sample
+from shoal.core.shards.desk import Resident, gather, present
+from shoal.core.shards.part import Summary
+from shoal.core.shards.table import join_cohorts
+from shoal.core.shards.whole import join
+from shoal.core.state import ENGINE, Meta, State
+from shoal.streams.errors import StreamsError
+from shoal.streams.files.release_folder import sync_folder
+from shoal.streams.files.shards.handles import pack_handles
+from shoal.streams.files.shards.part_job import PartJob, PartMade, Workplace, begin_process, make_part, make_part_here
+from shoal.streams.files.shards.shard_file import ShardFile, map_shard
+
+AT_ONCE = 100_000  # people at the desk
+
+
+class SavedShards(NamedTuple):
+    """What a state file says of a sharded table: the series, the cuts if there are any, and its files' digests."""
+
+    meta: Meta
+    cuts: Record | None
+    digests: tuple[bytes, ...]
+
+
+class ShardedRelease(NamedTuple):
+    """A release that is planned: its parts lie in files."""
+
+    number: int
+    manifest: bytes
+    made: tuple[PartMade, ...]
+    cuts: Cuts | None
+    meta: Meta
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every part has all of its records."""
+        return all(part.summary.part.is_full for part in self.made)
+
+
+class ShardedTable:
+    """The shards of a table between two releases."""
+
+    def __init__(self, place: Workplace, jobs: int, saved: SavedShards | None = None) -> None:
+        self.policy, self.keyed = place.policy, place.keyed
+        self._place, self._jobs = place, jobs
+        self._pool: ProcessPoolExecutor | None = None
+        self.meta = saved.meta if saved else State.empty(place.policy, self.keyed).meta
+        self._cuts = Cuts.read(place.policy, saved.cuts) if saved and saved.cuts else None
+        digests = saved.digests if saved else ()  # none before the first release
+        self._digests: tuple[bytes | None, ...] = digests or (None,) * place.policy.shards
+
+    # -- between releases ---------------------------------------------------------------------------------------------
+
+    def saved(self) -> SavedShards:
+        """What a state file has to say."""
+        return SavedShards(self.meta, self._cuts.record() if self._cuts else None, tuple(filter(None, self._digests)))
+
+    def roster_and_holdings(self) -> tuple[dict[str, int], dict[str, Values]]:
+        """Everyone's status and the permanent values of their holders, as `Intake` wants them."""
+        roster: dict[str, int] = {}
+        held: dict[str, Values] = {}
+        for shard in self._mapped(is_checked=True):
+            roster |= shard.state.people.roster()
+            held |= shard.state.people.holdings()
+        return roster, held
+
+    def sync(self) -> None:
+        """Waits until the disk has the names of the files; it has their content."""
+        sync_folder(self._place.folder)
+
+    def tidy(self) -> None:
+        """Removes what a crash has left, and the states before the last release."""
+        current = {self._place.state(self.meta.release, shard) for shard in range(self.policy.shards)}
+        for path in self._place.folder.iterdir():
+            if path not in current:
+                path.unlink()
+
+    def close(self) -> None:
+        """Ends the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    # -- a release ----------------------------------------------------------------------------------------------------
+
+    def plan(self, window: Window) -> ShardedRelease:
+        """The next release. The window's deltas are taken out of it one by one, for they need memory."""
+        number = self.meta.release + 1
+        deltas = window.deltas[0]
+        assert isinstance(deltas, dict)
+        cuts = self._gather(number, deltas)
+        shards = [Shard(shard, None) if cuts is None else cuts.shard(shard) for shard in range(self.policy.shards)]
+        jobs = [
+            PartJob(number, shard, digest, window.externals)
+            for shard, digest in zip(shards, self._digests, strict=True)
+        ]
+        made = self._make(jobs)
+        summaries: list[Summary] = [part.summary for part in made]
+        policies, has_cuts = (self.meta.policy, None), cuts is not None
+        manifest = join(self.policy, policies, number, self.meta.manifest, window.at, summaries, has_cuts=has_cuts)
+        breach = max(summary.max_breach for summary in summaries)
+        meta = Meta(number, sha256(manifest), 0, breach, ENGINE, self.meta.policy)
+        return ShardedRelease(number, manifest, tuple(made), cuts, meta)
+
+    def parts(self, name: str) -> list[Path]:
+        """The files of the release under way that have one kind of records, in the order of shards."""
+        return [self._place.part(shard, name) for shard in range(self.policy.shards)]
+
+    def apply(self, release: ShardedRelease) -> None:
+        """Take over a sealed release."""
+        self.meta, self._cuts = release.meta, release.cuts
+        self._digests = tuple(part.digest for part in release.made)
+
+    def members(self, release: ShardedRelease, ids: Mapping[str, str]) -> Iterator[str]:
+        """The lines of the members file, by id."""
+        lines: list[tuple[str, str]] = []
+        leaves = self.policy.sensitive.hierarchy.leaves
+        for part in release.made:
+            assert part.placed is not None
+            handles, groups, cells, values = part.placed
+            names, prefix = [ids[handle] for handle in handles], shard_prefix(part.summary.part.shard)
+            lines += Members(names.copy, groups, cells, values, leaves, prefix).named_lines()
+        return (line for _, line in sorted(lines, key=lambda one: one[0]))
+
+    def cohorts(self, release: ShardedRelease, ids: Mapping[str, str]) -> dict[str, list[list[str]]]:
+        """The cohorts of all shards, by id."""
+        found = join_cohorts([part.cohorts for part in release.made])
+        return {value: [[ids[owner] for owner in cohort] for cohort in cohorts] for value, cohorts in found.items()}
+
+    # -- the desk -----------------------------------------------------------------------------------------------------
+
+    def _gather(self, number: int, deltas: dict[str, Delta]) -> Cuts | None:
+        """Writes what each shard is told, and returns the cuts, which this release may make."""
+        for shard in range(self.policy.shards):
+            self._place.window(shard).unlink(missing_ok=True)
+        mapped = self._mapped()
+        # Before there are cuts nobody was published, and everybody is looked at.
+        everybody = dict(_residents(mapped)) if self._cuts is None else {}
+        cuts = self._cuts or self._make_cuts(number, everybody, deltas)
+        histories = _Histories(mapped)
+        for known, some in self._batches(mapped, everybody, deltas):
+            found = gather(self.policy, cuts, number, known, {0: some}, histories)
+            for shard, window in found.windows.items():
+                with self._place.window(shard).open("ab") as file:
+                    file.write(msgpack.packb(window.pack()))
+        return cuts
+
+    def _make_cuts(self, number: int, everybody: Mapping[str, Resident], deltas: Mapping[str, Delta]) -> Cuts | None:
+        sample = Sample(self.policy, self.keyed)
+        known = {handle: deltas[handle] for handle in everybody if handle in deltas}
+        sample.add(present(self.policy, number, everybody, {0: known}))
+        new = ((handle, delta) for handle, delta in deltas.items() if handle not in everybody)
+        while some := dict(islice(new, AT_ONCE)):
+            sample.add(present(self.policy, number, {}, {0: some}))
+        return sample.cuts()
+
+    def _batches(
+        self, mapped: Sequence[ShardFile], everybody: Mapping[str, Resident], deltas: dict[str, Delta]
+    ) -> Iterator[tuple[Mapping[str, Resident], dict[str, Delta]]]:
+        """The deltas, which are taken out, with the records of the people they are about."""
+        if self._cuts is None:
+            yield everybody, {handle: deltas.pop(handle) for handle in everybody if handle in deltas}
+        while deltas:
+            some = dict(deltas.popitem() for _ in range(min(AT_ONCE, len(deltas))))
+            yield {} if self._cuts is None else dict(_residents(mapped, list(some))), some
+
+    def _mapped(self, *, is_checked: bool = False) -> list[ShardFile]:
+        """The shards' files of the last release; none before the first."""
+        if not self.meta.release:
+            return []
+        paths = (self._place.state(self.meta.release, shard) for shard in range(self.policy.shards))
+        digests = self._digests if is_checked else [None] * self.policy.shards
+        found = zip(paths, digests, strict=True)
+        return [map_shard(path, self.policy, self.keyed, digest=digest) for path, digest in found]
+
+    # -- processes ----------------------------------------------------------------------------------------------------
+
+    def _make(self, jobs: Sequence[PartJob]) -> list[PartMade]:
+        if self._jobs == 1:
+            return [make_part(self._place, job) for job in jobs]
+        if self._pool is None:
+            workers = min(self._jobs, self.policy.shards)
+            self._pool = ProcessPoolExecutor(workers, get_context("spawn"), begin_process, (self._place,))
+        try:
+            return list(self._pool.map(make_part_here, jobs))
+        except BrokenProcessPool:
+            raise StreamsError(
+                "a process that planned a shard was ended, perhaps for want of memory; run the same command with "
+                "fewer --jobs."
+            ) from None
+
+
+class _Histories:
+    """What the numbers in the shards' files stand for."""
+
+    def __init__(self, mapped: Sequence[ShardFile]) -> None:
+        self._states = [shard.state for shard in mapped]
+        self._bound: dict[int, dict[str, set[int]]] = {}
+
+    def values_of(self, shard: int, signature: int) -> tuple[int, ...]:
+        return self._states[shard].signatures.sets[signature]
+
+    def bound(self, shard: int, handle: str) -> tuple[int, ...]:
+        if shard not in self._bound:
+            found = self._bound[shard] = {}
+            for bond in self._states[shard].bonds.bonds.values():
+                for owner in bond.owners:
+                    found.setdefault(owner, set()).add(bond.value)
+        return tuple(sorted(self._bound[shard].get(handle, ())))
+
+
+def _residents(mapped: Sequence[ShardFile], asked: Sequence[str] | None = None) -> Iterator[tuple[str, Resident]]:
+    """The records of these people, or of everybody."""
+    wanted = None if asked is None else pack_handles(asked)
+    for number, shard in enumerate(mapped):
+        rows = shard.state.people.here()
+        if wanted is not None:
+            found = shard.handles.find(wanted)
+            found = found[found >= 0]
+            rows = found[shard.state.people.status[found] != AWAY]
+        for handle, person in shard.state.persons(rows):
+            yield handle, Resident(number, person)

@@ -1,0 +1,22 @@
+"""What a shard reports when it is planned: all that the coordinator has to know of it, and nothing about people."""
+
+from typing import NamedTuple
+
+from shoal.core.shards.part import Summary
+from shoal.streams.store.records import Counts, pack, unpack
+
+
+class ShardReport(NamedTuple):
+    """What the manifest says of a part, the engine's own record of the shard, packed, and how many records it has."""
+
+    summary: Summary
+    state: bytes
+    counts: Counts
+
+    def pack(self) -> bytes:
+        return pack((self.summary.pack(), self.state, tuple(self.counts)))
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "ShardReport":
+        summary, state, counts = unpack(packed)
+        return cls(Summary.unpack(summary), state, Counts(*counts))

@@ -1,0 +1,143 @@
+"""A table's state while a rebuild makes its releases again: one state, or those of all shards side by side."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from shoal.core.change import plan_change
+from shoal.core.events.intake import Intake
+from shoal.core.people import AWAY
+from shoal.core.plan import Window, plan
+from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
+from shoal.core.shards.table import Table
+from shoal.core.state import Meta, State
+from shoal.streams.store.meta import Identity
+from shoal.streams.store.records import pack
+from shoal.streams.store.staging import foreign_ids
+from shoal.streams.store.store import Store
+from shoal.streams.store.whole_table import TablePlace, write_shards, write_table
+from shoal.streams.worker.foreign import foreign_handles
+
+
+class Remade(NamedTuple):
+    """A release made again. `foreign` has, by partition, who is at home elsewhere; `apply` takes the release over."""
+
+    manifest: bytes
+    misrouted: Sequence[tuple[int, int]]
+    foreign: Mapping[int, Sequence[str]]
+    apply: Callable[[], None]
+
+
+class Whole(Protocol):
+    """All of a table's state."""
+
+    @property
+    def meta(self) -> Meta: ...
+    @property
+    def people(self) -> int: ...
+    def intakes(self, policy: Policy, partitions: int) -> list[Intake]:
+        """What ingest knows of the people at home in each partition when the window after a release opens."""
+        ...
+
+    def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:
+        """The next release, with which the policy `changed` takes over, unless it is None."""
+        ...
+
+    async def write(self, store: Store, identity: Identity, place: TablePlace) -> None:
+        """Replace everything that Redis has of the table."""
+
+
+def begin_anew(policy: Policy, key: bytes, digest: str | None = None) -> Whole:
+    """The state before the first release. `digest` is what manifests name as the policy's, if not its own."""
+    if policy.shards > 1:
+        table = Table.empty(policy, key, KeyedByHandle)
+        if digest is not None:
+            table.meta = table.meta._replace(policy=digest)
+            for state in table.states:
+                state.meta = state.meta._replace(policy=digest)
+        return ManyShards(table)
+    state = State.empty(policy, key, KeyedByHandle)
+    if digest is not None:
+        state.meta = state.meta._replace(policy=digest)
+    return OneState(state)
+
+
+class OneState:
+    """A table with one shard."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @property
+    def meta(self) -> Meta:
+        return self._state.meta
+
+    @property
+    def people(self) -> int:
+        return len(self._state.people)
+
+    def intakes(self, policy: Policy, partitions: int) -> list[Intake]:
+        return _intakes(policy, [self._state], partitions)
+
+    def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:
+        state = self._state
+        made = plan(state, window, policy, number) if changed is None else plan_change(state, window, changed, number)
+        foreign = foreign_ids(made, state, window.deltas)
+        return Remade(made.release.manifest, made.misrouted, foreign, lambda: state.apply(made.change))
+
+    async def write(self, store: Store, identity: Identity, place: TablePlace) -> None:
+        await write_table(store, identity, self._state, place)
+
+
+class ManyShards:
+    """A table with shards. The policy of such a table never changes."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    @property
+    def meta(self) -> Meta:
+        return self._table.meta
+
+    @property
+    def people(self) -> int:
+        return sum(len(state.people.here()) for state in self._table.states)
+
+    def intakes(self, policy: Policy, partitions: int) -> list[Intake]:
+        return _intakes(policy, self._table.states, partitions)
+
+    def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:  # noqa: ARG002
+        made = self._table.plan(window, number)
+        foreign = foreign_handles(self._homes(window), window.deltas)
+        return Remade(made.manifest, made.misrouted, foreign, lambda: self._table.apply(made))
+
+    def _homes(self, window: Window) -> dict[str, int]:
+        """The home partitions of those of a window who are known."""
+        about = [person for here in window.deltas.values() for person in here]
+        found: dict[str, int] = {}
+        for state in self._table.states:
+            people = state.people
+            for person, row in zip(about, people.rows_of(about), strict=True):
+                if row is not None and people.status[row] != AWAY:
+                    found[person] = int(people.home[row])
+        return found
+
+    async def write(self, store: Store, identity: Identity, place: TablePlace) -> None:
+        table = self._table
+        cuts = None if table.cuts is None else pack(table.cuts.record())
+        await write_shards(store, identity, table.meta, table.states, cuts, place)
+
+
+def _intakes(policy: Policy, states: Sequence[State], partitions: int) -> list[Intake]:
+    rosters: list[dict[str, int]] = [{} for _ in range(partitions)]
+    held: list[dict[str, tuple[int, ...]]] = [{} for _ in range(partitions)]
+    for state in states:
+        people = state.people
+        rows, holdings = people.here(), people.holdings()
+        facts = zip(people.ids(rows), people.status[rows].tolist(), people.home[rows].tolist(), strict=True)
+        for person, status, home in facts:
+            rosters[home][person] = status
+            if person in holdings:
+                held[home][person] = holdings[person]
+    handle_of = states[0].keyed.handle
+    return [Intake(policy, rosters[number], held=held[number], handle_of=handle_of) for number in range(partitions)]

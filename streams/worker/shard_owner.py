@@ -1,0 +1,302 @@
+"""One shard in the memory of the worker that owns it: its part in steps 3, 4, 7 and 9 of a release.
+
+Everything is decided from what Redis says (`Course`): `advance` looks at it and does the one thing that is this shard's
+to do next, if there is one. So an owner that has just begun goes on wherever the one before it stopped. The state in
+memory is that of the last release that is applied; the plan of the next one is kept until that is applied, too. Both
+can be had again: the state from Redis, the plan from the state and what the desks have written.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple, ParamSpec, TypeVar
+
+from shoal.core.cells.shard import Shard
+from shoal.core.events.window import Delta
+from shoal.core.policy.policy import Policy
+from shoal.core.randomness import KeyedByHandle
+from shoal.core.shards.cuts import Cuts
+from shoal.core.shards.desk import gather, present
+from shoal.core.shards.part import PartPlan, plan_part
+from shoal.core.shards.table import make_cuts
+from shoal.core.state import State
+from shoal.streams.errors import GuaranteeError
+from shoal.streams.faults import crash_point
+from shoal.streams.kafka.manifest import Origin
+from shoal.streams.kafka.part_publisher import PartPublisher
+from shoal.streams.kafka.sealed import last_announced
+from shoal.streams.kafka.topics import Topics
+from shoal.streams.log import get_log
+from shoal.streams.settings import Settings
+from shoal.streams.store.coordination import ShardRecords, read_shard_records
+from shoal.streams.store.course import Course
+from shoal.streams.store.moves import (
+    MissingError,
+    pack_moves,
+    pack_strays,
+    read_bucket,
+    read_everybody,
+    read_histories,
+    read_moves,
+    read_residents,
+    read_strays,
+)
+from shoal.streams.store.records import meta_of, pack, unpack
+from shoal.streams.store.release_log import DisturbedError
+from shoal.streams.store.shard_log import ShardLog
+from shoal.streams.store.shard_report import ShardReport
+from shoal.streams.store.shard_table import counts_after, load_shard, shard_chunks
+from shoal.streams.store.skipped import read_skipped
+from shoal.streams.store.store import Store
+from shoal.streams.thread import in_thread
+from shoal.streams.worker.external import ExternalRead, read_external
+from shoal.streams.worker.foreign import foreign_handles
+from shoal.streams.worker.plan_failure import why_not
+from shoal.streams.worker.vector import PackedVector, origin_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NONE_YET: Final = b""  # stands in the place of cuts for which there are too few people
+
+
+class _Planned(NamedTuple):
+    """A plan of this shard, and what it was made for."""
+
+    release: int
+    vector: str
+    plan: PartPlan
+
+
+class ShardOwner:
+    """One shard under one token."""
+
+    def __init__(
+        self, settings: Settings, policy: Policy, store: Store, partitions: int, number: int, token: str
+    ) -> None:
+        self._settings, self._policy, self._store, self._partitions = settings, policy, store, partitions
+        self._number, self.token = number, token
+        self._topics = Topics(policy.table)
+        self._shard_log = ShardLog(store, number, token)
+        self._state: State | None = None
+        self._planned: _Planned | None = None
+        self._publisher: PartPublisher | None = None
+        self._log = get_log(table=policy.table)
+
+    async def close(self) -> None:
+        """Let go of the transactional id; the memory stays."""
+        publisher, self._publisher = self._publisher, None
+        if publisher is not None:
+            await publisher.stop()
+
+    async def advance(self, course: Course) -> bool:
+        """Do what is this shard's to do next; False if there is nothing.
+
+        Raises FencedError, DisturbedError, LostError, GuaranteeError, RedisError, KafkaError.
+        """
+        step = self._next(course)
+        if step is None:
+            return False
+        began = time.monotonic()
+        try:
+            await getattr(self, f"_{step}")(course)
+        except MissingError as missing:
+            assert course.vector is not None
+            await self._shard_log.regather(course.number, course.vector, missing.bucket)
+        else:
+            seconds = round(time.monotonic() - began, 3)
+            self._log.info(f"shard.{step}", shard=self._number, release=course.number, seconds=seconds)
+        return True
+
+    def _next(self, course: Course) -> str | None:
+        """The step that is next; each is a method of this name."""
+        here = self._number
+        if course.is_sent:
+            return None if here in course.applied else "apply"
+        if course.is_sealed:
+            return "send" if course.is_announced and here not in course.parts else None
+        if course.vector is None or here in course.failed:
+            return None if self._state is not None else "load"
+        if course.cuts is None:
+            return "cut" if here == 0 else None
+        if here not in course.gathered:
+            return "gather"
+        is_gathered = len(course.gathered) == self._store.shards
+        return "plan" if is_gathered and here not in course.reports else None
+
+    # -- the state ----------------------------------------------------------------------------------------------------
+
+    async def _load(self, course: Course) -> None:
+        """Before the first release of this owner, so that it does not wait for it."""
+        await self._current(course, await read_shard_records(self._store))
+
+    async def _current(self, course: Course, records: ShardRecords) -> State:
+        """The state in memory if it is the stored one, else the stored one."""
+        packed = records.state(self._number)
+        stored = None if packed is None else meta_of(packed)
+        if self._state is None or (self._state.meta if self._state.meta.release else None) != stored:
+            self._state = self._planned = None
+            cuts = _read_cuts(self._policy, records.cuts)
+            shard = Shard(self._number, None if cuts is None else cuts.box(self._number))
+            key = self._settings.key_bytes
+            self._state = await load_shard(self._store, self._policy, key, shard, self._partitions, records)
+        if self._state.meta.release != course.number - 1:
+            raise DisturbedError
+        return self._state
+
+    # -- step 3 -------------------------------------------------------------------------------------------------------
+
+    async def _cut(self, course: Course) -> None:
+        """Shard 0 only: the cuts, if there are none yet and enough people to make them from."""
+        assert course.vector is not None
+        cuts = (await read_shard_records(self._store)).cuts
+        if cuts is None:
+            everybody = await read_everybody(self._store, 0, self._partitions)
+            deltas: dict[int, dict[str, Delta]] = {number: {} for number in range(self._partitions)}
+            for bucket in range(self._store.shards):
+                for number, some in (await read_bucket(self._store, course.number, self._partitions, bucket)).items():
+                    deltas[number] |= some
+            keyed = KeyedByHandle(self._settings.key_bytes, self._policy.table)
+
+            def make() -> Cuts | None:
+                there = dict(present(self._policy, course.number, everybody, deltas))
+                return make_cuts(self._policy, keyed, there)
+
+            made = await self._try(course, make)
+            cuts = _NONE_YET if made is None else pack(made.record())
+        await self._shard_log.tell_cuts(course.number, course.vector, cuts)
+
+    async def _gather(self, course: Course) -> None:
+        """The desk of the bucket with this shard's number."""
+        assert course.vector is not None
+        store, bucket, release = self._store, self._number, course.number
+        records = await read_shard_records(store)
+        cuts = _read_cuts(self._policy, course.cuts)
+        deltas = await read_bucket(store, release, self._partitions, bucket)
+        peopled = [shard for shard in range(store.shards) if records.counts(shard).people]
+        if cuts is not None and records.cuts is None:
+            residents = await read_everybody(store, 0, self._partitions, bucket)
+        else:
+            residents = await read_residents(store, deltas, self._partitions, peopled)
+        has_bonds = bool(self._policy.sensitive.permanent)
+        histories = await read_histories(store, residents, has_bonds=has_bonds)
+        found = await self._try(course, gather, self._policy, cuts, release, residents, deltas, histories)
+
+        def packed() -> tuple[dict[int, list[bytes]], list[bytes]]:
+            cipher, windows = store.cipher, found.windows
+            moves = {
+                shard: pack_moves(cipher, release, bucket, shard, windows.get(shard)) for shard in range(store.shards)
+            }
+            homes = {handle: resident.person.home for handle, resident in residents.items()}
+            foreign = foreign_handles(homes, deltas)
+            return moves, pack_strays(cipher, release, bucket, found.misrouted, foreign)
+
+        moves, strays = await in_thread(packed)
+        await self._shard_log.gather(release, course.vector, moves, strays)
+        crash_point("shards.3")
+
+    # -- step 4 -------------------------------------------------------------------------------------------------------
+
+    async def _plan(self, course: Course) -> None:
+        assert course.vector is not None
+        release, store = course.number, self._store
+        records = await read_shard_records(store)
+        state = await self._current(course, records)
+        planned, read = await self._make(course, state)
+        misrouted, foreign = await read_strays(store, release, self._number, course.gathered)
+        made = planned.plan
+        counts = counts_after(made, state, records.counts(self._number))
+        is_first = self._number == 0
+        chunks = shard_chunks(
+            made,
+            state,
+            store.cipher,
+            release,
+            misrouted=misrouted,
+            foreign=foreign,
+            external_ends=read.ends if is_first else (),
+            rejects=read.rejects if is_first else {},
+        )
+        count = await self._shard_log.stage(release, course.vector, chunks)
+        report = ShardReport(made.summary, pack(tuple(made.change.meta)), counts)
+        await self._shard_log.report(release, course.vector, count, report.pack())
+        crash_point("shards.4")
+
+    async def _make(self, course: Course, state: State) -> tuple[_Planned, ExternalRead]:
+        """The plan of the release under way: the one in memory, or the same again. Raises MissingError."""
+        assert course.vector is not None
+        assert course.origin is not None
+        release = course.number
+        origin = origin_of(PackedVector(course.vector, course.origin), release, self._partitions)
+        read = await self._read_external(origin)
+        if self._planned is None or self._planned[:2] != (release, course.vector):
+            self._planned = None
+            window = (await read_moves(self._store, release, self._number, course.gathered))._replace(
+                externals=read.groups
+            )
+            cuts = _read_cuts(self._policy, course.cuts)
+            shard = Shard(self._number, None) if cuts is None else cuts.shard(self._number)
+            made = await self._try(course, plan_part, state, window, self._policy, release, shard)
+            self._planned = _Planned(release, course.vector, made)
+        return self._planned, read
+
+    async def _read_external(self, origin: Origin) -> ExternalRead:
+        begin, skipped = await self._store.external_offsets(), await read_skipped(self._store)
+        servers = self._settings.kafka_servers
+        return await read_external(servers, self._topics, self._policy, begin, origin.external, skipped)
+
+    async def _try(self, course: Course, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call what is pure in a thread. What it raises is reported, and stops the release, not the worker."""
+        try:
+            return await in_thread(function, *args, **kwargs)
+        except Exception as error:
+            if course.is_sealed:
+                raise
+            assert course.vector is not None
+            why = f"shard {self._number} of {why_not(course.number, error)}"
+            self._log.error("shard.failed", shard=self._number, release=course.number, reason=why)
+            await self._shard_log.fail(course.number, course.vector, why)
+            raise DisturbedError from error
+
+    # -- steps 7 and 9 ------------------------------------------------------------------------------------------------
+
+    async def _send(self, course: Course) -> None:
+        """The part, from memory or planned again; it must be the announced one before any of it leaves."""
+        servers, table = self._settings.kafka_servers, self._policy.table
+        state = await self._current(course, await read_shard_records(self._store))
+        made = (await self._make(course, state))[0].plan
+        announced = await last_announced(servers, table)
+        if announced is None or announced.number != course.number:
+            raise DisturbedError
+        self._check_announced(made, announced.value, course.number)
+        if self._publisher is None:
+            publisher = PartPublisher(servers, table, self._number)
+            await publisher.start()
+            self._publisher = publisher
+        sent = await self._publisher.publish(course.number, made.records, course.begins[self._number])
+        await self._shard_log.note_part(course.number, *sent)
+        crash_point("shards.7")
+
+    def _check_announced(self, made: PartPlan, manifest: bytes, release: int) -> None:
+        told = {one["shard"]: one for one in json.loads(manifest)["shards"]}.get(self._number)
+        part = made.summary.part
+        is_same = not made.records if told is None else json.loads(part.json()) == told
+        if not is_same:
+            raise GuaranteeError(
+                f"shard {self._number} of release {release} of table {self._policy.table} does not come out as it was "
+                "announced: nothing of it is published until `shoal rebuild` has brought the state back"
+            )
+
+    async def _apply(self, course: Course) -> None:
+        await self._shard_log.apply(course.number)
+        crash_point("shards.9")
+        planned, self._planned = self._planned, None
+        is_ours = planned is not None and planned[:2] == (course.number, course.vector)
+        if self._state is not None and planned is not None and is_ours:
+            await in_thread(self._state.apply, planned.plan.change)
+        else:
+            self._state = None
+
+
+def _read_cuts(policy: Policy, packed: bytes | None) -> Cuts | None:
+    return Cuts.read(policy, unpack(packed)) if packed else None

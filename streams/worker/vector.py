@@ -1,0 +1,32 @@
+"""The vector of a release with shards: everything that it is made of, and the digest by which all of it is named.
+
+It has the headers of the manifest (streams/kafka/manifest.py) and the digest of the manifest before. Two owners that
+name the same digest have planned from the same events, whatever happened to Redis in between.
+"""
+
+from hashlib import sha256
+from typing import NamedTuple
+
+from shoal.streams.errors import GuaranteeError
+from shoal.streams.kafka.manifest import Headers, Origin, read_origin
+from shoal.streams.store.records import pack, unpack
+
+
+class PackedVector(NamedTuple):
+    """As it stands in Redis, and its digest."""
+
+    digest: str
+    packed: bytes
+
+
+def pack_vector(number: int, previous: str | None, headers: Headers) -> PackedVector:
+    packed = pack((number, previous, list(headers)))
+    return PackedVector(sha256(packed).hexdigest(), packed)
+
+
+def origin_of(vector: PackedVector, number: int, partitions: int) -> Origin:
+    """What a release is made of. Raises GuaranteeError if the digest is another one."""
+    release, _, headers = unpack(vector.packed)
+    if release != number or sha256(vector.packed).hexdigest() != vector.digest:
+        raise GuaranteeError("Redis has another vector for a release than the one by which it is named")
+    return read_origin(number, dict(headers), partitions)

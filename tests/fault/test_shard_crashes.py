@@ -1,0 +1,99 @@
+"""kill -9 of a worker right after, and inside, every step of a release with shards, as coordinator and as owner.
+
+As in test_crash_points.py: the drills run beside each other, each on a table of its own on which everything is promised
+at once. Afterwards the judge makes every release again in one process: a release is whole, or not there.
+"""
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fault.scene import EVERYTHING, EVERYTHING_SIGNED, PATIENCE_S, Scene
+from tests.support.services.table import await_that
+
+_AT_ONCE = 3
+SHARDS = 3
+_MOST_RELEASES = 6  # until the worker has died
+
+# Those of the coordinator are passed once in a release, those of owners once for each shard, or more often. In the
+# first release the cuts are made; most drills are in the second.
+COORDINATOR = (
+    "release.1:2", "release.2:2", "shards.2:2", "shards.5", "shards.5:2", "shards.6.open:2", "shards.6:2",
+    "shards.8.open:2", "shards.8:2", "shards.10.part", "shards.10", "shards.10:2",
+)  # fmt: skip
+OWNER = (
+    "shards.3.part:14", "shards.3:2", "shards.3:5", "shards.4.part:8", "shards.4:1", "shards.4:5", "shards.7.open:5",
+    "shards.7.part:4", "shards.7:1", "shards.7:5", "shards.9.part:20", "shards.9:1", "shards.9:5",
+)  # fmt: skip
+
+# Alone: everything stands still until another worker is started. Beside: another worker takes over.
+DRILLS = [
+    *((point, "alone") for point in (*COORDINATOR, *OWNER)),
+    *((point, "beside") for point in ("shards.3:2", "shards.4:2", "shards.7.open:2", "shards.7:2", "shards.9:2")),
+]
+Drill = tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def drills(
+    request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[Drill, "Future[None]"]]:
+    items: list[Any] = request.session.items
+    wanted = [(item.callspec.params["point"], item.callspec.params["company"]) for item in items if _is_drill(item)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        folder = tmp_path_factory.mktemp("drills")
+        started = {drill: pool.submit(_drill, kafka, redis_url, folder, *drill) for drill in wanted}
+        yield started
+        for future in started.values():
+            future.cancel()
+
+
+def _is_drill(item: Any) -> bool:
+    return item.path == Path(__file__) and hasattr(item, "callspec")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("point", "company"), DRILLS)
+def test_a_worker_killed_in_a_release_with_shards_leaves_it_whole_or_not_there(
+    drills: Mapping[Drill, "Future[None]"], point: str, company: str
+) -> None:
+    drills[point, company].result()
+
+
+def _drill(kafka: str, redis_url: str, folder: Path, point: str, company: str) -> None:
+    place = DRILLS.index((point, company))
+    kind = (EVERYTHING, EVERYTHING_SIGNED)[place % 2]
+    name = f"{point.replace(':', '-')}-{secrets.token_hex(4)}"
+    scene = Scene(kafka, redis_url, folder, name, seed=place, **kind, scale={"shards": SHARDS})
+    try:
+        scene.fill(200)
+        scene.pour(100)
+        scene.ask()
+        dying = scene.start(CRASH_AT=point)
+        if company == "beside":
+            scene.start()
+        for _ in range(_MOST_RELEASES):
+            served = len(scene.releases())
+            await_that(
+                lambda served=served: dying.process.poll() is not None or len(scene.releases()) > served,
+                PATIENCE_S,
+                dying._log,
+            )
+            if dying.process.poll() is not None:
+                break
+            scene.pour(100)
+            scene.ask()
+        assert scene.await_exit(dying) == -9, dying.log
+        scene.pour(50)
+        if company == "alone":
+            scene.start()
+        last = json.loads(scene.finish()[-1].manifest)
+        assert all(shard["people"] for shard in last["shards"]), "a shard is empty"
+        assert len(last["shards"]) == SHARDS, "there are no cuts"
+    finally:
+        scene.close()

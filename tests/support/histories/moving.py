@@ -1,0 +1,55 @@
+"""Random histories in which people move through the whole space in every release, whatever else happens to them."""
+
+import random
+from collections.abc import Iterator
+
+from shoal.core.policy.policy import Policy, build_policy
+from tests.support.histories.mixed import Event, draw_events
+
+
+def draw_moving(draw: random.Random, policy: Policy, people: int, releases: int, share: float = 0.3) -> Iterator[Event]:
+    """`draw_events`, and before every release but the first a share of those who are present move anywhere."""
+    present: set[str] = set()
+    is_first = True
+    for event in draw_events(draw, policy, people, releases):
+        if event["op"] == "insert":
+            present.add(event["id"])
+        elif event["op"] in ("delete", "erase"):
+            present.discard(event["id"])
+        elif event["op"] == "release" and not is_first:
+            for person in draw.sample(sorted(present), int(share * len(present))):
+                place = {"age": draw.randrange(100), "weight": round(draw.random() * 10, 2), "sex": draw.choice("fm")}
+                yield {"op": "update", "id": person, "qid": place}
+        is_first &= event["op"] != "release"
+        yield event
+
+
+def hamlet() -> Policy:
+    """A table of two shards that is small enough to count all its worlds, and shows values nevertheless."""
+    document = {
+        "table": "hamlet",
+        "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
+        "sensitive": {"name": "disease", "values": [f"d{rank}" for rank in range(8)]},
+        "privacy": {"k": 1, "l": 2, "signature": 4, "counterfeits": 0.5, "headroom": 0},
+        "scale": {"shards": 2},
+    }
+    return build_policy(document, {}, b"hamlet")
+
+
+def draw_hamlet(draw: random.Random, people: int = 18, releases: int = 4) -> Iterator[Event]:
+    """The same few people all the time, who move, change, leave and come back, in every release."""
+    present: set[str] = set()
+    for release in range(releases):
+        for person in (f"p{number}" for number in range(people)):
+            values = draw.sample([f"d{rank}" for rank in range(8)], draw.choice([1, 1, 1, 2]))
+            qid = {"age": draw.randrange(100)}
+            if person not in present:
+                present.add(person)
+                yield {"op": "insert", "id": person, "qid": qid, "sensitive": values}
+            elif release and draw.random() < 0.1:
+                present.remove(person)
+                yield {"op": "delete", "id": person}
+            elif draw.random() < 0.4:
+                changed = {"sensitive": values} if draw.random() < 0.3 else {}
+                yield {"op": "update", "id": person, "qid": qid, **changed}
+        yield {"op": "release"}

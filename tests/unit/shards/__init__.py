@@ -1,0 +1,1 @@
+"""Cuts, the desk, and what people take along from shard to shard."""
