@@ -218,8 +218,8 @@ def read_release(
     """One release, the newest unless a number is named, of a folder or of a topic such as "shoal.ward.releases".
 
     With the policy that was published with it, it can count. A topic needs the policy; `kafka` is as in `read_topic`,
-    and the whole chain is checked. In a folder it is not: if the release holds only what changed, those before it are
-    read as far as it needs them.
+    and the whole chain is checked. In a folder it is not; but if the release holds only what changed, those before it
+    are read as far as it needs them.
 
     Raises `InputError` if there is no such release or it cannot be read, `GuaranteeError` if it was changed or one that
     it needs is missing, and for a topic what `read_topic` does.

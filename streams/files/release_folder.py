@@ -32,28 +32,14 @@ ROWS, VALUES = "rows.csv", "values.csv"
 COPIED_AT_ONCE = 1 << 20  # bytes
 
 
-class Published(NamedTuple):
-    """What the digests of a release are of: its records in their order, and its manifest."""
-
-    records: tuple[bytes, ...]
-    manifest: bytes
-
-
 class ReleaseFiles(NamedTuple):
-    """A release read back from its folder, in this version's format."""
+    """A release read back from its folder: its number, and its bytes as they were published."""
 
     number: int
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
     manifest: bytes
     gone: tuple[bytes, ...] = ()
-    older: Published | None = None
-    """As it was published, if that was in an older format."""
-
-    @property
-    def published(self) -> Published:
-        """As it was published."""
-        return self.older or Published(self.records, self.manifest)
 
     @property
     def records(self) -> tuple[bytes, ...]:
@@ -101,7 +87,8 @@ class ReleaseFolder:
         staged.mkdir(parents=True)
         files = dict(published)
         if all(part["full"] for part in parts or ()):
-            files[ROWS], files[VALUES] = tables(*readable(cells, groups, manifest)[:2], self._attributes)
+            whole = readable(cells, groups, manifest)
+            files[ROWS], files[VALUES] = tables(whole.cells, whole.groups, self._attributes)
         for name, content in files.items():
             write_fresh(staged / name, content)
         sync_folder(staged)
@@ -184,21 +171,20 @@ def release_numbers(path: Path) -> list[int]:
 
 
 def read_files(path: Path, number: int) -> ReleaseFiles:
-    """One release of a folder. Raises `InputError`, or `GuaranteeError` in format 1, if it cannot be read."""
+    """One release of a folder. Raises `InputError` if it cannot be read."""
     folder = path / release_name(number)
     manifest = _bytes_of(folder / MANIFEST)
     if manifest is not None:
         check_format(manifest, f"{folder} is")
-    is_older = is_format_one(manifest or b"")
     names = (CELLS, GROUPS) if _parts(manifest or b"") is None else (CELLS, GROUPS, GONE)
-    files = [b"" if is_older and name == CELLS else _bytes_of(folder / name) for name in names]
+    files = [_bytes_of(folder / name) for name in names]
+    if manifest is not None and is_format_one(manifest):
+        files[0] = b""
     for name, content in zip((MANIFEST, *names), (manifest, *files), strict=True):
         if content is None:
             raise InputError(f"{folder} has no {name}.")
-    cells, groups, gone = (tuple((content or b"").split(b"\n")[:-1]) for content in (*files, b"")[:3])
-    if is_older:
-        return ReleaseFiles(number, *readable((), groups, manifest or b""), older=Published(groups, manifest or b""))
-    return ReleaseFiles(number, cells, groups, manifest or b"", gone)
+    cells, groups, *gone = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
+    return ReleaseFiles(number, cells, groups, manifest or b"", *gone)
 
 
 def table_of(files: ReleaseFiles) -> str:

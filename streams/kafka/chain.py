@@ -80,7 +80,7 @@ def is_format_one(manifest: bytes) -> bool:
 
 
 def check_format(manifest: bytes, subject: str) -> None:
-    """Raises `InputError` for a manifest in an unknown format. One that cannot be read is left to whoever needs it."""
+    """Raises `InputError` for a manifest in an unknown format. One that cannot be read is left to the caller."""
     try:
         found = json.loads(manifest)
     except ValueError:

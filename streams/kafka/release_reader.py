@@ -37,7 +37,7 @@ GONE = "Kafka went away while the releases were being read."
 class CommittedRelease:
     """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers.
 
-    In format 1 it has no records of cells. `meaning` is in this version's format all the same.
+    In format 1 it has no records of cells. `meaning` and `whole` are in this version's format all the same.
     """
 
     cells: tuple[bytes, ...]
@@ -49,7 +49,7 @@ class CommittedRelease:
     """Where the topic goes on after it."""
     gone: tuple[bytes, ...] = ()
     fold: Callable[[], Whole] | None = field(default=None, repr=False, compare=False)
-    """Puts it together with those before it, until the next one is read. None if its records are all there are."""
+    """Puts it together with those before it, until the next one is read. None if it is whole."""
 
     @cached_property
     def whole(self) -> Whole:
@@ -129,21 +129,21 @@ class ReleaseReader:
         if manifest_of(message) is None:
             raise not_ours(message.topic, message.offset)
         records, self._records = tuple(self._records), []
+        if is_format_one(value):
+            self._chain.add(records, value)
+            older = readable((), records, value)
+            whole = Whole(older.cells, older.groups)
+            meaning = json.loads(older.manifest)
+            return CommittedRelease((), records, value, meaning, headers, message.offset + 1, fold=lambda: whole)
         told = json.loads(value)
         if has_parts(headers):
             records = tuple(await self._parts.read(told["release"], headers, told))
         if self._after is not None and self._chain.number == self._after.number and _needs_earlier(told):
             await self._fold_back(self._after)
-        meaning, next_offset = self._chain.add(records, value), message.offset + 1
-        if is_format_one(value):
-            older = readable((), records, value)
-            whole = Whole(older.cells, older.groups)
-            return CommittedRelease(
-                (), records, value, json.loads(older.manifest), headers, next_offset, (), lambda: whole
-            )
+        meaning = self._chain.add(records, value)
         cells, groups, gone = by_kind(meaning, records)
         fold = self._chain.whole if "shards" in meaning else None
-        return CommittedRelease(cells, groups, value, meaning, headers, next_offset, gone, fold)
+        return CommittedRelease(cells, groups, value, meaning, headers, message.offset + 1, gone, fold)
 
     async def _fold_back(self, after: Place) -> None:
         """Begun in the middle: what stands before a release that holds only what changed."""

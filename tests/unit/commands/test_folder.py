@@ -66,7 +66,7 @@ def test_a_release_is_unseen_until_it_is_shown(tmp_path: Path) -> None:
     assert list(read_releases(tmp_path)) == []
     folder.show(1)
     (release,) = read_releases(tmp_path)
-    assert release == (1, (cell("c1", {}),), (group("g1", {"c1": 3}, {}),), MANIFEST, (), None)
+    assert release == (1, (cell("c1", {}),), (group("g1", {"c1": 3}, {}),), MANIFEST, ())
     assert [path.name for path in tmp_path.iterdir()] == ["release-0001"]
 
 
