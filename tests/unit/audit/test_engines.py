@@ -30,7 +30,7 @@ class ById(Keyed):
 
 def run(path: Path, policy: Policy, engine: Engine | None, monkeypatch: pytest.MonkeyPatch) -> Bench:
     path.mkdir(exist_ok=True)
-    monkeypatch.setattr("shoal.streams.files.replay.KeyedByHandle", ById)
+    monkeypatch.setattr("shoal.streams.files.replay_series.KeyedByHandle", ById)
     if engine is not None:
         monkeypatch.setattr("shoal.streams.files.replay_series.plan", engine)
     return Bench(path, policy).replay(TABLES)
@@ -179,7 +179,7 @@ def test_an_engine_that_ties_case_ids_to_values_is_found_out_by_anyone(
     assert expected in sentences(bench.audit_publicly())
 
 
-def write_without_tables(self: Any, number: int, cells: Any, groups: Any, manifest: bytes) -> None:
+def write_without_tables(self: Any, number: int, cells: Any, groups: Any, manifest: bytes, gone: Any) -> None:
     """Publishes a release whose values are no counts, of which no spreadsheet could be made."""
     staged: Path = self.staged(number)
     staged.mkdir(parents=True)
