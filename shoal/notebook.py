@@ -9,7 +9,7 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +26,7 @@ from shoal.streams.files import replay as replay_files
 from shoal.streams.files.event_lines import Events
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.frames import Frames, make_frames
-from shoal.streams.files.release_folder import ReleaseFiles, read_regions, region_text, row_count
+from shoal.streams.files.release_folder import ReleaseFiles, read_regions, region_text, release_numbers, row_count
 from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.files.whole_releases import whole_from, whole_release, whole_releases
 from shoal.streams.settings import load_settings
@@ -39,13 +39,16 @@ Columns = dict[str, list[Any]]
 class Release:
     """One release: a line of JSON for each cell and each group as they stand in it, and `manifest_json`.
 
-    These are the published bytes. Where a release holds only what changed, they are put together with those before it.
+    These are the published bytes. Where a release holds only what changed, they are put together with those before it;
+    one in format 1 is rewritten in this version's format.
     """
 
     number: int
     cell_records: tuple[bytes, ...]
     group_records: tuple[bytes, ...]
     manifest_json: bytes
+    policy: Policy | None = field(default=None, compare=False, repr=False)
+    """The policy that it was read with, if any."""
 
     @property
     def records(self) -> tuple[bytes, ...]:
@@ -88,8 +91,10 @@ class Release:
                 columns["count"].append(count)
         return columns
 
-    def count(self, policy: Policy, /, **where: object) -> Count:
-        """A count with its interval: `release.count(policy, age=(30, 50), disease=["asthma"])`.
+    def count(self, policy: Policy | None = None, /, **where: object) -> Count:
+        """A count with its interval: `release.count(age=(30, 50), disease=["asthma"])`.
+
+        A release that was read without its policy needs it here, as the first argument.
 
         A number attribute takes a number or a pair of ends, both included, None for no end; a category and the
         sensitive attribute take a label or several. With values it counts values of people of the region, without any
@@ -99,6 +104,9 @@ class Release:
 
         Raises `InputError` for a condition that cannot be read, or another policy than the release was made with.
         """
+        policy = policy or self.policy
+        if policy is None:
+            raise InputError("a count needs the policy: name it here, or when the release is read.")
         if self.manifest["policy"] != policy.digest:
             raise InputError("the release was made with another policy; load the one that was published with it.")
         try:
@@ -133,9 +141,12 @@ class Replay:
     rejects: tuple[Mapping[str, Any], ...]
 
 
-def load_policy(path: Location) -> Policy:
-    """The policy in a YAML file, with the hierarchies it names. Raises `InputError`, which lists every mistake."""
-    return policy_yaml.load_policy(Path(path))
+def load_policy(path: Location, *, values: str | None = None) -> Policy:
+    """The policy in a YAML file, with the hierarchies it names. Raises `InputError`, which lists every mistake.
+
+    `values` is the model of a policy that names none, if that is not "lasting": "redrawn" for one of engine 1.0.
+    """
+    return policy_yaml.load_policy(Path(path), values)
 
 
 def replay(
@@ -168,21 +179,22 @@ def replay(
     job = replay_files.Job(policy, source, Path(out), _path(private), _path(state), _bytes(key), choice)
     outcome = replay_files.replay(job, Unwatched())
     numbers = range(outcome.last_release - outcome.releases + 1, outcome.last_release + 1)
-    made = tuple(map(_release, whole_from(Path(out), numbers)))
+    made = tuple(_release(files, policy) for files in whole_from(Path(out), numbers))
     rejects = (Path(out) / replay_files.REJECTS).read_bytes().splitlines()[-outcome.rejected :]
     read = tuple(json.loads(line) for line in rejects) if outcome.rejected else ()
     return Replay(made, outcome.accepted, outcome.waiting, read)
 
 
-def read_releases(out: Location) -> list[Release]:
-    """The releases in a folder, in order.
+def read_releases(out: Location, *, policy: Policy | Location | None = None) -> list[Release]:
+    """The releases in a folder, in order. With the policy that was published with them, they can count.
 
     Raises `InputError` if one cannot be read, and `GuaranteeError` if their chain is broken: if one is missing,
     changed, or does not follow from the one before it.
     """
     if not Path(out).is_dir():
         raise InputError(f"{out} is not a folder of releases.")
-    return list(map(_release, whole_releases(Path(out))))
+    rules = _policy(policy)
+    return [_release(files, rules) for files in whole_releases(Path(out))]
 
 
 def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
@@ -197,16 +209,31 @@ def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
         # a notebook has an event loop of its own, which must not be entered twice
         reading = folder_sink.read_topic(settings, policy, Path(folder), Unwatched().advance)
         beside.submit(asyncio.run, reading).result()
-        return list(map(_release, whole_releases(Path(folder))))
+        return [_release(files, policy) for files in whole_releases(Path(folder))]
 
 
-def read_release(out: Location, number: int) -> Release:
-    """One release of a folder. If it holds only what changed, those before it are read as far as it needs them.
+def read_release(
+    place: Location, number: int | None = None, *, policy: Policy | Location | None = None, kafka: str | None = None
+) -> Release:
+    """One release, the newest unless a number is named, of a folder or of a topic such as "shoal.ward.releases".
 
-    Its chain is not checked. Raises `InputError` if it cannot be read, and `GuaranteeError` if it was changed, or one
-    that it needs is missing.
+    With the policy that was published with it, it can count. A topic needs the policy; `kafka` is as in `read_topic`,
+    and the whole chain is checked. In a folder it is not; but if the release holds only what changed, those before it
+    are read as far as it needs them.
+
+    Raises `InputError` if there is no such release or it cannot be read, `GuaranteeError` if it was changed or one that
+    it needs is missing, and for a topic what `read_topic` does.
     """
-    return _release(whole_release(Path(out), number))
+    rules = _policy(policy)
+    if Path(place).is_dir() or not _is_topic(place):
+        return _release(whole_release(Path(place), number or _newest(place)), rules)
+    if rules is None or os.fspath(place) != f"shoal.{rules.table}.releases":
+        raise InputError("a topic is read with the policy of its table: name it as `policy`.")
+    found = {release.number: release for release in read_topic(rules, kafka=kafka)}
+    wanted = number or max(found, default=0)
+    if wanted not in found:
+        raise InputError(f"{place} has no release {wanted}." if number else f"{place} has no releases.")
+    return found[wanted]
 
 
 def audit(
@@ -240,8 +267,26 @@ def audit(
     )
 
 
-def _release(files: ReleaseFiles) -> Release:
-    return Release(files.number, files.cells, files.groups, files.manifest)
+def _release(files: ReleaseFiles, policy: Policy | None) -> Release:
+    return Release(files.number, files.cells, files.groups, files.manifest, policy)
+
+
+def _newest(folder: Location) -> int:
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder} is neither a folder of releases nor a topic of them.")
+    numbers = release_numbers(Path(folder))
+    if not numbers:
+        raise InputError(f"{folder} has no releases in it.")
+    return numbers[-1]
+
+
+def _is_topic(place: Location) -> bool:
+    name = os.fspath(place)
+    return name.startswith("shoal.") and name.endswith(".releases")
+
+
+def _policy(policy: Policy | Location | None) -> Policy | None:
+    return load_policy(policy) if isinstance(policy, str | os.PathLike) else policy
 
 
 def _path(location: Location | None) -> Path | None:

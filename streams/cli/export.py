@@ -43,8 +43,8 @@ def command(
 
     The tables are cells, rows, values and releases. DuckDB and PostgreSQL also have views: expected, how many of
     each value to expect in each cell of the newest release, and the lower and upper end of the truth; expected_in_all,
-    the same for every release; by_value, the same by value alone; changes, from each release to the next. The chain of
-    the releases is checked; with --release only that release is.
+    the same for every release; by_value, the same by value alone; changes, from each release to the next, with both
+    ends. The chain of the releases is checked; with --release only that release is.
 
     An address of PostgreSQL is like postgresql://user@host:5432/database. Leave the password to PGPASSWORD or
     ~/.pgpass: others can see a command's arguments.

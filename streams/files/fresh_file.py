@@ -32,8 +32,12 @@ def fresh_file(path: Path, mode: int = PUBLIC) -> Iterator[IO[bytes]]:
     its place; after an error nothing has changed. Raises OSError.
     """
     partial = path.with_name(f".{path.name}.partial")
-    partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except OSError as error:
+        error.filename = str(path)  # the name that the caller knows
+        raise
     try:
         with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - only a descriptor can be given a mode
             yield file

@@ -31,7 +31,8 @@ _BY_VALUE = """
 _CHANGES = """
     SELECT coalesce(n.release, p.release + 1) AS release, coalesce(n.value, p.value) AS value,
         coalesce(p.expected, 0) AS before, coalesce(n.expected, 0) AS after,
-        coalesce(n.expected, 0) - coalesce(p.expected, 0) AS change
+        coalesce(n.expected, 0) - coalesce(p.expected, 0) AS change,
+        coalesce(n.low, 0) - coalesce(p.high, 0) AS low, coalesce(n.high, 0) - coalesce(p.low, 0) AS high
     FROM by_value n FULL JOIN by_value p ON n.value = p.value AND n.release = p.release + 1
     WHERE coalesce(n.release, p.release + 1) IN (SELECT release FROM releases)
         AND coalesce(n.release - 1, p.release) IN (SELECT release FROM releases)

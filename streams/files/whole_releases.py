@@ -1,4 +1,7 @@
-"""The releases of a folder with all of their records, put together where a release holds only what changed."""
+"""The releases of a folder with all of their records, put together where a release holds only what changed.
+
+One in an older format is given in this one (streams/kafka/older_release.py).
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -7,7 +10,8 @@ from pathlib import Path
 from shoal.core.measure.fold import FoldError, LookBack
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.files.release_folder import ReleaseFiles, read_files, read_releases, release_name, table_of
-from shoal.streams.kafka.chain import Chain
+from shoal.streams.kafka.chain import Chain, is_format_one
+from shoal.streams.kafka.older_release import readable
 
 
 def whole_releases(path: Path, table: str | None = None) -> Iterator[ReleaseFiles]:
@@ -46,6 +50,8 @@ def _needed(path: Path, number: int) -> list[ReleaseFiles]:
     back, needed = LookBack(), [read_files(path, number)]
     while True:
         files = needed[-1]
+        if is_format_one(files.manifest):  # all of them are in full
+            return needed[::-1]
         try:
             back.see(json.loads(files.manifest))
         except (FoldError, ValueError, AttributeError):
@@ -69,5 +75,7 @@ def _follow(chain: Chain | None, files: ReleaseFiles) -> Chain:
 
 
 def _whole(chain: Chain, files: ReleaseFiles) -> ReleaseFiles:
+    if is_format_one(files.manifest):
+        return ReleaseFiles(files.number, *readable(files.cells, files.groups, files.manifest))
     whole = chain.whole()
     return ReleaseFiles(files.number, whole.cells, whole.groups, files.manifest)

@@ -26,8 +26,11 @@ class Chain:
         """Checks the next release and returns its manifest; `records` are those of its cells, then of its groups, then
         of what is gone.
 
-        Raises `GuaranteeError` if it does not fit, and `InputError` if it is in another format.
+        One in format 1 is checked by its digests. Raises `GuaranteeError` if the release does not fit, and `InputError`
+        if it is in a format that this version does not know.
         """
+        if is_format_one(manifest):
+            return self._add_older(records, manifest)
         number = self.number + 1
         check_format(manifest, f"release {number} is")
         found = _read(manifest, number)
@@ -46,25 +49,29 @@ class Chain:
         return found
 
     def whole(self) -> Whole:
-        """All records as they stand after the last release. Raises `GuaranteeError` if the chain began too late."""
+        """All records as they stand after the last release, which is not in format 1. Raises `GuaranteeError` if the
+        chain began too late.
+        """
+        if self.fold.number != self.number:
+            raise GuaranteeError(f"the records of release {self.number} were not put together.")
         try:
             return self.fold.whole()
         except FoldError as error:
             raise GuaranteeError(f"{error}.") from None
 
-    def pass_over(self, records: Sequence[bytes], manifest: bytes) -> None:
-        """Checks the next release, which is in an older format, by its digests alone. Raises `GuaranteeError`."""
-        number, found = self.number + 1, json.loads(manifest)
+    def _add_older(self, records: Sequence[bytes], manifest: bytes) -> Mapping[str, Any]:
+        number, found = self.number + 1, _read(manifest, self.number + 1)
         told = (found.get("table"), found.get("release"), found.get("previous"), found.get("content"))
         if told != (self._table, number, self.digest, content_digest(records)):
             raise _broken(number, "is not what its manifest, or the release before it, says")
         if self._has_newer:
             raise _broken(number, "is in an older format than the release before it")
         self.number, self.digest = number, sha256(manifest).hexdigest()
+        return found
 
 
 def is_format_one(manifest: bytes) -> bool:
-    """Whether a release is one of engine 1.0: no reader takes its records, and the chain goes through it."""
+    """Whether a release is one of engine 1.0 (streams/kafka/older_release.py)."""
     try:
         found = json.loads(manifest)
     except ValueError:
@@ -73,15 +80,15 @@ def is_format_one(manifest: bytes) -> bool:
 
 
 def check_format(manifest: bytes, subject: str) -> None:
-    """Raises `InputError` for a manifest in another format. One that cannot be read is left to whoever needs it."""
+    """Raises `InputError` for a manifest in an unknown format. One that cannot be read is left to the caller."""
     try:
         found = json.loads(manifest)
     except ValueError:
         return
     written = found.get("format", 1) if isinstance(found, dict) else FORMAT
-    if written != FORMAT:
+    if written != FORMAT and not is_format_one(manifest):
         raise InputError(
-            f"{subject} in format {written}, and this version of Shoal reads format {FORMAT} only; "
+            f"{subject} in format {written}, and this version of Shoal reads format {FORMAT} and older ones only; "
             "use the version that published it."
         )
 

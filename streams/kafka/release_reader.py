@@ -19,6 +19,7 @@ from shoal.streams.kafka.chain import Chain, is_format_one
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
 from shoal.streams.kafka.fold_back import fold_back
 from shoal.streams.kafka.manifest import has_parts, manifest_of, not_ours, trigger_of
+from shoal.streams.kafka.older_release import readable
 from shoal.streams.kafka.part_reader import PartReader, open_parts
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.refusal import unreachable
@@ -34,7 +35,10 @@ GONE = "Kafka went away while the releases were being read."
 
 @dataclass(frozen=True)
 class CommittedRelease:
-    """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers."""
+    """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers.
+
+    In format 1 it has no records of cells. `meaning` and `whole` are in this version's format all the same.
+    """
 
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
@@ -115,10 +119,7 @@ class ReleaseReader:
             raise ServiceError(GONE) from error
 
     async def _add(self, message: Any) -> CommittedRelease | None:
-        """Takes the next record; returns a release when this was its manifest, the last of it.
-
-        One in format 1 is checked by its digests and passed over.
-        """
+        """Takes the next record; returns a release when this was its manifest, the last of it."""
         value, headers = message.value or b"", dict(message.headers)
         if sealed_of(message) is not None:
             return None
@@ -129,8 +130,11 @@ class ReleaseReader:
             raise not_ours(message.topic, message.offset)
         records, self._records = tuple(self._records), []
         if is_format_one(value):
-            self._chain.pass_over(records, value)
-            return None
+            self._chain.add(records, value)
+            older = readable((), records, value)
+            whole = Whole(older.cells, older.groups)
+            meaning = json.loads(older.manifest)
+            return CommittedRelease((), records, value, meaning, headers, message.offset + 1, fold=lambda: whole)
         told = json.loads(value)
         if has_parts(headers):
             records = tuple(await self._parts.read(told["release"], headers, told))

@@ -5,7 +5,8 @@
   const BINS = 48; // along one side of the map
   const STEPS = 6; // of the scale
   const LISTED = 10; // groups
-  const WIDTH = 640, HEIGHT = 420, LEFT = 90, BOTTOM = 44, TOP = 8, RIGHT = 8;
+  const LEFT = 90, BOTTOM = 44, TOP = 8, RIGHT = 8;
+  const NARROW = matchMedia("(max-width: 30rem)"); // a picture that is shrunk has a text that nobody can read
   const REFRESH_MS = 3000;
   const byId = (id) => document.getElementById(id);
   const svg = (name, attributes, text) => {
@@ -91,6 +92,7 @@
   const draw = () => {
     bins = spread();
     const { x, y } = bins;
+    const [WIDTH, HEIGHT, LABELS] = NARROW.matches ? [380, 340, 3] : [640, 420, 6];
     let most = 0;
     for (let at = 0; at < bins.people.length; at++) most = Math.max(most, shadeOf(at));
     const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: "0", role: "application",
@@ -109,7 +111,7 @@
       const every = Math.max(1, Math.ceil(side.count / room));
       return [...Array(side.count).keys()].filter((bin) => bin % every === 0);
     };
-    for (const bin of marks(x, 6)) picture.append(svg("text", { class: "tick", x: LEFT + (bin + 0.5) * wide, y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, label(x, bin).slice(0, 14)));
+    for (const bin of marks(x, LABELS)) picture.append(svg("text", { class: "tick", x: LEFT + (bin + 0.5) * wide, y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, label(x, bin).slice(0, 14)));
     for (const bin of marks(y, 12)) picture.append(svg("text", { class: "tick", x: LEFT - 6, y: HEIGHT - BOTTOM - (bin + 0.5) * high, dy: ".32em", "text-anchor": "end" }, label(y, bin).slice(0, 14)));
     picture.append(svg("text", { class: "axis", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, x.attribute.name));
     picture.append(svg("text", { class: "axis", transform: `translate(12 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, y.attribute.name));
@@ -160,7 +162,7 @@
       const section = document.createElement("section");
       section.append(html("h3", `Group ${group.name}`));
       const shown = Object.entries(group.shows).map(([value, count]) => (count === 1 ? value : `${count} × ${value}`)).join(", ");
-      const surplus = group.counterfeits ? `, of which ${group.counterfeits} belong to nobody` : "";
+      const surplus = group.counterfeits ? `; ${group.counterfeits} of these values ${group.counterfeits === 1 ? "is" : "are"} nobody's` : "";
       section.append(html("p", `${show(rows)} rows in ${Object.keys(group.rows).length} regions, first shown in release ${group.formed}, show ${shown}${surplus}. ${says(group, rows)}`));
       return section;
     });

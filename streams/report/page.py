@@ -8,6 +8,7 @@ browser: a file allows exactly the style and the script it brings along, by thei
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -84,12 +85,12 @@ def render(series: Series, frame: Frame) -> str:
         "tiles": [write_tile(tile) for metric in metrics for tile in (metric.tiles(last) if last else ())],
         "plots": [_figure(picture) for metric in metrics for picture in (metric.pictures(releases) if last else ())],
         "known": frame.known,
-        "attack": [f"<p>{escape(text)}</p>" for metric in metrics for text in (metric.warnings(last) if last else ())],
+        "attack": [f"<p>{_prose(text)}</p>" for metric in metrics for text in (metric.warnings(last) if last else ())],
         "heads": "<tr>" + "".join(f'<th scope="col">{escape(figure.head)}</th>' for figure in shown.values()) + "</tr>",
         "rows": [_row(figures, shown) for figures in releases],
         "policy": _promises(series.policy),
         "words": [_pair(figure.head, figure.meaning) for figure in shown.values() if figure.meaning],
-        "source": escape(series.source),
+        "source": _prose(series.source),
         "data": frame.data,
     }
     written = {name: part if isinstance(part, str) else "\n".join(part) for name, part in parts.items()}
@@ -104,6 +105,11 @@ def resource(name: str) -> str:
 def write_tile(tile: Tile) -> str:
     name, value, remark = map(escape, tile)
     return f"<div><dt>{name}</dt><dd>{value}<small>{remark}</small></dd></div>"
+
+
+def _prose(text: str) -> str:
+    """A sentence as HTML, with commands between backticks set as such."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _digest(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from shoal.streams.report.panel import Line, Panel
 
 WIDTH, HEIGHT = 520, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 14, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 74, 14, 14, 44
 _TICKS: Final = 5
 _MARKED: Final = 40  # points of a line that still get a marker each
 _COLOURS: Final = 6

@@ -1,8 +1,8 @@
 """The page that a worker serves: what it is doing right now, and the releases of its table.
 
 Everything on it is published, or a figure of the worker itself. The releases come from their topic, not from this
-worker's memory, so every worker shows the same. Looking into a release parses all of it; a process of its own does
-that, at low priority, and ingest goes on.
+worker's memory, so every worker shows the same. Looking into a release, or measuring one, parses all of it; a process
+of its own does that, at low priority, and ingest goes on.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from shoal.streams.kafka.history import History, Known
 from shoal.streams.report.metrics.metric import Request
 from shoal.streams.report.page import SCRIPT, STYLE, Frame, Series, render, resource
 from shoal.streams.report.series import make_metrics, stated_figures
+from shoal.streams.worker.measured import Measured
 from shoal.streams.worker.now import Rate, write_now
 from shoal.streams.worker.standing import Standing
 
@@ -33,7 +34,10 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 _KEPT: Final = 4  # releases looked into that are remembered
-_SOURCE: Final = "Made from the manifests on the releases topic. `shoal audit` says whether every promise was kept."
+_SOURCE: Final = (
+    "Made from the releases topic. What takes the records of a release to say is measured while somebody looks: load "
+    "the page again for more of it. `shoal audit` says whether every promise was kept."
+)
 
 Ready = Callable[[], Any]
 
@@ -58,6 +62,7 @@ class Page:
         self._history = History(servers, policy.table)
         self._metrics = make_metrics(Request(policy, None))
         self._rate = Rate()
+        self._measured = Measured(policy, self._history, run_beside)
         self._looked: dict[int, bytes] = {}
         self._one_at_a_time = asyncio.Lock()
 
@@ -69,7 +74,8 @@ class Page:
             known, source = (), f"The releases cannot be read now: {error}"
         else:
             source = _SOURCE
-        figures = [stated_figures(release.manifest) for release in known]
+        measured = await self._measured.figures(known)
+        figures = [stated_figures(one.manifest) | measured.get(one.number, {}) for one in known]
         return render(Series(self._policy, self._metrics, figures, source), Live(await self.now(), known))
 
     async def now(self) -> str:
@@ -81,7 +87,7 @@ class Page:
         async with self._one_at_a_time:
             if number not in self._looked:
                 records = await self._history.records(number)
-                self._looked[number] = await _look_into(self._policy, number, records)
+                self._looked[number] = await run_beside("shoal.streams.report.atlas", (self._policy, number, records))
                 while len(self._looked) > _KEPT:
                     del self._looked[next(iter(self._looked))]
             return self._looked[number]
@@ -124,20 +130,19 @@ def _answer(text: str, kind: str, status: int = 200) -> Response:
     return Response(text=text, status=status, headers=HEADERS, content_type=kind, charset="utf-8")
 
 
-async def _look_into(policy: Policy, number: int, records: list[bytes]) -> bytes:
-    """A release as gzipped JSON, made in a process of its own, which ends with this one if that is killed."""
+async def run_beside(program: str, given: object) -> bytes:
+    """What a program of Shoal's makes of something, in a process of its own; if this one is killed, that one ends too.
+
+    Raises ServiceError.
+    """
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "shoal.streams.report.atlas",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
+        sys.executable, "-m", program, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     try:
-        made, _ = await process.communicate(pickle.dumps((policy, number, records)))
+        made, _ = await process.communicate(pickle.dumps(given))
     finally:
         if process.returncode is None:
             process.kill()
     if process.returncode:
-        raise ServiceError(f"release {number} could not be looked into")
+        raise ServiceError("the release could not be looked into")
     return made

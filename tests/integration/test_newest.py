@@ -185,7 +185,12 @@ async def test_releases_on_a_topic_are_read_in_python_also_where_a_loop_runs(
     policy = shoal.load_policy(path)
     found = shoal.read_topic(policy, kafka=kafka)
     assert found == shoal.read_releases(tmp_path / "out")
-    assert found[-1].count(policy).low == found[-1].manifest["people"]
+    assert found[-1].count().low == found[-1].manifest["people"]
+    topic = f"shoal.{table}.releases"
+    assert shoal.read_release(topic, policy=policy, kafka=kafka) == found[-1]
+    assert shoal.read_release(topic, 2, policy=path, kafka=kafka) == found[1]
+    with pytest.raises(shoal.InputError, match="has no release 9"):
+        shoal.read_release(topic, 9, policy=policy, kafka=kafka)
     with pytest.raises(shoal.InputError, match="there is no topic"):
         shoal.read_topic(shoal.load_policy(ROOT / "examples" / "ward" / "policy.yaml"), kafka=kafka)
 

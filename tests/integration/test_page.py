@@ -14,7 +14,7 @@ from tests.conftest import obtain
 from tests.integration.test_seen import _CANARY, run_with_canaries
 from tests.support.services.ask import ask
 from tests.support.services.browser import find_browser
-from tests.support.services.table import Make, await_that
+from tests.support.services.table import Make, await_that, insert
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def page(browser: Browser) -> Iterator[Page]:
     opened.on("request", note)
     yield opened
     assert complaints == []
-    assert hosts <= {opened.url.split("/")[2]}
+    assert hosts <= {"", opened.url.split("/")[2]}, "a file has no host"
     opened.close()
 
 
@@ -65,6 +65,26 @@ def test_it_shows_the_worker_and_its_releases_and_nothing_about_a_person(make: M
     assert f"{manifest['rows']:,}" in page.inner_text("#main table >> nth=-1")
     page.select_option("#release", "1")
     page.wait_for_function("document.getElementById('grid').firstChild")
+
+
+def test_it_measures_the_releases_as_a_report_does(make: Make, page: Page, tmp_path: Path) -> None:
+    table, port = make(), free_port()
+    table.start_planner(WEB_PORT=str(port))
+    table.send([insert(number) for number in range(60)])
+    table.release()
+    table.send([insert(number) for number in range(60, 80)])
+    table.release()
+    await_that(lambda: "What queries leave open" in ask(port, "")[1], 30, pause_s=1)
+    assert table.run("releases", "--out", str(tmp_path / "out")).returncode == 0
+    report = ("report", str(table.policy_path), str(tmp_path / "out"), "--to", str(tmp_path / "report"))
+    assert table.run(*report).returncode == 0
+    page.goto((tmp_path / "report" / "index.html").as_uri())
+    places = ("[aria-labelledby=figures]", "[aria-labelledby=attack]")
+    figures, attack = (page.inner_text(place) for place in places)
+    assert "query interval" in figures
+    assert "From this release alone" in attack
+    page.goto(f"http://127.0.0.1:{port}/")
+    assert tuple(page.inner_text(place) for place in places) == (figures, attack)
 
 
 def test_the_map_is_moved_over_and_asked_with_the_keyboard(tmp_path: Path, page: Page) -> None:
@@ -90,6 +110,11 @@ def test_it_fits_a_small_screen_and_a_dark_one(tmp_path: Path, page: Page, schem
     page.goto((tmp_path / "report" / "index.html").as_uri())
     page.wait_for_selector("#grid svg")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('svg text')].map((text) => "
+        "parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a)"
+    )
+    assert min(sizes) > 9, "pixels that a letter is high"
     paper, ink = page.evaluate(
         "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
     )

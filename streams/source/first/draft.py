@@ -45,13 +45,16 @@ def _ids(look: Look, columns: dict[str, Column], named: str | None) -> tuple[str
 
 
 def _sensitive(columns: dict[str, Column], ids: tuple[str, ...], named: str | None) -> Column:
-    able = [one.name for one in columns.values() if one.name not in ids and one.kind in (Kind.LABEL, Kind.TEXT)]
     if named is None:
-        raise InputError(f"name the sensitive column with --sensitive; these have labels: {', '.join(able) or 'none'}.")
+        able = [one.name for one in columns.values() if one.name not in ids and _can_be_sensitive(one)]
+        raise InputError(
+            f"name the sensitive column with --sensitive; of {_FEWEST_VALUES} to {_MOST_VALUES:,} labels are "
+            f"{', '.join(able) or 'none'}."
+        )
     if named not in columns:
         raise InputError(f"there is no column {named}; there are {', '.join(columns)}.")
     column = columns[named]
-    if not _FEWEST_VALUES <= len(column.labels) <= _MOST_VALUES or named in ids:
+    if not _has_enough(column) or named in ids:
         raise InputError(
             f"{named} cannot be the sensitive column: it must have from {_FEWEST_VALUES} to {_MOST_VALUES:,} values, "
             f"and has {len(column.labels):,}."
@@ -59,6 +62,15 @@ def _sensitive(columns: dict[str, Column], ids: tuple[str, ...], named: str | No
     if column.flaw is not None:
         raise InputError(f"{named} cannot be the sensitive column: {column.flaw}.")
     return column
+
+
+def _can_be_sensitive(column: Column) -> bool:
+    """Whether its values could be labels that several people share."""
+    return column.kind in (Kind.LABEL, Kind.TEXT, Kind.POSTCODE) and column.flaw is None and _has_enough(column)
+
+
+def _has_enough(column: Column) -> bool:
+    return _FEWEST_VALUES <= len(column.labels) <= _MOST_VALUES
 
 
 def _quoted(text: str) -> str:

@@ -145,17 +145,19 @@ def test_the_views_enclose_what_a_count_of_whole_cells_encloses(tmp_path: Path, 
 def test_changes_lead_from_each_release_to_the_next(out: Path, tmp_path: Path) -> None:
     assert run(out, "duckdb", tmp_path / "ward.duckdb") == 0
     with importlib.import_module("duckdb").connect(str(tmp_path / "ward.duckdb"), read_only=True) as database:
-        found = database.execute("SELECT release, value, change FROM changes ORDER BY ALL").fetchall()
-        totals = database.execute("SELECT release, value, expected FROM by_value").fetchall()
-    by_release: dict[int, dict[str, float]] = defaultdict(dict)
-    for number, value, expected in totals:
-        by_release[number][value] = expected
-    expected_changes = [
-        (number, value, pytest.approx(by_release[number].get(value, 0) - by_release[number - 1].get(value, 0)))
-        for number in (2, 3)
-        for value in sorted({*by_release[number], *by_release[number - 1]})
-    ]
+        found = database.execute("SELECT release, value, change, low, high FROM changes ORDER BY ALL").fetchall()
+        totals = database.execute("SELECT release, value, expected, low, high FROM by_value").fetchall()
+    by_release: dict[int, dict[str, tuple[float, int, int]]] = defaultdict(dict)
+    for number, value, *figures in totals:
+        by_release[number][value] = tuple(figures)
+    expected_changes = []
+    for number in (2, 3):
+        for value in sorted({*by_release[number], *by_release[number - 1]}):
+            before, after = (by_release[one].get(value, (0, 0, 0)) for one in (number - 1, number))
+            ends = (after[1] - before[2], after[2] - before[1])
+            expected_changes.append((number, value, pytest.approx(after[0] - before[0]), *ends))
     assert found == expected_changes
+    assert any(low < high for *_, low, high in found), "nothing is left open here, so nothing is tested"
 
 
 def test_the_command_offers_every_format() -> None:

@@ -117,9 +117,9 @@ def test_a_release_without_one_of_its_files_is_an_error(tmp_path: Path, missing:
         list(read_releases(tmp_path))
 
 
-def test_a_release_in_format_1_is_refused(tmp_path: Path) -> None:
+def test_what_is_in_format_1_but_no_release_is_refused(tmp_path: Path) -> None:
     (tmp_path / "release-0001").mkdir()
     (tmp_path / "release-0001" / "groups.jsonl").touch()
     (tmp_path / "release-0001" / "manifest.json").write_text('{"table": "t", "release": 1, "groups": 0}')
-    with pytest.raises(InputError, match=r"release-0001 is in format 1, and this version of Shoal reads format 2 only"):
+    with pytest.raises(InputError, match=r"release-0001 is in format 1, and this version of Shoal reads format 2 and"):
         list(read_releases(tmp_path))

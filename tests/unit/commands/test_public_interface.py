@@ -79,7 +79,7 @@ def test_events_in_memory_become_releases_in_memory(tmp_path: Path, policy: shoa
 
 def test_a_release_has_the_columns_of_its_spreadsheets(tmp_path: Path, policy: shoal.Policy) -> None:
     last = shoal.replay(policy, EVENTS, tmp_path / "out").releases[-1]
-    assert last == shoal.read_release(tmp_path / "out", last.number)
+    assert last == shoal.read_release(tmp_path / "out", last.number) == shoal.read_release(tmp_path / "out")
     for columns, name in ((last.rows(), "rows.csv"), (last.values(), "values.csv")):
         with (tmp_path / "out" / "release-0003" / name).open(newline="") as text:
             header, *rows = csv.reader(text)
@@ -125,3 +125,22 @@ def test_wrong_use_is_one_sentence(tmp_path: Path, policy: shoal.Policy) -> None
         shoal.read_releases(tmp_path / "missing")
     with pytest.raises(shoal.InputError, match=r"has no manifest\.json"):
         shoal.read_release(tmp_path, 1)
+    with pytest.raises(shoal.InputError, match="has no releases in it"):
+        shoal.read_release(tmp_path)
+    with pytest.raises(shoal.InputError, match="is neither a folder of releases nor a topic"):
+        shoal.read_release(tmp_path / "missing")
+    for wrong in (None, policy):
+        with pytest.raises(shoal.InputError, match="a topic is read with the policy of its table"):
+            shoal.read_release("shoal.other.releases", policy=wrong)
+
+
+def test_a_release_that_was_read_with_its_policy_counts_by_itself(tmp_path: Path, policy: shoal.Policy) -> None:
+    made = shoal.replay(policy, EVENTS, tmp_path / "out").releases[-1]
+    asked = {"age": (30, 50), "disease": ["asthma"]}
+    answer = made.count(policy, **asked)
+    for known in (policy, WARD / "policy.yaml"):
+        assert shoal.read_release(tmp_path / "out", policy=known).count(**asked) == answer
+        assert shoal.read_releases(tmp_path / "out", policy=known)[-1].count(**asked) == answer
+    assert made.count(**asked) == answer
+    with pytest.raises(shoal.InputError, match="a count needs the policy"):
+        shoal.read_release(tmp_path / "out").count(**asked)

@@ -196,6 +196,17 @@ def test_the_program_that_looks_into_a_release_ends_with_the_worker_that_started
         assert program.wait(30) == 1
 
 
+def test_what_anyone_can_say_of_an_attack_is_what_the_audit_says(desk: Desk) -> None:
+    assert desk.report() == 0
+    desk.capture.readouterr()
+    assert main(["audit", str(desk.policy), str(desk.path / "out"), "--json"]) == 0
+    public = json.loads(desk.capture.readouterr().out)["public"]
+    figures = desk.figures()
+    assert max(one["best_guess"] for one in figures) == pytest.approx(public["largest_share"]["about"])
+    assert figures[-1]["max_breach"] <= public["most"]["about"]
+    assert f"with at most {figures[-1]['best_guess']:.4f}" in desk.page()
+
+
 def test_a_label_cannot_end_the_page(desk: Desk) -> None:
     for file in (desk.policy, desk.policy.with_name("condition.csv"), desk.events):
         label = '"</script>"' if file == desk.policy else "</script>"

@@ -72,6 +72,12 @@ def test_a_private_file_replaces_a_link_and_a_looser_file(tmp_path: Path) -> Non
     assert loose.read_bytes() == b"private"
 
 
+def test_a_file_that_cannot_be_written_is_named_as_the_caller_named_it(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        write_fresh(tmp_path / "missing" / "file", b"")
+    assert raised.value.filename == str(tmp_path / "missing" / "file")
+
+
 def test_a_file_that_grows_is_not_opened_through_a_link_and_gets_its_mode_again(tmp_path: Path) -> None:
     victim, link, loose = tmp_path / "victim", tmp_path / "link", tmp_path / "loose"
     victim.write_text("untouched")

@@ -1,16 +1,22 @@
 """`shoal upgrade STATE`: a replay that an older version has begun goes on, and the audit holds both to the promises."""
 
+import csv
 import json
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import shoal
 from shoal.core.older import LAYOUT, Layout
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.state import ENGINE
+from shoal.streams.errors import GuaranteeError
+from shoal.streams.files.formats.release_groups import read_groups
 from shoal.streams.files.policy_yaml import load_policy
 from tests.support.older import NAMES, Older, read_older
 from tests.support.root import ROOT
@@ -42,12 +48,12 @@ class Left:
         places = (str(self.state), "--policy", str(self.policy), "--audit", str(self.folder / "audit"))
         return self.run("upgrade", *places, "--yes", **settings)
 
-    def go_on(self) -> "subprocess.CompletedProcess[str]":
-        """The events so far and some more, to another release."""
-        lines = "".join(json.dumps(event) + "\n" for event in LATER)
+    def go_on(self, *words: str, more: Sequence[Any] = ()) -> "subprocess.CompletedProcess[str]":
+        """The events so far and some later ones, to another release, and then some more."""
+        lines = "".join(json.dumps(event) + "\n" for event in (*LATER, *more))
         (self.folder / "events.jsonl").write_bytes(self.older.replay["events"] + lines.encode())
         places = [part for name in ("out", "audit", "state") for part in (f"--{name}", str(self.folder / name))]
-        return self.run("replay", str(self.now()), str(self.folder / "events.jsonl"), *places, *SEED)
+        return self.run("replay", str(self.now()), str(self.folder / "events.jsonl"), *places, *SEED, *words)
 
     def now(self) -> Path:
         """The policy as it has to be now: a redrawn table's says so."""
@@ -93,6 +99,56 @@ def test_what_an_older_engine_published_is_held_to_its_digests_and_to_the_promis
     assert audited.returncode == 1
     assert "a manifest's content is not what is published" in audited.stdout
     assert "rows.csv or values.csv do not say what the records say" in audited.stdout
+
+
+def test_releases_of_both_engines_are_read_by_everything_that_reads_releases(tmp_path: Path) -> None:
+    left = Left(tmp_path, "format-5")
+    assert left.upgrade().returncode == 0
+    assert left.go_on().returncode == 0
+    out = tmp_path / "out"
+    policy, read = shoal.load_policy(left.policy, values="redrawn"), shoal.read_releases(out)
+    assert [release.manifest["engine"] for release in read] == ["1.0", "1.0", "1.0", ENGINE]
+    for release in read:
+        written = list(csv.DictReader((out / f"release-000{release.number}" / "rows.csv").read_text().splitlines()))
+        told = release.rows()
+        assert Counter(zip(told["group"], told["cell"], told["age"], strict=True)) == Counter(
+            (row["group"], row["cell"], row["age"]) for row in written
+        )
+    exported = left.run("export", str(out), "--to", "csv", "--out", str(tmp_path / "csv"))
+    assert exported.returncode == 0, exported.stderr
+    lines = list(csv.DictReader((tmp_path / "csv" / "releases.csv").read_text().splitlines()))
+    assert [int(line["people"]) for line in lines] == [release.manifest["people"] for release in read]
+    assert [release.count(policy).low for release in read] == [release.manifest["people"] for release in read]
+    reported = left.run("report", str(left.policy), str(out), "--to", str(tmp_path / "report"), "--json")
+    assert reported.returncode == 0, reported.stderr
+    assert [figures["rows"] for figures in json.loads(reported.stdout)["releases"]] == [
+        len(release.rows()["group"]) for release in read
+    ]
+    groups = out / "release-0002" / "groups.jsonl"
+    groups.write_bytes(groups.read_bytes().replace(b'"rows":2', b'"rows":1', 1))
+    with pytest.raises(GuaranteeError, match="release 2 is not what its manifest"):
+        shoal.read_releases(out)
+
+
+def test_releases_of_engine_1_are_followed_by_releases_that_hold_only_what_changed(tmp_path: Path) -> None:
+    left, out, deltas = Left(tmp_path, "format-5"), tmp_path / "out", tmp_path / "deltas.json"
+    deltas.write_text(json.dumps({**json.loads(left.now().read_text()), "release": {"full_every": 50}}))
+    assert left.upgrade().returncode == 0
+    gone_on = left.go_on("--change", f"4:{deltas}", more=[insert(101), {"op": "release"}])
+    assert gone_on.returncode == 0, gone_on.stderr
+    policy, read = shoal.load_policy(deltas), shoal.read_releases(out)
+    is_full = [[part["full"] for part in release.manifest.get("shards", ())] for release in read]
+    assert is_full == [[], [], [], [True], [False]]
+    assert [shoal.read_release(out, release.number) for release in read] == read
+    assert shoal.read_release(out, policy=policy).count().low == read[-1].manifest["people"]
+    assert [len(release.rows()["group"]) for release in read] == [release.manifest["rows"] for release in read]
+    names = {group["group"] for release in read for group in release.groups()}
+    assert len(list(read_groups(policy, out))) == len(names), "another publisher reads them, too"
+    exported = left.run("export", str(out), "--to", "csv", "--out", str(tmp_path / "csv"))
+    assert exported.returncode == 0, exported.stderr
+    assert "5 releases as csv" in exported.stdout
+    reported = left.run("report", str(deltas), str(out), "--to", str(tmp_path / "report"))
+    assert reported.returncode == 0, reported.stderr
 
 
 def test_an_upgrade_keeps_the_file_as_it_was_and_is_finished_by_the_next_one(tmp_path: Path) -> None:

@@ -109,9 +109,9 @@ def test_a_group_has_the_regions_of_its_cells(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "group", "manifest", "said"),
     [
-        (CELL, GROUP, {}, "is in format 1, and this version of Shoal reads format 2 only"),
+        (CELL, GROUP, {}, "is in format 1, and this version of Shoal reads format 2 and older"),
         ({"canary": 1}, GROUP, {"format": 2}, r"cells\.jsonl, line 1, is not a cell of a release"),
-        (CELL, {**GROUP, "cells": {"canary": 4}}, {"format": 2}, r"groups\.jsonl, line 1, is not a group of a release"),
+        (CELL, {**GROUP, "cells": {"canary": 4}}, {"format": 2}, r"groups\.jsonl, line 1, names a cell that no"),
         (CELL, {"canary": 1}, {"format": 2}, r"groups\.jsonl, line 1, is not a group of a release"),
     ],
 )

@@ -65,7 +65,7 @@ def test_every_line_says_what_was_seen(people: Path, tmp_path: Path) -> None:
     ("options", "said"),
     [
         ([], "name the column of people's ids with --id; these are different on every row: number, name."),
-        (["--id", "number"], "name the sensitive column with --sensitive; these have labels: sex, disease."),
+        (["--id", "number"], "name the sensitive column with --sensitive; of 4 to 1,000 labels are zip, disease."),
         (["--id", "nobody"], "there is no column nobody; there are number, name, age"),
         (["--id", "number", "--sensitive", "sex"], "it must have from 4 to 1,000 values, and has 2."),
         (["--id", "number", "--sensitive", "nothing"], "and has 0."),
