@@ -221,10 +221,40 @@ def show_snapshots(found: Figures) -> str:
     return table(("people", "`shoal snapshot` s (core)", "`shoal restore` s (core)", "bytes/person in the file"), lines)
 
 
+def show_shards(found: Figures) -> str:
+    head = (
+        "people",
+        "shards",
+        "jobs",
+        "first release s",
+        "1 % changed s",
+        "memory MiB",
+        "delta / full",
+        "`*`",
+        "counterfeits",
+    )
+    lines = [
+        (
+            f"{one['people']:,}",
+            str(one["shards"]),
+            str(one["jobs"]),
+            f"{one['release_s'][0]:.1f}",
+            f"{min(one['release_s'][1:]):.1f}",
+            f"{one['memory_mib']:,.0f}",
+            f"{one['bytes'][-1] / one['bytes'][0]:.2f}",
+            f"{one['suppressed']:.2%}",
+            f"{one['counterfeits']:.2%}",
+        )
+        for one in found["tables"]
+    ]
+    return table(head, lines)
+
+
 SHOW = {
     "service": show_service,
     "page": show_page,
     "snapshots": show_snapshots,
+    "shards": show_shards,
     "engine": show_engine,
     "peers": show_peers,
     "permanent": show_permanent,

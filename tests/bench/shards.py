@@ -1,0 +1,126 @@
+"""Shards: `shoal replay` of one table cut into more or fewer of them. Seconds from request to release, and memory.
+
+Each line is a process of its own. Memory is its own and that of its children, with shared pages counted once, looked at
+four times a second. The events are written to a file first: reading them is not part of a release.
+"""
+
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from shoal.streams.files import replay
+from shoal.streams.files.policy_yaml import load_policy
+from tests.bench.figures import Figures, apart, say
+from tests.bench.load import People, write_policy
+
+FULL_EVERY = 24
+_LOOK_S = 0.25
+
+
+def measure(*, quick: bool = False) -> Figures:
+    """The same people in one shard and in four, and ten times as many in sixteen."""
+    people = 20_000 if quick else 1_000_000
+    cases = [(people, 1, 1), (people, 4, 2), (10 * people, 16, 2)]
+    with tempfile.TemporaryDirectory(prefix="shoal-bench-") as name:
+        folder = Path(name)
+        return {"tables": [apart(_replayed, folder, *case) for case in cases]}
+
+
+def _replayed(folder: Path, people: int, shards: int, jobs: int) -> Figures:
+    path = _policy(folder, shards)
+    events = folder / f"events-{people}.jsonl"
+    if not events.exists():
+        say(f"shards: writing the events of {people:,} people")
+        _write_events(events, people)
+    say(f"shards: replaying {people:,} people in {shards} shards")
+    watcher, out = _Watcher(), folder / f"out-{people}-{shards}"
+    with _memory() as memory:
+        job = replay.Job(load_policy(path), str(events), out, secret=b"a secret of the benchmark", jobs=jobs)
+        outcome = replay.replay(job, watcher)
+    sizes = [_size(out / f"release-{number:04d}") for number in (1, 2, 3)]
+    manifest = dict(outcome.manifest or {})
+    shares = {name: manifest[name] / manifest["rows"] for name in ("suppressed", "counterfeits")}
+    found: Figures = {"people": people, "shards": shards, "jobs": jobs, "release_s": watcher.took}
+    return found | {"memory_mib": max(memory) / 1024, "bytes": sizes, "withheld": manifest["withheld"]} | shares
+
+
+def _policy(folder: Path, shards: int) -> Path:
+    path = write_policy(folder, f"bench-shards-{shards}", "lasting")
+    scaled = {"scale": {"shards": shards}, "release": {"full_every": FULL_EVERY}}
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | scaled), encoding="utf-8")
+    return path
+
+
+def _write_events(path: Path, count: int) -> None:
+    """Everybody, a release, and twice 1 % changed with a release."""
+    people = People(seed=count)
+    with path.open("w", encoding="utf-8") as file:
+        for events in (people.inserts(count), people.changes(count // 100), people.changes(count // 100)):
+            file.writelines(json.dumps(event) + "\n" for _, event in events)
+            file.write('{"op": "release"}\n')
+
+
+def _size(folder: Path) -> int:
+    names = ("cells.jsonl", "groups.jsonl", "gone.jsonl", "manifest.json")
+    return sum((folder / name).stat().st_size for name in names if (folder / name).exists())
+
+
+class _Watcher:
+    """Times releases: the last lines before one are counted as read when it begins."""
+
+    def __init__(self) -> None:
+        self.took: list[float] = []
+        self._begun_s = 0.0
+
+    def note(self, sentence: str) -> None: ...
+
+    def begin(self, total: int | None) -> None: ...
+
+    def read(self, size_bytes: int) -> None:
+        self._begun_s = time.perf_counter()
+
+    def released(self, number: int) -> None:
+        self.took.append(time.perf_counter() - self._begun_s)
+
+
+@contextmanager
+def _memory() -> Iterator[list[int]]:
+    """Looks, while the block runs, at the KiB that this process and its children take together."""
+    seen, over = [0], threading.Event()
+
+    def look() -> None:
+        while not over.wait(_LOOK_S):
+            seen.append(sum(map(_pss_kib, _family())))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def _family() -> list[int]:
+    me = os.getpid()
+    found = [me]
+    for entry in os.scandir("/proc"):
+        try:
+            if entry.name.isdigit() and int(Path(entry.path, "stat").read_text().rpartition(")")[2].split()[1]) == me:
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def _pss_kib(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
