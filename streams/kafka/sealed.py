@@ -7,10 +7,9 @@ is lost. Readers of releases pass over it.
 
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-
 from shoal.streams.kafka.manifest import KIND, Headers, ManifestRecord, read_number
-from shoal.streams.kafka.partition_reader import open_reader, read_to_end
+from shoal.streams.kafka.partition_reader import open_reader
+from shoal.streams.kafka.release_search import last_manifest
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.kafka.transaction import Message
 
@@ -36,27 +35,5 @@ async def last_announced(servers: list[str], table: str, *, patient: bool = Fals
 
     Raises KafkaError, ServiceError.
     """
-    partition = TopicPartition(Topics(table).releases, 0)
     async with open_reader(servers) as consumer:
-        end = (await consumer.end_offsets([partition]))[partition]
-        if patient:
-            async for _ in read_to_end(consumer, partition, end):
-                pass
-            end = await consumer.position(partition)
-        return await _announced_before(consumer, partition, end)
-
-
-async def _announced_before(consumer: AIOKafkaConsumer, partition: TopicPartition, end: int) -> ManifestRecord | None:
-    """With shards a release is two records here, so the last of a kind is among the last few."""
-    begin = (await consumer.beginning_offsets([partition]))[partition]
-    span = 8
-    while True:
-        start = max(begin, end - span)
-        last: ManifestRecord | None = None
-        async for records in read_to_end(consumer, partition, start, end):
-            for record in records:
-                if record.offset < end:
-                    last = sealed_of(record) or last
-        if last is not None or start == begin or start >= end:
-            return last
-        span *= 16
+        return await last_manifest(consumer, Topics(table).releases, sealed_of, patient=patient)
