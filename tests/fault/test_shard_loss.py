@@ -3,14 +3,12 @@ and comes out the same, or it was published and is refused until a rebuild.
 """
 
 import json
-import secrets
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.fault.drills import Drills, Stage, started
 from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene, said
 from tests.fault.test_lost_state import take_snapshot, wipe
 from tests.support.services.table import Worker, await_that
@@ -113,38 +111,27 @@ _DRILLS: dict[str, tuple[Callable[[Scene, str], None], tuple[str, ...]]] = {
         ("shards.5", "shards.6", "shards.7:2"),
     ),
 }
-Drill = tuple[str, str]
 
 
 @pytest.fixture(scope="module")
 def drills(
     request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[Drill, "Future[None]"]]:
-    items: list[Any] = request.session.items
-    here = [item for item in items if item.path == Path(__file__) and hasattr(item, "callspec")]
-    wanted = [(item.callspec.params["what"], item.callspec.params["point"]) for item in here]
-    folder = tmp_path_factory.mktemp("drills")
+) -> Iterator[Drills]:
+    stage = Stage(kafka, redis_url, tmp_path_factory.mktemp("drills"))
 
     def drill(what: str, point: str) -> None:
-        name = f"{point.replace(':', '-')}-{secrets.token_hex(4)}"
-        scene = Scene(kafka, redis_url, folder, name, **EVERYTHING, scale={"shards": 3})
-        try:
+        with stage.scene(point, **EVERYTHING, scale={"shards": 3}) as scene:
             _DRILLS[what][0](scene, point)
-        finally:
-            scene.close()
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        started = {one: pool.submit(drill, *one) for one in wanted}
-        yield started
-        for future in started.values():
-            future.cancel()
+    with started(request, ("what", "point"), drill, _AT_ONCE) as found:
+        yield found
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("what", "point"), [(what, point) for what, (_, points) in _DRILLS.items() for point in points]
 )
-def test_after_a_step_of_a_release(drills: Mapping[Drill, "Future[None]"], what: str, point: str) -> None:
+def test_after_a_step_of_a_release(drills: Drills, what: str, point: str) -> None:
     drills[what, point].result()
 
 
