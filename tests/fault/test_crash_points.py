@@ -1,8 +1,9 @@
 """kill -9 of the worker right after every numbered step of ingest and release.
 
-The drills (drills.py) run four at a time. Each has a table of its own, on which everything is promised at once: permanent values, guards,
-other publishers beside it, sampling. By turns the table has cliques or signatures of permanent values; some points are
-tried on a redrawn table, too. Afterwards the topics, written to a file, must give the same bytes in a replay.
+The drills (drills.py) run four at a time. Each has a table of its own, on which everything is promised at once:
+permanent values, guards, other publishers beside it, sampling. By turns the table has cliques or signatures of
+permanent values; some points are tried on a redrawn table, too. Afterwards the topics, written to a file, must give the
+same bytes in a replay.
 """
 
 from collections.abc import Iterator

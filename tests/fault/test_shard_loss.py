@@ -11,11 +11,11 @@ import pytest
 from tests.fault.drills import Drills, Stage, started
 from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene, said
 from tests.fault.test_lost_state import take_snapshot, wipe
-from tests.support.services.table import Worker, await_that
+from tests.support.services.table import Record, Worker, await_that
 
-_BEFORE = ("release.1:2", "shards.2:2", "shards.3:5", "shards.4:5", "shards.5:2", "shards.6.open:2")
+_BEFORE = ("release.1:2", "release.2:2", "shards.2:2", "shards.3:5", "shards.4:5", "shards.5:2", "shards.6.open:2")
 _ANNOUNCED = ("shards.6:2", "shards.7.open:5", "shards.7:5", "shards.8.open:2")
-_PUBLISHED = ("shards.8:2", "shards.9:5", "shards.10.part:2")
+_PUBLISHED = ("shards.8:2", "shards.9:5", "shards.10.part:2", "shards.10:2")
 _FROZEN_AGAIN = "cause=announced"
 _AT_ONCE = 3
 
@@ -96,15 +96,53 @@ def _lost_at_first(clinic: Scene, point: str) -> None:
     assert (_FROZEN_AGAIN in worker.log) == (point != "shards.5"), worker.log
 
 
+def _set_back_within(clinic: Scene, points: str) -> None:
+    """Two workers die in the second release, one after the other; Redis is set back to where the first did."""
+    first, second = points.split(" to ")[::-1]
+    _die_in_the_second_release(clinic, first)
+    middle = take_snapshot(clinic)
+    dying = clinic.start(CRASH_AT=second)
+    assert clinic.await_exit(dying) == -9, dying.log
+    announced = [one.value for one in _announced(clinic) if json.loads(one.value)["release"] == 2]
+    clinic.pour(100)
+    _restore(clinic, middle)
+    is_published = len(clinic.releases()) == 2
+    if is_published and first not in ("shards.5:2", "shards.7:5"):
+        _assert_refused(clinic)
+        _rebuild(clinic)
+    _go_on(clinic)
+    assert [one.manifest for one in clinic.releases()[1:2]] == announced, "another release was announced before"
+    assert len(_announced(clinic)) == len(clinic.releases()), "a release was announced twice"
+
+
 _DRILLS: dict[str, tuple[Callable[[Scene, str], None], tuple[str, ...]]] = {
     "a Redis set back before a release was published makes the announced one, or any": (
         _set_back_in_time,
         (*_BEFORE, *_ANNOUNCED),
     ),
     "a Redis set back behind a published release is refused until it is rebuilt": (_set_back_too_far, _PUBLISHED),
+    "a Redis set back within a release goes on, and publishes what was announced": (
+        _set_back_within,
+        tuple(
+            f"{later} to {earlier}"
+            for earlier, later in (
+                ("release.1:2", "shards.6"),
+                ("shards.2:2", "shards.7:2"),
+                ("shards.3:5", "shards.8.open"),
+                ("shards.4:5", "shards.6"),
+                ("shards.4:5", "shards.8"),
+                ("shards.5:2", "shards.6"),
+                ("shards.5:2", "shards.7:2"),
+                ("shards.5:2", "shards.9:2"),
+                ("shards.5:2", "shards.10"),
+                ("shards.7:5", "shards.8"),
+                ("shards.7:5", "shards.10.part"),
+            )
+        ),
+    ),
     "a Redis lost is rebuilt, and the announced release comes out the same": (
         _lost,
-        ("shards.4:5", *_ANNOUNCED[:3], "shards.8:2"),
+        (*_BEFORE, *_ANNOUNCED, *_PUBLISHED),
     ),
     "a Redis lost before anything was published begins anew at what was announced": (
         _lost_at_first,
@@ -182,6 +220,10 @@ def _rebuild(clinic: Scene) -> None:
     assert "rebuilt" in done.stdout
 
 
+def _announced(clinic: Scene) -> list[Record]:
+    return [one for one in clinic.read(clinic.topics.releases, 0) if one.headers["kind"] == b"sealed"]
+
+
 def _state(clinic: Scene) -> dict[str, object]:
     """What Redis holds of the shards, and `meta` without when the table was begun."""
     with clinic.connect() as client:
@@ -199,7 +241,7 @@ def _state(clinic: Scene) -> dict[str, object]:
 def test_a_record_left_out_after_its_release_was_announced_is_a_part_of_it_for_all_that(clinic: Scene) -> None:
     old = _die_in_the_second_release(clinic, "shards.7:5")
     _restore(clinic, old)
-    announced = [one for one in clinic.read(clinic.topics.releases, 0) if one.headers["kind"] == b"sealed"][-1]
+    announced = _announced(clinic)[-1]
     end = json.loads(announced.headers["offsets"])[0]
     before = next(one for one in clinic.read(clinic.topics.releases, 0) if one.headers["kind"] == b"manifest")
     assert end > json.loads(before.headers["offsets"])[0], "nothing is in the window"
