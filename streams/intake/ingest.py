@@ -36,7 +36,7 @@ from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.intake.state_watch import StateWatch
 from shoal.streams.intake.watch import Course, Place, Watch, hear
 from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
-from shoal.streams.kafka.partition_reader import stop_client
+from shoal.streams.kafka.partition_reader import check_alive, stop_client
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.topics import Topics
@@ -205,6 +205,7 @@ class Ingest(Service, ConsumerRebalanceListener):
     async def _turn(self, consumer: AIOKafkaConsumer) -> None:
         """Steps 1 to 3 for the partitions without a batch on its way; the other batches go on meanwhile."""
         self._land()
+        check_alive(consumer)
         assigned = self._assigned
         if assigned is None or self._must_align() or assigned != self._parts.keys():
             await self._put_in_order(consumer, assigned)
