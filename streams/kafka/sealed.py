@@ -5,6 +5,7 @@ as those of the manifest do (manifest.py), and `kind` is `sealed`. From its comm
 is lost. Readers of releases pass over it.
 """
 
+import asyncio
 from typing import Any, Final
 
 from shoal.streams.kafka.manifest import KIND, Headers, ManifestRecord, read_number
@@ -14,6 +15,8 @@ from shoal.streams.kafka.topics import Topics
 from shoal.streams.kafka.transaction import Message
 
 SEALED: Final = b"sealed"
+_LOOKS: Final = 20
+_LOOK_S: Final = 0.02
 
 
 def sealed_message(table: str, number: int, manifest: bytes, headers: Headers) -> Message:
@@ -28,6 +31,32 @@ def sealed_of(record: Any) -> ManifestRecord | None:
     if headers.get(KIND) != SEALED:
         return None
     return ManifestRecord(read_number(record), record.value, headers, record.offset)
+
+
+class Announcements:
+    """What is announced, as the topic says, for all shards of a worker: read once for each release."""
+
+    def __init__(self, servers: list[str], table: str) -> None:
+        self._servers, self._table = servers, table
+        self._reading = asyncio.Lock()
+        self._last: ManifestRecord | None = None
+
+    async def of(self, number: int) -> ManifestRecord | None:
+        """The `sealed` record of a release, None if the last one that is committed is another's.
+
+        A record is seen a moment after its transaction is committed, so it is looked for more than once.
+
+        Raises KafkaError, ServiceError.
+        """
+        async with self._reading:
+            if self._last is None or self._last.number != number:
+                async with open_reader(self._servers) as consumer:
+                    for _ in range(_LOOKS):
+                        self._last = await last_manifest(consumer, Topics(self._table).releases, sealed_of)
+                        if self._last is not None and self._last.number >= number:
+                            break
+                        await asyncio.sleep(_LOOK_S)
+            return self._last if self._last is not None and self._last.number == number else None
 
 
 async def last_announced(servers: list[str], table: str, *, patient: bool = False) -> ManifestRecord | None:

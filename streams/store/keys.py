@@ -79,7 +79,12 @@ _EXTERNAL_LABEL = "external:"
 
 
 def people_key(home: int, field: bytes) -> str:
-    return people_keys(home)[crc32(field) % HASHES]
+    return people_keys(home)[hash_of(field)]
+
+
+def hash_of(field: bytes) -> int:
+    """In which of a partition's hashes somebody is, by their handle."""
+    return crc32(field) % HASHES
 
 
 @cache

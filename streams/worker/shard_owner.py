@@ -6,6 +6,7 @@ memory is that of the last release that is applied; the plan of the next one is 
 can be had again: the state from Redis, the plan from the state and what the desks have written.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from shoal.streams.errors import GuaranteeError, LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.manifest import Origin
 from shoal.streams.kafka.part_publisher import PartPublisher
-from shoal.streams.kafka.sealed import last_announced
+from shoal.streams.kafka.sealed import Announcements
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
@@ -68,14 +69,30 @@ class _Planned(NamedTuple):
     plan: PartPlan
 
 
+class Together(NamedTuple):
+    """What the shards of a worker share."""
+
+    planning: asyncio.Lock
+    """Held while a shard is planned: each worker plans one at a time."""
+    announcements: Announcements
+
+
 class ShardOwner:
     """One shard under one token."""
 
     def __init__(
-        self, settings: Settings, policy: Policy, store: Store, partitions: int, number: int, token: str
+        self,
+        settings: Settings,
+        policy: Policy,
+        store: Store,
+        partitions: int,
+        number: int,
+        token: str,
+        together: Together,
     ) -> None:
         self._settings, self._policy, self._store, self._partitions = settings, policy, store, partitions
         self._number, self.token = number, token
+        self._together = together
         self._topics = Topics(policy.table)
         self._shard_log = ShardLog(store, number, token)
         self._state: State | None = None
@@ -94,7 +111,7 @@ class ShardOwner:
 
         Raises FencedError, DisturbedError, LostError, GuaranteeError, RedisError, KafkaError.
         """
-        step = self._next(course)
+        step = self.next(course)
         if step is None:
             return False
         began = time.monotonic()
@@ -110,8 +127,8 @@ class ShardOwner:
             self._log.info(f"shard.{step}", shard=self._number, release=course.number, seconds=seconds)
         return True
 
-    def _next(self, course: Course) -> str | None:
-        """The step that is next; each is a method of this name."""
+    def next(self, course: Course) -> str | None:
+        """The step that is next, if there is one; each is a method of this name."""
         here = self._number
         if course.is_sent:
             return None if here in course.applied else "apply"
@@ -239,7 +256,8 @@ class ShardOwner:
             )
             cuts = _read_cuts(self._policy, course.cuts)
             shard = Shard(self._number, None) if cuts is None else cuts.shard(self._number)
-            made = await self._try(course, plan_part, state, window, self._policy, release, shard)
+            async with self._together.planning:
+                made = await self._try(course, plan_part, state, window, self._policy, release, shard)
             self._planned = _Planned(release, course.vector, made)
         return self._planned, read
 
@@ -268,8 +286,8 @@ class ShardOwner:
         servers, table = self._settings.kafka_servers, self._policy.table
         state = await self._current(course, await read_shard_records(self._store))
         made = (await self._make(course, state))[0].plan
-        announced = await last_announced(servers, table)
-        if announced is None or announced.number != course.number:
+        announced = await self._together.announcements.of(course.number)
+        if announced is None:
             raise DisturbedError
         self._check_announced(made, announced.value, course.number)
         if self._publisher is None:
