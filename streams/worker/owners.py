@@ -106,8 +106,7 @@ class Owners(Service, ConsumerRebalanceListener):
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
-        for owner in self._owners.values():
-            await owner.close()
+        await self._close()
         if consumer is not None:
             await stop_client(consumer)
 
@@ -170,9 +169,13 @@ class Owners(Service, ConsumerRebalanceListener):
                 self._log.warning("shards.retry", error=type(error).__name__, attempt=self._attempt)
             await asyncio.gather(*self._running.values(), return_exceptions=True)
             self._running.clear()
-            for owner in self._owners.values():
-                await owner.close()  # a producer cannot be used after an error
+            await self._close()  # a producer cannot be used after an error
             await self.sleep(pause_s(self._attempt))
+
+    async def _close(self) -> None:
+        for owner in self._owners.values():
+            await owner.close()
+        await self._together.announcements.close()
 
     async def _collect(self, within_s: float) -> None:
         """Wait until a step is done, if there is one, or for a moment; raises what a step has raised."""

@@ -166,23 +166,21 @@ class ShardOwner:
     # -- step 3 -------------------------------------------------------------------------------------------------------
 
     async def _cut(self, course: Course) -> None:
-        """Shard 0 only: the cuts, if there are none yet and enough people to make them from."""
+        """Shard 0 only, while there are no cuts: they are made, if there are enough people to make them from."""
         assert course.vector is not None
-        cuts = (await read_shard_records(self._store)).cuts
-        if cuts is None:
-            everybody = await read_everybody(self._store, 0, self._partitions)
-            deltas: dict[int, dict[str, Delta]] = {number: {} for number in range(self._partitions)}
-            for bucket in range(self._store.shards):
-                for number, some in (await read_bucket(self._store, course.number, self._partitions, bucket)).items():
-                    deltas[number] |= some
-            keyed = KeyedByHandle(self._settings.key_bytes, self._policy.table)
+        everybody = await read_everybody(self._store, 0, self._partitions)
+        deltas: dict[int, dict[str, Delta]] = {number: {} for number in range(self._partitions)}
+        for bucket in range(self._store.shards):
+            for number, some in (await read_bucket(self._store, course.number, self._partitions, bucket)).items():
+                deltas[number] |= some
+        keyed = KeyedByHandle(self._settings.key_bytes, self._policy.table)
 
-            def make() -> Cuts | None:
-                there = dict(present(self._policy, course.number, everybody, deltas))
-                return make_cuts(self._policy, keyed, there)
+        def make() -> Cuts | None:
+            there = dict(present(self._policy, course.number, everybody, deltas))
+            return make_cuts(self._policy, keyed, there)
 
-            made = await self._try(course, make)
-            cuts = _NONE_YET if made is None else pack(made.record())
+        made = await self._try(course, make)
+        cuts = _NONE_YET if made is None else pack(made.record())
         await self._shard_log.tell_cuts(course.number, course.vector, cuts)
 
     async def _gather(self, course: Course) -> None:
