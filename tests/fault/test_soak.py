@@ -280,7 +280,7 @@ class _Trouble:
 def _account(scene: Scene) -> str:
     counts = scene.mixture.counts
     events = f"{counts.total()} events, {counts['bad']} bad, {counts['publications']} of others,"
-    return f"{scene.name}: {scene.asked} releases of {events}"
+    return f"{scene.name}: {scene.asked} requests, {events}"
 
 
 def _dice() -> random.Random:
