@@ -40,6 +40,16 @@ _BEGINNING_S = 60
 _DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 
+def _read_scripts() -> dict[str, str]:
+    """Every script by its name, behind the pieces (lua/pieces/) that it calls."""
+    pieces = {path.stem: path.read_text() for path in sorted((_LUA / "pieces").glob("*.lua"))}
+    found = {path.stem: path.read_text() for path in sorted(_LUA.glob("*.lua"))}
+    return {
+        name: "".join(piece for called, piece in pieces.items() if f"{called}(" in text) + text
+        for name, text in found.items()
+    }
+
+
 class Published(NamedTuple):
     """The last sealed release, and the last one that is marked as sent to the topic."""
 
@@ -65,7 +75,7 @@ class Store:
         self.prefix = f"{{shoal:{table}}}:".encode()
         # redis-py types its answers as either of two kinds of text.
         self.redis: Any = open_redis(url, access, self.prefix)
-        self._scripts = {path.stem: path.read_text() for path in sorted(_LUA.glob("*.lua"))}
+        self._scripts = _read_scripts()
         self._sha: dict[str, str] = {}
 
     async def connect(self, within_s: float) -> None:
