@@ -74,7 +74,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._flights: dict[int, asyncio.Task[None]] = {}  # batches on their way to Redis, one a partition
         self._letters = DeadLetters(settings.kafka_servers, store)
         self._looked = self._committed = self._reported = 0.0
-        self._skips = 0  # records that operators have left out, as last seen
+        self._setbacks = (0, b"")  # what partitions were last set back for, as far as all of them know
         self._metrics = Metrics()
         self._watch = Watch(settings.session_s)
         self._state = StateWatch(store, self._on_retry)
@@ -322,15 +322,17 @@ class Ingest(Service, ConsumerRebalanceListener):
     async def _is_frozen(self) -> bool:
         """Whether a release is frozen whose barrier some partition has not passed yet.
 
-        Also if a record was left out since the last look: then a partition may have to be read again, which a commit
-        finds out.
+        Also if partitions may have been set back since the last look, which a commit finds out. Those with a batch on
+        its way do not commit now, and look once more.
         """
         now = time.monotonic()
         if now - self._looked < _IDLE_S:
             return False
         self._looked = now
-        release, skips = await patiently(self._store.barrier_and_skips, self._on_retry)
-        is_new, self._skips = skips != self._skips, skips
+        release, setbacks = await patiently(self._store.barrier_and_setbacks, self._on_retry)
+        is_new = setbacks != self._setbacks
+        if not self._flights:
+            self._setbacks = setbacks
         return is_new or any(part.window == release for part in self._parts.values())
 
     async def _advance(self, part: Partition, records: Sequence[Record], position: int) -> None:
