@@ -3,11 +3,11 @@
 The coordinator is the planner of a table with one shard, under the same token. It sees reports, never people.
 """
 
-import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from shoal.core.shards.cuts import Cuts
 from shoal.core.state import Meta
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
@@ -18,7 +18,7 @@ from shoal.streams.store.skipped import members_of
 from shoal.streams.store.staging import SealedRelease, outbox_fields, read_outbox
 from shoal.streams.store.store import Store
 
-_AT_ONCE = 8
+_KEYS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +93,8 @@ class Coordination:
         for shard in range(self._store.shards):
             staged = await self._store.redis.smembers(self._store.key(staged_key(release, "keys", shard)))
             keys = [key.decode().removeprefix(GONE) for key in sorted(staged)]
-            for start in range(0, len(keys), _AT_ONCE):
-                some = keys[start : start + _AT_ONCE]
-                await asyncio.gather(*(self._write("shard_remove", release, shard, key) for key in some))
+            for start in range(0, len(keys), _KEYS_AT_ONCE):
+                await self._write("shard_remove", release, shard, *keys[start : start + _KEYS_AT_ONCE])
                 crash_point("shards.10.part")
         await self._write("shard_finish", release, self._partitions, self._store.shards)
 
@@ -128,6 +127,10 @@ class ShardRecords:
         found = self._fields.get(f"counts:{shard}".encode())
         return Counts() if found is None else Counts(*map(int, found.split()))
 
+    def digest(self, shard: int) -> bytes | None:
+        """Of a shard's records (state_digest.py); None before the first release."""
+        return self._fields.get(f"digest:{shard}".encode())
+
     @property
     def cuts(self) -> bytes | None:
         return self._fields.get(b"cuts")
@@ -144,8 +147,16 @@ async def read_shard_records(store: Store) -> ShardRecords:
     return ShardRecords(found)
 
 
-def write_shard_records(states: Sequence[bytes], counts: Sequence[Counts], cuts: bytes | None) -> dict[str, bytes]:
+def pack_cuts(cuts: Cuts | None) -> bytes | None:
+    """The cuts as they are stored; None while there are none."""
+    return None if cuts is None else pack(cuts.record())
+
+
+def write_shard_records(
+    states: Sequence[bytes], cuts: bytes | None, *, counts: Sequence[Counts], digests: Sequence[bytes]
+) -> dict[str, bytes]:
     """The fields of `shards`."""
     fields = {f"state:{shard}": state for shard, state in enumerate(states)}
     fields |= {f"counts:{shard}": str(one).encode() for shard, one in enumerate(counts)}
+    fields |= {f"digest:{shard}": one for shard, one in enumerate(digests)}
     return fields if cuts is None else {**fields, "cuts": cuts}

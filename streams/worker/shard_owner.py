@@ -6,6 +6,7 @@ memory is that of the last release that is applied; the plan of the next one is 
 can be had again: the state from Redis, the plan from the state and what the desks have written.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from shoal.streams.errors import GuaranteeError, LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.manifest import Origin
 from shoal.streams.kafka.part_publisher import PartPublisher
-from shoal.streams.kafka.sealed import last_announced
+from shoal.streams.kafka.sealed import Announcements
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
@@ -45,7 +46,7 @@ from shoal.streams.store.records import meta_of, pack, unpack
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.shard_log import ShardLog
 from shoal.streams.store.shard_report import ShardReport
-from shoal.streams.store.shard_table import counts_after, load_shard, shard_chunks
+from shoal.streams.store.shard_table import counts_after, digest_of, load_shard, shard_chunks
 from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
@@ -68,14 +69,30 @@ class _Planned(NamedTuple):
     plan: PartPlan
 
 
+class Together(NamedTuple):
+    """What the shards of a worker share."""
+
+    planning: asyncio.Lock
+    """Held while a shard is planned: each worker plans one at a time."""
+    announcements: Announcements
+
+
 class ShardOwner:
     """One shard under one token."""
 
     def __init__(
-        self, settings: Settings, policy: Policy, store: Store, partitions: int, number: int, token: str
+        self,
+        settings: Settings,
+        policy: Policy,
+        store: Store,
+        partitions: int,
+        number: int,
+        token: str,
+        together: Together,
     ) -> None:
         self._settings, self._policy, self._store, self._partitions = settings, policy, store, partitions
         self._number, self.token = number, token
+        self._together = together
         self._topics = Topics(policy.table)
         self._shard_log = ShardLog(store, number, token)
         self._state: State | None = None
@@ -94,7 +111,7 @@ class ShardOwner:
 
         Raises FencedError, DisturbedError, LostError, GuaranteeError, RedisError, KafkaError.
         """
-        step = self._next(course)
+        step = self.next(course)
         if step is None:
             return False
         began = time.monotonic()
@@ -110,8 +127,8 @@ class ShardOwner:
             self._log.info(f"shard.{step}", shard=self._number, release=course.number, seconds=seconds)
         return True
 
-    def _next(self, course: Course) -> str | None:
-        """The step that is next; each is a method of this name."""
+    def next(self, course: Course) -> str | None:
+        """The step that is next, if there is one; each is a method of this name."""
         here = self._number
         if course.is_sent:
             return None if here in course.applied else "apply"
@@ -149,23 +166,21 @@ class ShardOwner:
     # -- step 3 -------------------------------------------------------------------------------------------------------
 
     async def _cut(self, course: Course) -> None:
-        """Shard 0 only: the cuts, if there are none yet and enough people to make them from."""
+        """Shard 0 only, while there are no cuts: they are made, if there are enough people to make them from."""
         assert course.vector is not None
-        cuts = (await read_shard_records(self._store)).cuts
-        if cuts is None:
-            everybody = await read_everybody(self._store, 0, self._partitions)
-            deltas: dict[int, dict[str, Delta]] = {number: {} for number in range(self._partitions)}
-            for bucket in range(self._store.shards):
-                for number, some in (await read_bucket(self._store, course.number, self._partitions, bucket)).items():
-                    deltas[number] |= some
-            keyed = KeyedByHandle(self._settings.key_bytes, self._policy.table)
+        everybody = await read_everybody(self._store, 0, self._partitions)
+        deltas: dict[int, dict[str, Delta]] = {number: {} for number in range(self._partitions)}
+        for bucket in range(self._store.shards):
+            for number, some in (await read_bucket(self._store, course.number, self._partitions, bucket)).items():
+                deltas[number] |= some
+        keyed = KeyedByHandle(self._settings.key_bytes, self._policy.table)
 
-            def make() -> Cuts | None:
-                there = dict(present(self._policy, course.number, everybody, deltas))
-                return make_cuts(self._policy, keyed, there)
+        def make() -> Cuts | None:
+            there = dict(present(self._policy, course.number, everybody, deltas))
+            return make_cuts(self._policy, keyed, there)
 
-            made = await self._try(course, make)
-            cuts = _NONE_YET if made is None else pack(made.record())
+        made = await self._try(course, make)
+        cuts = _NONE_YET if made is None else pack(made.record())
         await self._shard_log.tell_cuts(course.number, course.vector, cuts)
 
     async def _gather(self, course: Course) -> None:
@@ -208,7 +223,7 @@ class ShardOwner:
         misrouted, foreign = await read_strays(store, release, self._number, course.gathered)
         made = planned.plan
         counts = counts_after(made, state, records.counts(self._number))
-        is_first = self._number == 0
+        digest, is_first = await digest_of(state, records), self._number == 0
         chunks = shard_chunks(
             made,
             state,
@@ -218,9 +233,10 @@ class ShardOwner:
             foreign=foreign,
             external_ends=read.ends if is_first else (),
             rejects=read.rejects if is_first else {},
+            digest=digest,
         )
         count = await self._shard_log.stage(release, course.vector, chunks)
-        report = ShardReport(made.summary, pack(tuple(made.change.meta)), counts)
+        report = ShardReport(made.summary, pack(tuple(made.change.meta)), counts, digest.value)
         await self._shard_log.report(release, course.vector, count, report.pack())
         crash_point("shards.4")
 
@@ -238,7 +254,8 @@ class ShardOwner:
             )
             cuts = _read_cuts(self._policy, course.cuts)
             shard = Shard(self._number, None) if cuts is None else cuts.shard(self._number)
-            made = await self._try(course, plan_part, state, window, self._policy, release, shard)
+            async with self._together.planning:
+                made = await self._try(course, plan_part, state, window, self._policy, release, shard)
             self._planned = _Planned(release, course.vector, made)
         return self._planned, read
 
@@ -267,8 +284,8 @@ class ShardOwner:
         servers, table = self._settings.kafka_servers, self._policy.table
         state = await self._current(course, await read_shard_records(self._store))
         made = (await self._make(course, state))[0].plan
-        announced = await last_announced(servers, table)
-        if announced is None or announced.number != course.number:
+        announced = await self._together.announcements.of(course.number)
+        if announced is None:
             raise DisturbedError
         self._check_announced(made, announced.value, course.number)
         if self._publisher is None:

@@ -50,10 +50,8 @@ def _replayed(folder: Path, people: int, shards: int, jobs: int) -> Figures:
 
 
 def _policy(folder: Path, shards: int) -> Path:
-    path = write_policy(folder, f"bench-shards-{shards}", "lasting")
     scaled = {"scale": {"shards": shards}, "release": {"full_every": FULL_EVERY}}
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | scaled), encoding="utf-8")
-    return path
+    return write_policy(folder, f"bench-shards-{shards}", "lasting", scaled)
 
 
 def _write_events(path: Path, count: int) -> None:

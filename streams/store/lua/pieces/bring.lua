@@ -1,7 +1,7 @@
 -- A piece of the scripts that apply a release: one staged hash becomes a part of the current state, and is no longer
--- staged. Doing it again changes nothing.
+-- staged. Doing it again changes nothing. Returns how many fields were copied.
 local function bring(stage, key)
-  local source, target = stage .. key, KEYS[1] .. key
+  local source, target, copied = stage .. key, KEYS[1] .. key, 0
   if redis.call('EXISTS', source) == 1 then
     local rejects = string.match(key, '^rejects:')
     if not rejects and redis.call('EXISTS', target) == 0 then
@@ -16,7 +16,9 @@ local function bring(stage, key)
         for i = 1, #all, 2000 do redis.call('HSET', target, unpack(all, i, math.min(i + 1999, #all))) end
       end
       redis.call('UNLINK', source)
+      copied = #all / 2
     end
   end
   redis.call('SREM', stage .. 'keys', key)
+  return copied
 end
