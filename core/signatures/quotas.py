@@ -1,12 +1,12 @@
 """How many rounds of which signature newcomers are given: a packing that comes out even.
 
 A *round* of a signature is one entry of each of its values. Given how many newcomers have each value, rounds are chosen
-so that nearly all newcomers are in one: first of signatures in use, then of new ones whose values are frequent in the
-same neighbourhoods, then, if no value prefers any neighbourhood, of new ones from the rarest values up, then of new ones
-by McNaughton's wrap-around rule. That rule lays the values one after the other
-around m machines of length T; the values that run at the same time are a signature. It is exact: whenever no value is
-more than one in m of the newcomers, every newcomer is in a round, but for the fewer than m that do not divide, and
-there are at most as many new signatures as values.
+so that nearly all newcomers are in one: first of signatures in use; then of new ones whose values are frequent in the
+same neighbourhoods; then, where no value prefers any, of new ones from the rarest values up; then of new ones by
+McNaughton's wrap-around rule. That rule lays the values one after the other around m machines of length T; the values
+that run at the same time are a signature. It is exact: whenever no value is more than one in m of the newcomers, every
+newcomer is in a round, but for the fewer than m that do not divide, and there are at most as many new signatures as
+values.
 """
 
 from collections.abc import Sequence
