@@ -36,7 +36,7 @@ from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.intake.state_watch import StateWatch
 from shoal.streams.intake.watch import Course, Place, Watch, hear
 from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
-from shoal.streams.kafka.partition_reader import stop_client
+from shoal.streams.kafka.partition_reader import check_alive, stop_client
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.topics import Topics
@@ -205,6 +205,7 @@ class Ingest(Service, ConsumerRebalanceListener):
     async def _turn(self, consumer: AIOKafkaConsumer) -> None:
         """Steps 1 to 3 for the partitions without a batch on its way; the other batches go on meanwhile."""
         self._land()
+        check_alive(consumer)
         assigned = self._assigned
         if assigned is None or self._must_align() or assigned != self._parts.keys():
             await self._put_in_order(consumer, assigned)
@@ -322,8 +323,9 @@ class Ingest(Service, ConsumerRebalanceListener):
     async def _is_frozen(self) -> bool:
         """Whether a release is frozen whose barrier some partition has not passed yet.
 
-        Also if a record was left out since the last look: then a partition may have to be read again, which a commit
-        finds out.
+        Also if a record was left out since the last look, or dead letters were refused: then a partition may have to be
+        read again, or be another worker's, which a commit finds out. So it is with a window that is older than the
+        release: a worker that was suspended does not know that others had its partitions meanwhile.
         """
         now = time.monotonic()
         if now - self._looked < _IDLE_S:
@@ -331,7 +333,8 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._looked = now
         release, skips = await patiently(self._store.barrier_and_skips, self._on_retry)
         is_new, self._skips = skips != self._skips, skips
-        return is_new or any(part.window == release for part in self._parts.values())
+        is_behind = release is not None and any(part.window <= release for part in self._parts.values())
+        return is_behind or is_new or self._letters.were_refused()
 
     async def _advance(self, part: Partition, records: Sequence[Record], position: int) -> None:
         """Steps 2 and 3 for one partition, in two parts where a barrier lies in between."""

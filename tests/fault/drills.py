@@ -4,6 +4,7 @@ The drills of a file run beside each other: most of a drill is waiting for a pro
 that one is gone.
 """
 
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,7 +30,7 @@ class Stage:
     @contextmanager
     def scene(self, point: str, **changes: Any) -> Iterator[Scene]:
         """A table of a drill's own, named after the point at which something happens."""
-        name = f"{point.replace(':', '-')}-{secrets.token_hex(4)}"
+        name = re.sub(r"[: ]+", "-", point) + f"-{secrets.token_hex(4)}"
         made = Scene(self._kafka, self._redis, self._folder, name, **changes)
         try:
             yield made

@@ -103,7 +103,7 @@ def _set_back_within(clinic: Scene, points: str) -> None:
     middle = take_snapshot(clinic)
     dying = clinic.start(CRASH_AT=second)
     assert clinic.await_exit(dying) == -9, dying.log
-    announced = [one.value for one in _announced(clinic) if json.loads(one.value)["release"] == 2]
+    announced = [one.value for one in _announced(clinic) if one.value and json.loads(one.value)["release"] == 2]
     clinic.pour(100)
     _restore(clinic, middle)
     is_published = len(clinic.releases()) == 2

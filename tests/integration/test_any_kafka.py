@@ -140,9 +140,7 @@ def test_the_rights_in_the_docs_are_enough_for_a_source_and_a_missing_one_is_nam
     path = secured.folder / "mapping.json"
     path.write_text(json.dumps(mapping))
     needed = [Right("Read", TOPIC, topic), *documented("shoal source", secured.name)]
-    assert sorted(needed) == sorted(source_rights(secured.name, [topic])), (
-        "the docs and the program ask for the same"
-    )
+    assert sorted(needed) == sorted(source_rights(secured.name, [topic])), "the docs and the program ask for the same"
 
     def run() -> "subprocess.CompletedProcess[str]":
         command = ("source", str(secured.policy_path), str(path), "--stop-after", "0")
