@@ -282,7 +282,7 @@ def show_workers(found: Figures) -> str:
             "Seconds from the trigger to the manifest as a `read_committed` consumer sees it.",
             table(head, lines),
             table((name, "", "goal"), goals),
-            f"Where they go after 1 % changed, up to each line of the coordinator's log and in a shard: {', '.join(steps)}.",
+            f"Where they go after 1 % changed, by lines of the coordinator's log and in a shard: {', '.join(steps)}.",
         )
     )
 
