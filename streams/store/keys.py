@@ -45,7 +45,8 @@ A table that is cut into shards has these as well, or instead; s is a shard, b a
 |                 |      | all of the last release that is applied; stage:n:shards those of a sealed one |
 | ingest          |      | token:shard:s, too |
 | window:n:p:b    | list | the window:n:p of a bucket |
-| barrier         |      | vector, too: the digest of everything that the frozen release is made of |
+| barrier         |      | vector, too: the digest of everything that the frozen release is made of; and again, a mark |
+|                 |      | by which ingest notices that an announced release was frozen again |
 | course          | hash | a release between its vector and its end: release, vector, origin; cuts; gathered:b, how |
 |                 |      | many elements a desk wrote; report:s, chunks:s, failed:s; announced, begin:s; part:s; |
 |                 |      | applied:s |
