@@ -90,7 +90,7 @@ class OneState:
 
 
 class ManyShards:
-    """A table with shards. The policy of such a table never changes."""
+    """A table with shards."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -107,7 +107,7 @@ class ManyShards:
         return _intakes(policy, self._table.states, partitions)
 
     def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:  # noqa: ARG002
-        made = self._table.plan(window, number)
+        made = self._table.plan(window, number, changed)
         foreign = foreign_handles(self._homes(window), window.deltas)
         return Remade(made.manifest, made.misrouted, foreign, lambda: self._table.apply(made))
 

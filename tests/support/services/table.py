@@ -16,10 +16,15 @@ from zlib import crc32
 from confluent_kafka import Producer
 from redis import Redis
 
+from shoal.core.cells.shard import Shard
 from shoal.core.randomness import Keyed
+from shoal.core.shards.cuts import Cuts
 from shoal.core.state import RECORDS
 from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.store.coordination import read_shard_records
 from shoal.streams.store.encryption import make_cipher
+from shoal.streams.store.records import unpack
+from shoal.streams.store.shard_table import load_shard
 from shoal.streams.store.store import Store
 from shoal.streams.store.whole_table import load_state
 from tests.support.judges.topics import KEY, Judged, Published, Record
@@ -30,7 +35,7 @@ from tests.support.services.services import environment
 _NURSERY = Nursery()
 _PATIENCE_S = 120.0  # a broker that was killed on a busy machine takes its time
 __all__ = [
-    "DISEASES", "KEY", "POLICY", "REDRAWN", "Make", "Published", "Record", "Table", "Taken", "Worker", "await_that",
+    "DISEASES", "KEY", "POLICY", "REDRAWN", "SHARDED", "Make", "Published", "Record", "Table", "Taken", "Worker", "await_that",
     "handles", "insert", "inserts", "write_policy",
 ]  # fmt: skip
 
@@ -57,6 +62,8 @@ REDRAWN: dict[str, Any] = {
     "privacy": {"values": "redrawn", "k": 3, "l": 2},
 }
 """What makes the same table a redrawn one."""
+SHARDED: dict[str, Any] = {"scale": {"shards": 3}}
+"""What cuts the same table into shards."""
 
 
 def write_policy(folder: Path, table: str, **changes: Any) -> Path:
@@ -226,15 +233,23 @@ class Table(Judged):
         return asyncio.run(self._stored(state_key))
 
     async def _stored(self, state_key: str) -> dict[str, Any]:
-        store = Store(self.redis, self.name, make_cipher(state_key.encode() or None))
+        policy = load_policy(self.policy_path)
+        store = Store(self.redis, self.name, make_cipher(state_key.encode() or None), shards=policy.shards)
         try:
             meta = await store.meta()
             if meta is None:
                 return {}
-            state = await load_state(store, load_policy(self.policy_path), KEY.encode(), meta)
+            states = {"": await load_state(store, policy, KEY.encode(), meta)} if policy.shards == 1 else {}
+            if policy.shards > 1:
+                records = await read_shard_records(store)
+                cuts = Cuts.read(policy, unpack(records.cuts)) if records.cuts else None
+                for number in range(policy.shards):
+                    shard = Shard(number, None) if cuts is None else cuts.shard(number)
+                    state = await load_shard(store, policy, KEY.encode(), shard, meta.partitions, records)
+                    states[f"{number} "] = state
             return {
-                "meta": (meta.sealed, meta.counts),
-                **{name: dict(state.records(name)) for name in RECORDS},
+                "meta": (meta.sealed, meta.counts, [state.meta for state in states.values()]),
+                **{f"{n}{name}": dict(state.records(name)) for n, state in states.items() for name in RECORDS},
                 "taken": await store.external_offsets(),
             }
         finally:
