@@ -36,6 +36,10 @@ class Keyed:
     def __repr__(self) -> str:
         return "Keyed(secret hidden)"
 
+    def derive(self, purpose: str) -> bytes:
+        """A secret of this table for another use."""
+        return hashlib.blake2b(purpose.encode(), key=self._key, digest_size=32, person=b"shoal-derived").digest()
+
     def tags(self, ids: Iterable[str]) -> Tags:
         """The tags of these people, one keyed hash each."""
         digests = bytearray()

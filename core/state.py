@@ -97,10 +97,14 @@ class LazyPeople(Mapping[str, Person]):
         """Ids and records, as they are stored."""
         return self._state.stored_people(self._rows)
 
-    def count_new(self, before: "State") -> int:
-        """How many of them `before`, from which this state was planned, did not know."""
+    def known_to(self, before: "State") -> Rows:
+        """The rows of those whom `before`, from which this state was planned, knew."""
         known = self._rows[self._rows < len(before.people)]
-        return len(self._rows) - int(np.count_nonzero(before.people.status[known] != AWAY))
+        return np.asarray(known[before.people.status[known] != AWAY])
+
+    def count_new(self, before: "State") -> int:
+        """How many of them `before` did not know."""
+        return len(self._rows) - len(self.known_to(before))
 
 
 @dataclass(frozen=True)

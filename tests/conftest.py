@@ -145,14 +145,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is in tests/integration and tests/fault is marked so by being there.
 
-    `make test` runs three processes: one for each of the two, with a Kafka and a Redis of its own, and one for the
-    rest. Both wait more than they compute. Services that somebody gave the run are used by one process at a time.
+    The tests of one such file run in one process, one after the other. Each process has a Kafka and a Redis of its own.
+    These tests wait more than they compute, so `make test` has more processes than most machines have cores. Services
+    that somebody gave the run are used by one process at a time.
     """
     for item in items:
         folder = item.path.relative_to(_TESTS).parts[0] if item.path.is_relative_to(_TESTS) else ""
         if folder in _MARKED_FOLDERS:
             item.add_marker(folder)
-            item.add_marker(pytest.mark.xdist_group("services" if _are_given() else folder))
+            item.add_marker(pytest.mark.xdist_group("services" if _are_given() else f"{folder}/{item.path.stem}"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -47,7 +47,8 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         free = "" if needed is None else f"; needed from {_offsets(needed)} on"
         yield f"topic       {name}: {held:,} offsets in {len(places['ends']):,} partitions{free}"
     for one in found["snapshots"]:
-        said = one.get("unusable") or f"{one['people']:,} people, taken {_time(one['taken'])}"
+        where = f" in {len(one['shards'])} shards" if "shards" in one else ""
+        said = one.get("unusable") or f"{one['people']:,} people{where}, taken {_time(one['taken'])}"
         yield f"snapshot    release {one['release']}, {one['bytes']:,} bytes, {one['path']}: {said}"
     if not found["snapshots"]:
         yield "snapshot    none in the policy's folder"

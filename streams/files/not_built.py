@@ -9,8 +9,6 @@ def check_buildable(policy: Policy, settings: Settings) -> None:
     """Raises InputError if a worker cannot run this table."""
     if policy.shards == 1:
         return
-    if policy.snapshot is not None:
-        raise refusal("snapshots", policy.table, policy.shards)
     if settings.embedded:
         raise InputError(
             f"table {policy.table} has {policy.shards} shards, and the embedded broker has neither fencing nor as many "

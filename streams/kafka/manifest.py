@@ -10,6 +10,7 @@
 | key      | a fingerprint of SHOAL_KEY, by which a rebuild sees that it has the right one; absent on older releases |
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
+| states   | JSON, with shards: of each the proof of its state (streams/store/state_digest.py); absent on older ones |
 | parts    | JSON, with shards: of each the offset of its first record on the parts topic, and the one after its last |
 
 They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
@@ -25,7 +26,7 @@ from shoal.streams.kafka.cloud_event import release_event
 
 KIND, _MANIFEST = "kind", b"manifest"
 _OFFSETS, _EXTERNAL, _TRIGGER, _AT, _SKIPPED = "offsets", "external", "trigger", "at", "skipped"
-_POLICY, _KEY, _PARTS = "policy", "key", "parts"
+_POLICY, _KEY, _PARTS, _STATES = "policy", "key", "parts", "states"
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -126,6 +127,21 @@ def read_number(record: Any) -> int:
 def write_parts(parts: Sequence[tuple[int, int]]) -> tuple[str, bytes]:
     """The header `parts`."""
     return _PARTS, json.dumps([list(pair) for pair in parts], separators=(",", ":")).encode()
+
+
+def write_states(proofs: Sequence[str]) -> tuple[str, bytes]:
+    """The header `states`."""
+    return _STATES, json.dumps(list(proofs), separators=(",", ":")).encode()
+
+
+def read_states(headers: Mapping[str, bytes]) -> list[str] | None:
+    """The inverse; None if it is not there, and nothing that anybody could have if it is no list."""
+    if _STATES not in headers:
+        return None
+    try:
+        return [str(proof) for proof in json.loads(headers[_STATES])]
+    except (ValueError, TypeError, RecursionError):
+        return []
 
 
 def has_parts(headers: Mapping[str, bytes]) -> bool:

@@ -5,6 +5,7 @@
 | the cover     | for anybody: format, table, release; which key, by its fingerprint                                 |
 | the first     | `Head` as a msgpack map, without its rejects                                                       |
 | others        | [kind, [[identity, packed record], …]], in any order; rejects are a kind whose identity is a label |
+|               | in a table with shards [kind, [[identity, packed record], …], shard]                               |
 | the last      | the number of records of each kind                                                                 |
 
 Identities and records are as `streams/store/records.py` packs them, decrypted: the file has an encryption of its own.
@@ -16,11 +17,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
+from shoal.core.cells.shard import Shard
 from shoal.core.older import Layout, convert
 from shoal.core.policy.policy import Policy
-from shoal.core.randomness import KeyedByHandle
+from shoal.core.randomness import Keyed, KeyedByHandle
+from shoal.core.shards.cuts import Cuts
+from shoal.core.shards.table import Table
 from shoal.core.state import ENGINE, Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.kafka.manifest import ManifestRecord
@@ -28,8 +32,9 @@ from shoal.streams.memory import without_cycle_search
 from shoal.streams.settings import Settings, split_keys
 from shoal.streams.snapshot.encrypted_file import EncryptedFile, EncryptedWriter
 from shoal.streams.store.meta import Identity, TableMeta
-from shoal.streams.store.records import FORMAT, KINDS, Counts, RejectNote, pack, unpack
+from shoal.streams.store.records import FORMAT, KINDS, Counts, RejectNote, meta_of, pack, unpack
 from shoal.streams.store.skipped import group_members, members_of
+from shoal.streams.store.state_digest import StateDigest, proofs_of
 from shoal.streams.store.whole_table import TablePlace
 
 COPY: Final = "copy"
@@ -38,6 +43,15 @@ _REJECTS: Final = "rejects"
 _AT_ONCE: Final = 4_096  # records in a part
 
 Packed = tuple[Any, bytes]
+Found = dict[str, list[Packed]]
+
+
+class Shards(NamedTuple):
+    """The shards of a table, as their record in Redis has them; each shard's own record and the cuts are packed."""
+
+    states: Sequence[bytes]
+    counts: Sequence[Counts]
+    cuts: bytes | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +71,29 @@ class Head:
     """The layout of the records."""
     taken: float
     """When, in seconds."""
+    shards: Shards | None
+    """None if the table has one."""
 
     @property
     def layout(self) -> Layout:
         """What the records are in, and which engine the table had."""
         return Layout(self.records, self.identity["engine"])
 
+    @property
+    def numbers(self) -> Sequence[int | None]:
+        """The shards, or None in the place of the only one."""
+        return [None] if self.shards is None else range(len(self.shards.states))
 
-def head_of(meta: TableMeta, place: TablePlace, manifest: ManifestRecord) -> Head:
+
+class Loaded(NamedTuple):
+    """All of a snapshot. `proofs` are those of its shards' states, if it has shards (streams/store/state_digest.py)."""
+
+    head: Head
+    whole: State | Table
+    proofs: Sequence[str] | None
+
+
+def head_of(meta: TableMeta, place: TablePlace, manifest: ManifestRecord, shards: Shards | None) -> Head:
     """The head of a snapshot that is taken now."""
     return Head(
         identity=meta.identity,
@@ -75,6 +104,7 @@ def head_of(meta: TableMeta, place: TablePlace, manifest: ManifestRecord) -> Hea
         needed=place.needed(),
         records=FORMAT,
         taken=time.time(),
+        shards=shards,
     )
 
 
@@ -91,27 +121,41 @@ def secrets_of(settings: Settings) -> list[bytes]:
 class SnapshotWriter:
     """Writes one snapshot: the head at once, records as they come, and at the end how many there were."""
 
-    def __init__(self, file: IO[bytes], secret: bytes, table: str, head: Head) -> None:
+    def __init__(self, file: IO[bytes], secret: bytes, table: str, head: Head, keyed: Keyed) -> None:
         self._file = EncryptedWriter(file, secret, {"table": table, "release": head.meta.release})
+        self._head, self._digests = head, {shard: StateDigest(keyed) for shard in head.numbers}
+        self._keyed = keyed
         self._file.add(pack(_head_fields(head)))
         self._counts = dict.fromkeys((kind.name for kind in KINDS), 0)
         for label, notes in head.place.rejects.items():
             self._parts(_REJECTS, [(label, pack(note)) for note in notes])
 
-    def add(self, kind: str, records: Iterable[Packed]) -> None:
+    def add(self, kind: str, records: Iterable[Packed], shard: int | None = None) -> None:
+        """`shard` in a table with shards."""
         found = list(records)
-        self._parts(kind, found)
+        self._parts(kind, found, shard)
         self._counts[kind] += len(found)
+        if shard is not None:
+            self._digests[shard].add_packed(kind, found)
 
-    def finish(self) -> Counts:
-        """Write the last part; returns how many records there are."""
-        counts = Counts(**self._counts)
-        self._file.finish(pack(tuple(counts)))
-        return counts
+    @property
+    def proofs(self) -> list[str] | None:
+        """Those of the records so far; None in a table with one shard."""
+        return _proofs(self._head, self._keyed, self._digests.values())
 
-    def _parts(self, kind: str, records: Sequence[Packed]) -> None:
+    @property
+    def counts(self) -> Counts:
+        """How many records there are so far."""
+        return Counts(**self._counts)
+
+    def finish(self) -> None:
+        """Write the last part."""
+        self._file.finish(pack(tuple(self.counts)))
+
+    def _parts(self, kind: str, records: Sequence[Packed], shard: int | None = None) -> None:
+        where = () if shard is None else (shard,)
         for start in range(0, len(records), _AT_ONCE):
-            self._file.add(pack((kind, records[start : start + _AT_ONCE])))
+            self._file.add(pack((kind, records[start : start + _AT_ONCE], *where)))
 
 
 class SnapshotFile:
@@ -136,7 +180,7 @@ class SnapshotFile:
         """Raises InputError if it is damaged, cut short, under another key, or has records of another layout."""
         return self._read_head(next(self._file.parts(secrets)))
 
-    def load(self, secrets: Sequence[bytes], policy: Policy, key: bytes) -> tuple[Head, State]:
+    def load(self, secrets: Sequence[bytes], policy: Policy, key: bytes) -> Loaded:
         """Everything, once all of it is known to be there. Raises InputError as `head` does.
 
         Takes seconds for a million people: call it in a thread.
@@ -144,24 +188,27 @@ class SnapshotFile:
         with without_cycle_search():
             parts = self._file.parts(secrets)
             head = self._read_head(next(parts))
-            found: dict[str, list[Packed]] = {kind.name: [] for kind in KINDS}
-            found[_REJECTS] = []
+            found: dict[int | None, Found] = {shard: {kind.name: [] for kind in KINDS} for shard in head.numbers}
+            notes: list[Packed] = []
             counted: tuple[int, ...] = ()
             for part in parts:
                 content = unpack(part)
-                if isinstance(content[0], str):
-                    found[content[0]] += content[1]
+                if content[0] == _REJECTS:
+                    notes += content[1]
+                elif isinstance(content[0], str):
+                    found[content[2] if len(content) > 2 else None][content[0]] += content[1]
                 else:
                     counted = content
-            if not counted == head.counts == tuple(len(found[kind.name]) for kind in KINDS):
+            sizes = [Counts(*(len(mine[kind.name]) for kind in KINDS)) for mine in found.values()]
+            if not counted == head.counts == Counts(*map(sum, zip(*sizes, strict=True))):
                 raise InputError(f"{self.path} does not have as many records as it says: use another snapshot")
             rejects: dict[str, list[RejectNote]] = {}
-            for label, note in found[_REJECTS]:
+            for label, note in notes:
                 rejects.setdefault(label, []).append(RejectNote(*unpack(note)))
-            layout, keyed = head.layout, KeyedByHandle(key, policy.table)
-            records = {kind.name: convert(layout, kind.name, _unpacked(found[kind.name]), keyed) for kind in KINDS}
-            state = State.load(policy, keyed, head.meta, **records)
-            return replace(head, place=replace(head.place, rejects=rejects)), state
+            keyed = KeyedByHandle(key, policy.table)
+            proofs = _proofs(head, keyed, (_digest(keyed, mine) for mine in found.values()))
+            whole = _whole(head, found, policy, keyed)
+            return Loaded(replace(head, place=replace(head.place, rejects=rejects)), whole, proofs)
 
     def _read_head(self, part: bytes) -> Head:
         head = _head(unpack(part))
@@ -173,12 +220,45 @@ class SnapshotFile:
         return head
 
 
+def _digest(keyed: Keyed, found: Found) -> StateDigest:
+    """The digest of a shard's records, as the file has them."""
+    digest = StateDigest(keyed)
+    for kind, records in found.items():
+        digest.add_packed(kind, records)
+    return digest
+
+
+def _proofs(head: Head, keyed: Keyed, digests: Iterable[StateDigest]) -> list[str] | None:
+    shards = head.shards
+    if shards is None:
+        return None
+    return proofs_of(keyed, head.meta.release, [one.value for one in digests], shards.states, shards.cuts)
+
+
+def _whole(head: Head, found: dict[int | None, Found], policy: Policy, keyed: KeyedByHandle) -> State | Table:
+    """The state that the records describe. Lets go of each shard's when they are read."""
+
+    def load(number: int | None, meta: Meta, shard: Shard | None = None) -> State:
+        mine = found.pop(number)
+        records = {kind.name: convert(head.layout, kind.name, _unpacked(mine.pop(kind.name)), keyed) for kind in KINDS}
+        return State.load(policy, keyed, meta, KeyedByHandle, shard, **records)
+
+    if head.shards is None:
+        return load(None, head.meta)
+    cuts = None if head.shards.cuts is None else Cuts.read(policy, unpack(head.shards.cuts))
+    places = [Shard(number, None) if cuts is None else cuts.shard(number) for number in range(policy.shards)]
+    own = map(meta_of, head.shards.states)
+    return Table(
+        policy, [load(shard.number, meta, shard) for shard, meta in zip(places, own, strict=True)], cuts, head.meta
+    )
+
+
 def _unpacked(records: Iterable[Packed]) -> Iterator[tuple[Any, Any]]:
     return ((identity, unpack(packed)) for identity, packed in records)
 
 
 def _head_fields(head: Head) -> dict[str, Any]:
-    place = head.place
+    place, shards = head.place, head.shards
     return {
         "records": head.records,
         "taken": head.taken,
@@ -193,6 +273,7 @@ def _head_fields(head: Head) -> dict[str, Any]:
         "fired": place.fired,
         "at": place.at,
         "skipped": members_of(place.skipped),
+        **({} if shards is None else {"shards": (shards.states, [tuple(one) for one in shards.counts], shards.cuts)}),
     }
 
 
@@ -215,4 +296,9 @@ def _head(fields: Mapping[str, Any]) -> Head:
         needed=fields["needed"],
         records=fields["records"],
         taken=fields["taken"],
+        shards=_shards(*fields["shards"]) if "shards" in fields else None,
     )
+
+
+def _shards(states: Sequence[bytes], counts: Sequence[Sequence[int]], cuts: bytes | None) -> Shards:
+    return Shards(states, [Counts(*one) for one in counts], cuts)

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from shoal.core.shards.cuts import Cuts
 from shoal.core.state import Meta
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
@@ -128,6 +129,10 @@ class ShardRecords:
         found = self._fields.get(f"counts:{shard}".encode())
         return Counts() if found is None else Counts(*map(int, found.split()))
 
+    def digest(self, shard: int) -> bytes | None:
+        """Of a shard's records (state_digest.py); None before the first release."""
+        return self._fields.get(f"digest:{shard}".encode())
+
     @property
     def cuts(self) -> bytes | None:
         return self._fields.get(b"cuts")
@@ -144,8 +149,16 @@ async def read_shard_records(store: Store) -> ShardRecords:
     return ShardRecords(found)
 
 
-def write_shard_records(states: Sequence[bytes], counts: Sequence[Counts], cuts: bytes | None) -> dict[str, bytes]:
+def pack_cuts(cuts: Cuts | None) -> bytes | None:
+    """The cuts as they are stored; None while there are none."""
+    return None if cuts is None else pack(cuts.record())
+
+
+def write_shard_records(
+    states: Sequence[bytes], cuts: bytes | None, *, counts: Sequence[Counts], digests: Sequence[bytes]
+) -> dict[str, bytes]:
     """The fields of `shards`."""
     fields = {f"state:{shard}": state for shard, state in enumerate(states)}
     fields |= {f"counts:{shard}": str(one).encode() for shard, one in enumerate(counts)}
+    fields |= {f"digest:{shard}": one for shard, one in enumerate(digests)}
     return fields if cuts is None else {**fields, "cuts": cuts}

@@ -40,7 +40,8 @@ A table that is cut into shards has these as well, or instead; s is a shard, b a
 |-----------------|------|-------|
 | meta            |      | shards, too: how many there are |
 | shard:s:KEY     | hash | KEY of the current state, from people:p:h to bonds above, of one shard |
-| shards          | hash | state:s and counts:s, the engine's own record of a shard and how many records it has; cuts; |
+| shards          | hash | state:s, counts:s and digest:s, the engine's own record of a shard, how many records it |
+|                 |      | has and their digest (state_digest.py); cuts; |
 |                 |      | all of the last release that is applied; stage:n:shards those of a sealed one |
 | ingest          |      | token:shard:s, too |
 | window:n:p:b    | list | the window:n:p of a bucket |

@@ -16,9 +16,11 @@ from typing import Any, Final, NamedTuple
 
 import msgpack
 import msgspec
+import numpy as np
 
 from shoal.core.events.event import Reject
 from shoal.core.older import LAYOUT
+from shoal.core.people import AWAY
 from shoal.core.state import READERS, WRITERS, Change, LazyPeople, Meta, Person, State, Stored
 from shoal.core.stored import HOME, read_person
 from shoal.streams.store.encryption import Cipher
@@ -74,6 +76,10 @@ def _never(_state: State, _identity: Any) -> bool:
     return False
 
 
+def _none(_state: State, _numbers: Sequence[int]) -> Iterable[tuple[int, Any]]:
+    return ()
+
+
 @dataclass(frozen=True)
 class RecordKind:
     """One kind of record. Its identity is a person's handle if `is_person`, otherwise a number."""
@@ -88,6 +94,8 @@ class RecordKind:
     """What the encryption of its values is bound to; None if they say nothing about a person."""
     is_known: Callable[[State, Any], bool] = _never
     """Whether a state has a record of that identity already; never, if records are only ever added."""
+    known: Callable[[State, Sequence[int]], Iterable[tuple[int, Any]]] = _none
+    """(identity, record) of some that a state has; people aside."""
 
     def read(self, raw: Sequence[Any]) -> Any:
         """The record in what msgpack gave."""
@@ -110,6 +118,23 @@ class RecordKind:
         if isinstance(changed, LazyPeople):
             return changed.count_new(before)
         return sum(not self.is_known(before, identity) for identity in changed)
+
+    def of_replaced(self, change: Change, before: State) -> Iterable[tuple[Any, Stored]]:
+        """(identity, stored fields) of the records of `before` that a release replaces or takes away.
+
+        `before` is the state that the release was planned from.
+        """
+        changed: Mapping[Any, Any] = getattr(change, self.name)
+        if not self.is_person:
+            known = [identity for identity in changed if self.is_known(before, identity)]
+            return self._stored(self.known(before, known))
+        if isinstance(changed, LazyPeople):
+            rows, others = changed.known_to(before), before.people.rows_of(change.departed)
+        else:
+            rows, others = np.zeros(0, dtype=np.int64), before.people.rows_of([*changed, *change.departed])
+        there = np.array([row for row in others if row is not None], dtype=np.int64)
+        there = there[before.people.status[there] != AWAY]
+        return before.stored_people(np.union1d(rows, there))
 
     def _stored(self, records: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Stored]]:
         write = WRITERS[self.name]
@@ -141,6 +166,7 @@ KINDS: Final = (
         key=lambda _, __, ___: CLIQUES,
         encrypted=CLIQUE,
         is_known=lambda state, number: number in state.cohorts.cliques,
+        known=lambda state, numbers: [(number, state.cohorts.cliques[number]) for number in numbers],
     ),
     RecordKind(
         "externals",
@@ -152,12 +178,14 @@ KINDS: Final = (
         keys=lambda _: [SIGNATURES],
         key=lambda _, __, ___: SIGNATURES,
         is_known=lambda state, number: number < len(state.signatures),
+        known=lambda state, numbers: state.signatures.records(np.array(numbers, dtype=np.int64)),
     ),
     RecordKind(
         "lasting_groups",
         keys=lambda _: lasting_group_keys(),
         key=lambda group, _, __: lasting_group_key(group),
         is_known=lambda state, group: group < state.groups.size,
+        known=lambda state, groups: state.groups.records(np.array(groups, dtype=np.int64)),
     ),
     RecordKind(
         "bonds",
@@ -165,6 +193,7 @@ KINDS: Final = (
         key=lambda _, __, ___: BONDS,
         encrypted=BOND,
         is_known=lambda state, number: number in state.bonds.bonds,
+        known=lambda state, numbers: [(number, state.bonds.bonds[number]) for number in numbers],
     ),
 )
 
@@ -177,16 +206,24 @@ class Chunk:
     fields: list[bytes]
 
 
-def encode(kind: RecordKind, records: Iterable[tuple[Any, Stored]], cipher: Cipher) -> Iterator[Chunk]:
+def encode(
+    kind: RecordKind,
+    records: Iterable[tuple[Any, Stored]],
+    cipher: Cipher,
+    note: Callable[[bytes, bytes], None] | None = None,
+) -> Iterator[Chunk]:
     """Records as Redis keeps them, as they come: a chunk is there when it is full, and those that never are at the end.
 
-    Packing a million people takes seconds: read it in a thread.
+    `note` is shown every field with its value before it is encrypted. Packing a million people takes seconds: read it
+    in a thread.
     """
     waiting: dict[str, list[bytes]] = {}
     kind_of_value, key_of = kind.encrypted, kind.key
     for identity, record in records:
         field = str(identity).encode()
         value = pack(record)
+        if note is not None:
+            note(field, value)
         if kind_of_value is not None:
             value = cipher.encrypt(kind_of_value, field, value)
         key = key_of(identity, record, field)

@@ -15,6 +15,7 @@ from shoal.streams.store.keys import EXTERNAL, GONE, foreign_key, people_key, re
 from shoal.streams.store.meta import TableMeta
 from shoal.streams.store.records import CHUNK, KINDS, Chunk, Counts, RejectNote, decode, encode, meta_of, pack
 from shoal.streams.store.staging import offset_fields
+from shoal.streams.store.state_digest import StateDigest
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import foreign_fields
 from shoal.streams.thread import in_thread
@@ -60,6 +61,15 @@ async def is_whole(store: Store, meta: TableMeta) -> bool:
     return await are_whole(store, meta.partitions, await read_shard_records(store))
 
 
+async def digest_of(state: State, records: ShardRecords) -> StateDigest:
+    """The digest of a shard's state, as it is stored, or from scratch if the last release did not know of digests."""
+    assert state.shard is not None
+    stored = records.digest(state.shard.number)
+    if stored is None:
+        return await in_thread(StateDigest.of_state, state)
+    return StateDigest(state.keyed, stored)
+
+
 def counts_after(made: PartPlan, state: State, before: Counts) -> Counts:
     """How many records a shard has once a plan is applied. `state` is the one that the plan started from."""
     added = Counts(*(kind.count_new(made.change, state) for kind in KINDS))
@@ -77,15 +87,19 @@ def shard_chunks(
     foreign: Mapping[int, Sequence[str]],
     external_ends: Sequence[int] = (),
     rejects: Mapping[str, Sequence[RejectNote]] | None = None,
+    digest: StateDigest,
 ) -> Iterator[Chunk]:
     """Everything that a plan changes in a shard, and what its desk and, for one of the shards, the external topic adds.
+
+    `digest` is that of the state before; when the last chunk is read it is that of the state after.
 
     Packed as it is read: that takes seconds for a million people, so in a thread. `state` is the one that the plan
     started from.
     """
     shard = made.summary.part.shard
+    digest.leave(made.change, state)
     for kind in KINDS:
-        for chunk in encode(kind, kind.of_change(made.change), cipher):
+        for chunk in encode(kind, kind.of_change(made.change), cipher, digest.adder(kind.name)):
             yield Chunk(shard_key(shard, chunk.key), chunk.fields)
     gone: dict[str, list[bytes]] = {}
     rows = state.people.rows_of(made.change.departed)

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
+from shoal.core.shards.table import Table
 from shoal.core.state import Meta, State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.memory import without_cycle_search
-from shoal.streams.store.coordination import write_shard_records
+from shoal.streams.store.coordination import pack_cuts, write_shard_records
 from shoal.streams.store.keys import (
     BARRIER,
     EXTERNAL,
@@ -32,6 +33,7 @@ from shoal.streams.store.meta import Identity, TableMeta, read_meta, write_meta
 from shoal.streams.store.records import CHUNK, KINDS, Counts, RecordKind, RejectNote, decode, encode, pack, read_note
 from shoal.streams.store.skipped import group_members, members_of
 from shoal.streams.store.staging import offset_fields
+from shoal.streams.store.state_digest import StateDigest
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import first_place
 from shoal.streams.thread import ahead, in_thread
@@ -89,11 +91,13 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
         return await in_thread(build)
 
 
-async def read_hashes(store: Store, kind: RecordKind, partitions: int) -> AsyncIterator[dict[bytes, bytes]]:
-    """Everything of a kind as Redis keeps it: shards whole, a kind that has one key piece by piece, for it may be
-    large.
+async def read_hashes(
+    store: Store, kind: RecordKind, partitions: int, shard: int | None = None
+) -> AsyncIterator[dict[bytes, bytes]]:
+    """Everything of a kind, of the table or of one shard, as Redis keeps it: hash by hash, or piece by piece where a
+    kind has one key, for that may be large.
     """
-    keys = kind.keys(partitions)
+    keys = [key if shard is None else shard_key(shard, key) for key in kind.keys(partitions)]
     if len(keys) > 1:
         async for found in store.hashes(keys):
             yield found
@@ -144,31 +148,30 @@ async def read_place(store: Store, offsets: Sequence[int], external: Sequence[in
     return replace(place, rejects={label: notes for label, notes in settled.items() if notes})
 
 
-async def write_table(store: Store, identity: Identity, state: State, place: TablePlace) -> None:
+async def write_table(store: Store, identity: Identity, whole: State | Table, place: TablePlace) -> None:
     """Replace everything that Redis has of the table. `meta` is written last: until then Redis counts as knowing
     nothing.
     """
 
     async def write() -> Counts:
-        return Counts(*[await _write(store, kind, state) for kind in KINDS])
+        if isinstance(whole, Table):
+            return await _write_shards(store, whole)
+        return Counts(*[await _write(store, kind, whole) for kind in KINDS])
 
-    await _replace(store, identity, state.meta, place, write)
+    await _replace(store, identity, whole.meta, place, write)
 
 
-async def write_shards(
-    store: Store, identity: Identity, meta: Meta, states: Sequence[State], cuts: bytes | None, place: TablePlace
-) -> None:
-    """The same of a table with shards; `meta` is of the table as a whole."""
-
-    async def write() -> Counts:
-        counts = [
-            Counts(*[await _write(store, kind, state, shard) for kind in KINDS]) for shard, state in enumerate(states)
-        ]
-        packed = [pack(tuple(state.meta)) for state in states]
-        await store.redis.hset(store.key(SHARDS_META), mapping=write_shard_records(packed, counts, cuts))
-        return Counts(*map(sum, zip(*counts, strict=True)))
-
-    await _replace(store, identity, meta, place, write)
+async def _write_shards(store: Store, table: Table) -> Counts:
+    """The records of every shard, and those of the shards themselves; returns how many there are."""
+    counts, digests = [], []
+    for shard, state in enumerate(table.states):
+        digest = StateDigest(state.keyed)
+        counts.append(Counts(*[await _write(store, kind, state, shard, digest) for kind in KINDS]))
+        digests.append(digest.value)
+    states, cuts = [pack(tuple(state.meta)) for state in table.states], pack_cuts(table.cuts)
+    lasting = write_shard_records(states, cuts, counts=counts, digests=digests)
+    await store.redis.hset(store.key(SHARDS_META), mapping=lasting)
+    return Counts(*map(sum, zip(*counts, strict=True)))
 
 
 async def _replace(
@@ -196,10 +199,12 @@ async def _replace(
     crash_point("table.3")
 
 
-async def _write(store: Store, kind: RecordKind, state: State, shard: int | None = None) -> int:
+async def _write(
+    store: Store, kind: RecordKind, state: State, shard: int | None = None, digest: StateDigest | None = None
+) -> int:
     """All of a state's records of a kind; returns their number."""
-    count = 0
-    async for chunks in ahead(encode(kind, kind.of_state(state), store.cipher), _AT_ONCE):
+    count, note = 0, None if digest is None else digest.adder(kind.name)
+    async for chunks in ahead(encode(kind, kind.of_state(state), store.cipher, note), _AT_ONCE):
         pipeline = store.redis.pipeline(transaction=False)
         for chunk in chunks:
             key = chunk.key if shard is None else shard_key(shard, chunk.key)

@@ -1,20 +1,20 @@
 """Where a rebuild begins: at the newest snapshot that can be used, or, without one, at the first event."""
 
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
+from shoal.core.shards.table import Table
 from shoal.core.state import State
 from shoal.streams.errors import InputError
+from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.kafka.release_reader import Place
-from shoal.streams.kafka.release_search import manifest_at
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.folder import listed, policy_folder
-from shoal.streams.snapshot.restore import check_made
+from shoal.streams.snapshot.restore import check_made, check_proved, find_manifest
 from shoal.streams.snapshot.snapshot_file import Head, SnapshotFile, secrets_of
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.meta import identity_of
@@ -26,7 +26,7 @@ from shoal.streams.worker.changing import read_policies
 class Beginning(NamedTuple):
     """The state and the place of a table at a release, and where the releases topic goes on after that release."""
 
-    state: State
+    whole: State | Table
     place: TablePlace
     after: Place
     policy: Policy
@@ -34,10 +34,13 @@ class Beginning(NamedTuple):
 
 
 class Usable(NamedTuple):
-    """A snapshot that a rebuild can begin with, as far as its head tells, and the policy that it was made under."""
+    """A snapshot that a rebuild can begin with, as far as its head tells, the policy that it was made under, and the
+    manifest of its release.
+    """
 
     head: Head
     policy: Policy
+    manifest: ManifestRecord
 
 
 async def find_beginning(
@@ -64,12 +67,14 @@ async def find_beginning(
 async def _begin_with(path: Path, settings: Settings, policy: Policy, cipher: Cipher, partitions: int) -> Beginning:
     """Raises InputError if a snapshot cannot be used here."""
     file = SnapshotFile(path, policy.table)
-    made = (await check_usable(file, settings, policy, cipher, partitions)).policy
-    head, state = await in_thread(file.load, secrets_of(settings), made, settings.key_bytes)
+    _, made, manifest = await check_usable(file, settings, policy, cipher, partitions)
+    loaded = await in_thread(file.load, secrets_of(settings), made, settings.key_bytes)
+    check_proved(path, loaded, manifest)
+    head = loaded.head
     get_log(table=policy.table).info("snapshot.loaded", release=head.meta.release, people=head.counts.people)
     assert head.meta.manifest is not None, "a snapshot is of something published"
     after = Place(head.meta.release, head.meta.manifest, head.manifest_at + 1)
-    return Beginning(state, head.place, after, made)
+    return Beginning(loaded.whole, head.place, after, made)
 
 
 async def check_usable(
@@ -88,15 +93,10 @@ async def check_usable(
         later = await read_policies(servers, topics, policy, head.place.next_trigger)
         made = later.get(head.identity["policy"], policy)
     check_made(file.path, head, identity_of(settings, made, cipher, head.identity["events"]))
-    manifest = await manifest_at(settings.kafka_servers, policy.table, head.manifest_at)
-    if manifest is None or sha256(manifest.value).hexdigest() != head.meta.manifest:
-        raise InputError(
-            f"{file.path} is of release {head.meta.release}, and the releases topic of table {policy.table} does not "
-            "have that release: use a snapshot of what was published there"
-        )
+    manifest = await find_manifest(settings.kafka_servers, policy.table, file.path, head)
     if len(head.place.offsets) != partitions:
         raise InputError(
             f"{file.path} was made with {len(head.place.offsets)} partitions of the events topic, which has "
             f"{partitions}"
         )
-    return Usable(head, made)
+    return Usable(head, made, manifest)

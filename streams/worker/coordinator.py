@@ -18,11 +18,20 @@ import time
 from collections.abc import Callable, Collection
 from hashlib import sha256
 
+from shoal.core.randomness import Keyed
 from shoal.core.shards.whole import join
 from shoal.core.state import ENGINE, Meta
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.faults import crash_point
-from shoal.streams.kafka.manifest import Headers, ManifestRecord, read_origin, read_parts, write_parts
+from shoal.streams.kafka.manifest import (
+    Headers,
+    ManifestRecord,
+    read_origin,
+    read_parts,
+    read_states,
+    write_parts,
+    write_states,
+)
 from shoal.streams.store.coordination import Coordination, Vector, read_shard_records, write_shard_records
 from shoal.streams.store.course import Course, read_course
 from shoal.streams.store.meta import TableMeta
@@ -31,6 +40,7 @@ from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
 from shoal.streams.store.shard_report import ShardReport
 from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.staging import SealedRelease
+from shoal.streams.store.state_digest import proofs_of
 from shoal.streams.worker.external import external_letters
 from shoal.streams.worker.maker import SAY_S, WAIT_S, Maker
 from shoal.streams.worker.plan_failure import ShardsFailedError
@@ -127,7 +137,13 @@ class Coordinator(Maker):
         policies, previous = (before.sealed.policy, None), before.sealed.manifest
         has_cuts = cuts is not None
         manifest = join(self._policy, policies, number, previous, barrier.at, summaries, has_cuts=has_cuts)
-        if self._announced is not None and self._announced.value != manifest:
+        states = [report.state for report in reports]
+        digests = [report.digest for report in reports]
+        keyed = Keyed(self._settings.key_bytes, self._policy.table)
+        proofs = proofs_of(keyed, number, digests, states, cuts)
+        if self._announced is not None and (
+            self._announced.value != manifest or read_states(self._announced.headers) not in (None, proofs)
+        ):
             raise GuaranteeError(
                 f"release {number} of table {self._policy.table} does not come out as it was announced: nothing is "
                 "published until `shoal rebuild` has brought the state back"
@@ -135,8 +151,8 @@ class Coordinator(Maker):
         breach = max(summary.max_breach for summary in summaries)
         meta = Meta(number, sha256(manifest).hexdigest(), 0, breach, ENGINE, before.sealed.policy)
         counts = Counts(*map(sum, zip(*(report.counts for report in reports), strict=True)))
-        lasting = write_shard_records([one.state for one in reports], [one.counts for one in reports], cuts)
-        sealed = SealedRelease(number=number, records=(), manifest=manifest, headers=headers)
+        lasting = write_shard_records(states, cuts, counts=[one.counts for one in reports], digests=digests)
+        sealed = SealedRelease(number=number, records=(), manifest=manifest, headers=(*headers, write_states(proofs)))
         assert course.vector is not None
         await coordination.seal(previous, meta, course.vector, raw, lasting, counts, sealed)
         crash_point("shards.5")

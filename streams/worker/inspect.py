@@ -159,6 +159,8 @@ async def _snapshots(
             described["unusable"] = str(error)
         else:
             described |= {"taken": head.taken, "people": head.counts.people}
+            if head.shards is not None:
+                described["shards"] = [one.people for one in head.shards.counts]
             newest = newest or head
         found.append(described)
     return found, newest

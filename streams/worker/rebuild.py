@@ -31,13 +31,12 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE
 from shoal.streams.deadletter.box import sent_offsets, target_of
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
-from shoal.streams.files.not_built import refuse_shards
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.unwatched import Steps
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.intake.taker import make_taker
 from shoal.streams.kafka.entry import events_id, require
-from shoal.streams.kafka.manifest import Origin, read_origin
+from shoal.streams.kafka.manifest import Origin, read_origin, read_states
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.record_limit import set_limit
@@ -62,7 +61,7 @@ from shoal.streams.worker.beginning import Beginning, find_beginning
 from shoal.streams.worker.changing import read_policies
 from shoal.streams.worker.external import read_external, source_of
 from shoal.streams.worker.publish import Publisher
-from shoal.streams.worker.remaking import OneState, Remade, Whole, begin_anew
+from shoal.streams.worker.remaking import Remade, Whole, begin_anew, go_on_with
 from shoal.streams.worker.skipping import record_of
 from shoal.streams.worker.trigger import Trigger, judge_request, read_trigger
 
@@ -101,8 +100,6 @@ def run_rebuild(settings: Settings, snapshot: Path | None, watcher: Steps, *, de
 async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, watcher: Steps) -> Rebuilt:
     cipher, shards = make_cipher(settings.state_key_bytes), policy.shards
     store = Store(settings.redis, policy.table, cipher, access_of(settings), shards=shards)
-    if snapshot is not None:
-        refuse_shards("snapshots", policy)
     log = get_log(table=policy.table)
     servers, topics = settings.kafka_servers, Topics(policy.table)
     await store.connect(settings.connect_s)
@@ -187,7 +184,7 @@ class _Replayed:
         self.policy = policy  # of the last release that was made
         self._changes: set[int] = set()  # offsets of the triggers with which another one took over
         self._key = fingerprint(settings.key_bytes, policy.table)
-        self.whole: Whole = begin_anew(policy, settings.key_bytes) if begin is None else OneState(begin.state)
+        self.whole: Whole = begin_anew(policy, settings.key_bytes) if begin is None else go_on_with(begin.whole)
         place = _START if begin is None else begin.place
         self.external = place.external
         self.offsets = list(place.offsets) or [0] * partitions
@@ -227,7 +224,7 @@ class _Replayed:
         windows = {n: dict(intake.window) for n, intake in enumerate(self._intakes)}
         window = Window(origin.at, windows, read.groups)
         made = await in_thread(self.whole.make, window, self.policy, changed, release.number)
-        if made.manifest != release.manifest:
+        if made.manifest != release.manifest or read_states(release.headers) not in (None, made.proofs):
             raise GuaranteeError(
                 f"release {release.number} of table {self.policy.table} does not come out as it was published: the "
                 "events, the policy, SHOAL_KEY, SHOAL_MAX_RECORD or the engine are not those it was made from"

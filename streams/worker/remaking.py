@@ -9,20 +9,25 @@ from shoal.core.people import AWAY
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.shards.table import Table
+from shoal.core.shards.table import Table, TablePlan
 from shoal.core.state import Meta, State
+from shoal.streams.store.coordination import pack_cuts
 from shoal.streams.store.meta import Identity
 from shoal.streams.store.records import pack
 from shoal.streams.store.staging import foreign_ids
+from shoal.streams.store.state_digest import StateDigest, proofs_of
 from shoal.streams.store.store import Store
-from shoal.streams.store.whole_table import TablePlace, write_shards, write_table
+from shoal.streams.store.whole_table import TablePlace, write_table
 from shoal.streams.worker.foreign import foreign_handles
 
 
 class Remade(NamedTuple):
-    """A release made again. `foreign` has, by partition, who is at home elsewhere; `apply` takes the release over."""
+    """A release made again. `proofs` are those of its shards' states, if it has shards; `foreign` has, by partition,
+    who is at home elsewhere; `apply` takes the release over.
+    """
 
     manifest: bytes
+    proofs: Sequence[str] | None
     misrouted: Sequence[tuple[int, int]]
     foreign: Mapping[int, Sequence[str]]
     apply: Callable[[], None]
@@ -62,6 +67,11 @@ def begin_anew(policy: Policy, key: bytes, digest: str | None = None) -> Whole:
     return OneState(state)
 
 
+def go_on_with(loaded: State | Table) -> Whole:
+    """The state that a snapshot had."""
+    return ManyShards(loaded) if isinstance(loaded, Table) else OneState(loaded)
+
+
 class OneState:
     """A table with one shard."""
 
@@ -83,7 +93,7 @@ class OneState:
         state = self._state
         made = plan(state, window, policy, number) if changed is None else plan_change(state, window, changed, number)
         foreign = foreign_ids(made, state, window.deltas)
-        return Remade(made.release.manifest, made.misrouted, foreign, lambda: state.apply(made.change))
+        return Remade(made.release.manifest, None, made.misrouted, foreign, lambda: state.apply(made.change))
 
     async def write(self, store: Store, identity: Identity, place: TablePlace) -> None:
         await write_table(store, identity, self._state, place)
@@ -94,6 +104,7 @@ class ManyShards:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self._digests: list[bytes] | None = None  # of the states, once somebody asks
 
     @property
     def meta(self) -> Meta:
@@ -107,9 +118,29 @@ class ManyShards:
         return _intakes(policy, self._table.states, partitions)
 
     def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:  # noqa: ARG002
-        made = self._table.plan(window, number, changed)
+        table = self._table
+        made = table.plan(window, number, changed)
         foreign = foreign_handles(self._homes(window), window.deltas)
-        return Remade(made.manifest, made.misrouted, foreign, lambda: self._table.apply(made))
+        digests = self._after(made)
+        states, cuts = [pack(tuple(part.change.meta)) for part in made.parts], pack_cuts(made.cuts)
+        proofs = proofs_of(table.states[0].keyed, number, digests, states, cuts)
+
+        def apply() -> None:
+            self._digests = digests
+            table.apply(made)
+
+        return Remade(made.manifest, proofs, made.misrouted, foreign, apply)
+
+    def _after(self, made: TablePlan) -> list[bytes]:
+        """The digests of the shards' states once a release is applied."""
+        found, states = [], self._table.states
+        if self._digests is None:
+            self._digests = [StateDigest.of_state(state).value for state in states]
+        for state, part, before in zip(states, made.parts, self._digests, strict=True):
+            digest = StateDigest(state.keyed, before)
+            digest.follow(part.change, state)
+            found.append(digest.value)
+        return found
 
     def _homes(self, window: Window) -> dict[str, int]:
         """The home partitions of those of a window who are known."""
@@ -123,9 +154,7 @@ class ManyShards:
         return found
 
     async def write(self, store: Store, identity: Identity, place: TablePlace) -> None:
-        table = self._table
-        cuts = None if table.cuts is None else pack(table.cuts.record())
-        await write_shards(store, identity, table.meta, table.states, cuts, place)
+        await write_table(store, identity, self._table, place)
 
 
 def _intakes(policy: Policy, states: Sequence[State], partitions: int) -> list[Intake]:

@@ -45,7 +45,7 @@ from shoal.streams.store.records import meta_of, pack, unpack
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.shard_log import ShardLog
 from shoal.streams.store.shard_report import ShardReport
-from shoal.streams.store.shard_table import counts_after, load_shard, shard_chunks
+from shoal.streams.store.shard_table import counts_after, digest_of, load_shard, shard_chunks
 from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
@@ -208,7 +208,7 @@ class ShardOwner:
         misrouted, foreign = await read_strays(store, release, self._number, course.gathered)
         made = planned.plan
         counts = counts_after(made, state, records.counts(self._number))
-        is_first = self._number == 0
+        digest, is_first = await digest_of(state, records), self._number == 0
         chunks = shard_chunks(
             made,
             state,
@@ -218,9 +218,10 @@ class ShardOwner:
             foreign=foreign,
             external_ends=read.ends if is_first else (),
             rejects=read.rejects if is_first else {},
+            digest=digest,
         )
         count = await self._shard_log.stage(release, course.vector, chunks)
-        report = ShardReport(made.summary, pack(tuple(made.change.meta)), counts)
+        report = ShardReport(made.summary, pack(tuple(made.change.meta)), counts, digest.value)
         await self._shard_log.report(release, course.vector, count, report.pack())
         crash_point("shards.4")
 

@@ -16,7 +16,6 @@ from shoal.streams.log import get_log
 from shoal.streams.prometheus import SNAPSHOTS
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.folder import drop_old, listed, make_folder, policy_folder
-from shoal.streams.snapshot.snapshot_file import secrets_of
 from shoal.streams.snapshot.take import take_snapshot
 from shoal.streams.store.store import Store
 from shoal.streams.worker.maker import Maker
@@ -48,7 +47,7 @@ async def _keep(settings: Settings, wanted: Snapshots, store: Store, folder: Pat
     newest = next((one.release for one in listed(folder, store.table) if one.release <= release), 0)
     if release - newest < wanted.every_releases:
         return newest
-    taken = await take_snapshot(store, settings.kafka_servers, secrets_of(settings)[0], folder)
+    taken = await take_snapshot(store, settings, folder)
     drop_old(folder, store.table, taken.release, wanted.keep)
     crash_point("snapshot.6")
     SNAPSHOTS.labels("written").inc()

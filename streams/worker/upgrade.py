@@ -246,7 +246,7 @@ async def _snapshot(settings: Settings, store: Store, upgrade: Upgrade, *, witho
     if upgrade.snapshot is None or without_snapshot:
         return
     try:
-        await take_snapshot(store, settings.kafka_servers, secrets_of(settings)[0], upgrade.snapshot)
+        await take_snapshot(store, settings, upgrade.snapshot)
     except UnsettledError:
         raise InputError(
             f"a release of table {store.table} is under way, so no snapshot can be taken: start the workers of the "

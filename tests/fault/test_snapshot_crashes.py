@@ -1,13 +1,23 @@
 """kill -9 right after every step of a snapshot, a restore and a rebuild: repeated, nothing is lost or there twice."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.fault.scene import PATIENCE_S, Scene
-from tests.support.services.table import await_that
+from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
+from tests.support.services.table import SHARDED, await_that
 
 WRITES = ("table.1", "table.part", "table.part:5", "table.2", "table.3")
+
+
+@pytest.fixture(params=[{}, SHARDED], ids=["", "shards"])
+def scene(kafka: str, redis_db: str, table: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """A table of the test's own, on which everything is promised at once, with one shard and with several."""
+    made = Scene(kafka, redis_db, tmp_path, table, **EVERYTHING, **request.param)
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -15,6 +25,7 @@ def kept(scene: Scene, tmp_path: Path) -> Path:
     """A snapshot of a table whose worker has stopped with a window open."""
     worker = scene.start()
     scene.settle()
+    scene.fill(100)  # with shards there are cuts then
     scene.pour(80)
     scene.ask()
     scene.await_served()
@@ -70,11 +81,16 @@ def test_a_restore_or_rebuild_killed_anywhere_is_done_by_the_next_one(scene: Sce
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("point", ["snapshot.2", "snapshot.3.part:9", "snapshot.5", "snapshot.6"])
+@pytest.mark.parametrize(
+    ("point", "shards"),
+    [(point, {}) for point in ("snapshot.2", "snapshot.3.part:9", "snapshot.5", "snapshot.6")]
+    + [(point, SHARDED) for point in ("snapshot.3.part:90", "snapshot.4")],
+)
 def test_a_worker_killed_while_it_writes_a_snapshot_has_published_and_goes_on(
-    kafka: str, redis_db: str, table: str, tmp_path: Path, point: str
+    kafka: str, redis_db: str, table: str, tmp_path: Path, point: str, shards: dict[str, Any]
 ) -> None:
-    scene = Scene(kafka, redis_db, tmp_path, table, snapshot={"every_releases": 1, "keep": 2, "to": "kept"})
+    wanted = {"every_releases": 1, "keep": 2, "to": "kept"}
+    scene = Scene(kafka, redis_db, tmp_path, table, snapshot=wanted, **shards)
     try:
         dying = scene.start(CRASH_AT=point)
         scene.settle()

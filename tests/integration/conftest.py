@@ -8,7 +8,8 @@ import pytest
 
 from tests.conftest import obtain
 from tests.support.services.secure_kafka import SecureKafka, native_secure_kafka
-from tests.support.services.table import Table
+from tests.support.services.snapshots import take
+from tests.support.services.table import Make, Table, inserts
 
 
 @pytest.fixture(scope="module")
@@ -31,3 +32,17 @@ def make(kafka: str, redis_url: str, tmp_path: Path, table: str) -> Iterator[Cal
     yield _make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def kept(make: Make, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Table, Path]:
+    """A table of one release with a snapshot of it, and nobody at work on it; `request.param` changes its policy."""
+    table = make(**getattr(request, "param", {}))
+    worker = table.start_planner()
+    table.send(inserts(0, 100))
+    table.release()
+    worker.await_log("release.applied")
+    assert worker.stop() == 0
+    path = tmp_path / "kept"
+    assert take(table, path).startswith(f"{path}: release 1, 100 people, ")
+    return table, path

@@ -170,8 +170,6 @@ def test_what_is_not_built_for_shards_is_refused_in_one_sentence(clinic: Scene, 
     document = json.loads(clinic.policy_path.read_text())
     changed.write_text(json.dumps({**document, "privacy": {**document["privacy"], "k": 4}}))
     for what, *command in (
-        ("snapshots", "snapshot", str(tmp_path / "a.snapshot")),
-        ("snapshots", "restore", str(tmp_path / "a.snapshot")),
         ("upgrades", "upgrade"),
         ("changes of policy", "policy", "change", str(changed)),
         ("new state keys", "rekey"),

@@ -1,65 +1,45 @@
 """Snapshots on real services: what is restored is what was there, and a rebuild needs nothing from before it."""
 
-import asyncio
 import json
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from shoal.streams.errors import InputError, LostError
-from shoal.streams.settings import load_settings
-from shoal.streams.snapshot import take
-from shoal.streams.snapshot.restore import run_restore
-from shoal.streams.store import whole_table
-from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.records import RejectNote, pack
-from shoal.streams.store.store import Store
 from tests.fault.scene import KINDS, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.support.services.table import KEY, POLICY, Make, Table, insert, inserts
+from tests.support.services.snapshots import (
+    changed_policy,
+    delete_before,
+    key_of,
+    restore,
+    take,
+    with_and_without_shards,
+)
+from tests.support.services.table import KEY, POLICY, SHARDED, Make, Table, insert, inserts
 
 STATE_KEY = "kept in another place"
 
 
-@pytest.fixture
-def kept(make: Make, tmp_path: Path) -> tuple[Table, Path]:
-    """A table of one release with a snapshot of it, and nobody at work on it."""
-    table = make()
-    worker = table.start_planner()
-    table.send(inserts(0, 100))
-    table.release()
-    worker.await_log("release.applied")
-    assert worker.stop() == 0
-    path = tmp_path / "kept"
-    assert _snapshot(table, path).startswith(f"{path}: release 1, 100 people, ")
-    return table, path
-
-
-def _snapshot(table: Table, to: Path, **secret: str) -> str:
-    taken = table.run("snapshot", str(to), **secret)
-    assert taken.returncode == 0, taken.stderr
-    return taken.stdout
-
-
-def _restore(table: Table, path: Path, **secret: str) -> None:
-    restored = table.run("restore", str(path), **secret)
-    assert restored.returncode == 0, restored.stderr
-
-
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("kind", "state_key"),
-    [("cliques", STATE_KEY), ("signed", ""), ("redrawn", ""), ("redrawn", STATE_KEY)],
-    ids=["cliques, encrypted", "signed", "redrawn", "redrawn, encrypted"],
+    ("kind", "state_key", "shards"),
+    [
+        ("cliques", STATE_KEY, {}),
+        ("signed", "", {}),
+        ("redrawn", "", {}),
+        ("redrawn", STATE_KEY, {}),
+        ("cliques", "", {**SHARDED, "release": {"full_every": 3}}),
+        ("signed", STATE_KEY, SHARDED),
+    ],
+    ids=["cliques, encrypted", "signed", "redrawn", "redrawn, encrypted", "shards", "shards, signed, encrypted"],
 )
 def test_everything_that_a_table_has_is_restored_and_rebuilt_from_a_snapshot(
-    kafka: str, redis_db: str, table: str, tmp_path: Path, kind: str, state_key: str
+    kafka: str, redis_db: str, table: str, tmp_path: Path, kind: str, state_key: str, shards: dict[str, Any]
 ) -> None:
-    scene = Scene(kafka, redis_db, tmp_path, table, **KINDS[kind])
+    scene = Scene(kafka, redis_db, tmp_path, table, **KINDS[kind], **shards)
     secret = {"STATE_KEY": state_key} if state_key else {}
     try:
         worker = scene.start_planner(**secret)
@@ -73,11 +53,11 @@ def test_everything_that_a_table_has_is_restored_and_rebuilt_from_a_snapshot(
         bad = scene.mixture.counts["bad"]
         scene.pour(100)
         scene.await_dead_letters(bad + 1)  # a window is open, of which letters were sent
-        _snapshot(scene, tmp_path / "kept", **secret)
+        take(scene, tmp_path / "kept", **secret)
         before = scene.stored(state_key)
         assert worker.stop() == 0
         scene.wipe()
-        _restore(scene, tmp_path / "kept", **secret)
+        restore(scene, tmp_path / "kept", **secret)
         assert scene.stored(state_key) == before
         worker = scene.start_planner(**secret)
         for _ in range(2):
@@ -112,12 +92,12 @@ def test_a_snapshot_of_what_is_being_worked_on_has_the_last_release_and_nothing_
     table.send([insert(500), b"more junk"])
     table.request(b'{"op":"release","at":"2026-02-03T00:00:00Z"}')  # earlier than the last: rejected
     table.await_dead_letters(8)
-    _snapshot(table, tmp_path / "kept")
+    take(table, tmp_path / "kept")
     assert worker.stop() == 0
     table.wipe()
-    _restore(table, tmp_path / "kept")
+    restore(table, tmp_path / "kept")
     with table.connect() as client:
-        ingest = {name.decode(): value.decode() for name, value in client.hgetall(_key(table, "ingest")).items()}
+        ingest = {name.decode(): value.decode() for name, value in client.hgetall(key_of(table, "ingest")).items()}
     assert ingest["at"] == "2026-02-03T04:05:06Z"
     assert ingest["trigger"] == "2"
     assert sum(int(ingest[f"offset:{number}"]) for number in range(table.partitions)) == 105
@@ -128,6 +108,7 @@ def test_a_snapshot_of_what_is_being_worked_on_has_the_last_release_and_nothing_
     assert json.loads(table.releases()[-1].manifest)["people"] == 101
 
 
+@with_and_without_shards
 def test_once_there_is_a_snapshot_events_before_it_may_be_deleted(kept: tuple[Table, Path]) -> None:
     table, path = kept
     worker = table.start_planner()
@@ -136,7 +117,7 @@ def test_once_there_is_a_snapshot_events_before_it_may_be_deleted(kept: tuple[Ta
     worker.await_log("release.applied")
     assert worker.stop() == 0
     before = table.stored()
-    _delete_before(table, release=1)
+    delete_before(table, release=1)
     table.wipe()
     refused = table.run("rebuild")
     assert refused.returncode == 1
@@ -153,70 +134,12 @@ def test_once_there_is_a_snapshot_events_before_it_may_be_deleted(kept: tuple[Ta
     assert last["people"] + last["withheld"] == 89
 
 
-def _delete_before(table: Table, release: int) -> None:
-    """Delete every event and trigger that a release has taken."""
-    headers = table.releases()[release - 1].headers
-    ends = [TopicPartition(table.topics.events, *place) for place in enumerate(json.loads(headers["offsets"]))]
-    ends.append(TopicPartition(table.topics.triggers, 0, int(headers["trigger"]) + 1))
-    admin = AdminClient({"bootstrap.servers": table.kafka})
-    for done in admin.delete_records(ends).values():
-        done.result()
-
-
-def test_a_snapshot_that_is_none_or_of_something_else_is_refused_and_nothing_is_touched(
-    kept: tuple[Table, Path], tmp_path: Path, make: Make
-) -> None:
-    table, path = kept
-    content = path.read_bytes()
-    damaged, cut, other = tmp_path / "damaged", tmp_path / "cut", tmp_path / "other"
-    damaged.write_bytes(content[:-40] + b"\0" + content[-39:])
-    cut.write_bytes(content[:-40])
-    other.write_bytes(content.replace(b'"format": 1', b'"format": 2', 1))
-    before = table.stored()
-    full = table.run("restore", str(path))
-    assert full.returncode == 2
-    assert full.stderr.startswith(
-        f"shoal: Redis already has a state of table {table.name}, and a snapshot is restored only"
-    )
-    assert table.stored() == before
-    table.wipe()
-    cases: list[tuple[Path, str, dict[str, Any]]] = [
-        (damaged, "is damaged", {}),
-        (cut, "is truncated", {}),
-        (other, "in format 2, and this version of Shoal reads format 1", {}),
-        (tmp_path / "nowhere", "cannot be read", {}),
-        (table.policy_path, "is not a snapshot of Shoal", {}),
-        (path, "written under another key", {"KEY": "another secret of the tests"}),
-        (path, "made under another policy", {"POLICY": str(_changed(table, privacy={"k": 4, "l": 2}))}),
-        (path, f"is a snapshot of table {table.name}", {"POLICY": str(_changed(table, table="other"))}),
-    ]
-    for file, said, settings in cases:
-        with pytest.raises(InputError, match=said) as refused:
-            run_restore(load_settings(table.environment(**settings)), file)
-        assert "\n" not in str(refused.value)
-    refusal = table.run("rebuild", "--snapshot", str(cut))
-    assert refusal.returncode == 2
-    assert refusal.stderr == f"shoal: {cut} is truncated: use another snapshot, or a whole copy of this one.\n"
-    assert table.keys == []
-
-
-def _changed(of: Table, **changes: Any) -> Path:
-    """The policy of a table with changes."""
-    policy = json.loads(of.policy_path.read_text())
-    path = of.policy_path.with_name(f"changed-{'-'.join(changes)}.json")
-    path.write_text(json.dumps({**policy, **changes}))
-    return path
-
-
-def _key(table: Table, name: str) -> str:
-    return f"{{shoal:{table.name}}}:{name}"
-
-
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("shards", [{}, SHARDED], ids=["", "shards"])
 def test_the_policy_s_snapshots_are_written_beside_the_releases_and_a_rebuild_finds_the_newest(
-    make: Make, tmp_path: Path
+    make: Make, tmp_path: Path, shards: dict[str, Any]
 ) -> None:
-    table = make(snapshot={"every_releases": 2, "keep": 2, "to": "kept"})
+    table = make(snapshot={"every_releases": 2, "keep": 2, "to": "kept"}, **shards)
     worker = table.start_planner()
     for number in range(6):
         table.send(inserts(20 * number, 20))
@@ -299,7 +222,7 @@ def test_inspect_says_what_there_is_what_may_go_and_what_a_rebuild_would_do_and_
     assert found["upgrade"].startswith("nothing to do")
     assert found["shoal"]["key"] == found["redis"]["key"] != KEY
     table.wipe()
-    _delete_before(table, release=2)
+    delete_before(table, release=2)
     assert _inspect(table)["rebuild"].startswith("would begin at the snapshot of release 2")
     Path(kept["path"]).write_text("damaged")
     told = table.run("inspect")
@@ -323,48 +246,15 @@ def test_a_reject_whose_record_was_deleted_before_its_letter_was_sent_becomes_a_
     table, _ = kept
     letters = table.dead_letters().total()
     with table.connect() as client:
-        client.rpush(_key(table, "rejects:0"), pack(RejectNote(2, "wrong-partition")))
-    _snapshot(table, tmp_path / "with a reject")
-    _delete_before(table, release=1)
+        client.rpush(key_of(table, "rejects:0"), pack(RejectNote(2, "wrong-partition")))
+    take(table, tmp_path / "with a reject")
+    delete_before(table, release=1)
     table.wipe()
-    _restore(table, tmp_path / "with a reject")
+    restore(table, tmp_path / "with a reject")
     table.start_planner()
     assert table.await_dead_letters(letters + 1)[table.topics.events, 0, 2] == 1
     (letter,) = [one for one in table.read(table.topics.dead_letter, 0) if one.headers["reason"] == b"wrong-partition"]
     assert (letter.key, letter.value, letter.headers["offset"]) == (None, None, b"2")
-
-
-@pytest.mark.parametrize("meanwhile", ["sealed", "frozen", "lost a record"])
-def test_a_release_that_comes_while_a_snapshot_is_read_or_a_record_that_is_lost_is_noticed(
-    kept: tuple[Table, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
-) -> None:
-    """What `shoal snapshot` waits for, and the policy's snapshots leave to the next release."""
-    table, _ = kept
-    name = "read_place" if meanwhile == "frozen" else "read_hashes"
-    disturbed = getattr(whole_table, name)
-
-    def disturb(*arguments: Any) -> Any:
-        with table.connect() as client:
-            if meanwhile == "sealed":
-                client.hset(_key(table, "meta"), "release", 2)
-            elif meanwhile == "frozen":
-                client.hset(_key(table, "barrier"), "release", 2)
-            else:
-                client.hdel(_key(table, "tree"), "0")
-        return disturbed(*arguments)
-
-    monkeypatch.setattr(take, name, disturb)
-    with pytest.raises(LostError if meanwhile == "lost a record" else take.UnsettledError):
-        asyncio.run(_take(table, tmp_path / "new"))
-    assert not list(tmp_path.glob("*new*"))
-
-
-async def _take(table: Table, to: Path) -> None:
-    store = Store(table.redis, table.name, make_cipher(None))
-    try:
-        await take.take_snapshot(store, [table.kafka], KEY.encode(), to)
-    finally:
-        await store.close()
 
 
 @pytest.mark.timeout(240)
@@ -372,7 +262,7 @@ def test_a_rebuild_begins_with_a_snapshot_from_before_the_policy_changed(kept: t
     table, path = kept
     worker = table.start_planner()
     values = [*POLICY["sensitive"]["values"], "rosacea"]
-    new = _changed(table, sensitive={**POLICY["sensitive"], "values": values}, privacy={"k": 4, "l": 2})
+    new = changed_policy(table, sensitive={**POLICY["sensitive"], "values": values}, privacy={"k": 4, "l": 2})
     asked = table.run("policy", "change", str(new))
     assert asked.returncode == 0, asked.stderr
     assert worker.wait(60) == 2
@@ -381,7 +271,7 @@ def test_a_rebuild_begins_with_a_snapshot_from_before_the_policy_changed(kept: t
     assert len(table.release()) == 3
     worker.await_log("release.applied")
     assert worker.stop() == 0
-    _delete_before(table, release=1)
+    delete_before(table, release=1)
     table.wipe()
     told = table.run("restore", str(path), POLICY=str(new))
     assert "made under another policy" in told.stderr

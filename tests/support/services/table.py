@@ -35,8 +35,8 @@ from tests.support.services.services import environment
 _NURSERY = Nursery()
 _PATIENCE_S = 120.0  # a broker that was killed on a busy machine takes its time
 __all__ = [
-    "DISEASES", "KEY", "POLICY", "REDRAWN", "SHARDED", "Make", "Published", "Record", "Table", "Taken", "Worker", "await_that",
-    "handles", "insert", "inserts", "write_policy",
+    "DISEASES", "KEY", "POLICY", "REDRAWN", "SHARDED", "Make", "Published", "Record", "Table", "Taken", "Worker",
+    "await_that", "handles", "insert", "inserts", "write_policy",
 ]  # fmt: skip
 
 _ATTRIBUTES: dict[str, Any] = {

@@ -232,7 +232,7 @@ class Flat(Town):
     """A sharded table whose cuts stand between siblings, so that new labels lie beside a shard's own."""
 
     def __init__(self, folder: Path, full_every: int) -> None:
-        super().__init__(folder, "shards", draw_events(2, arrivals=(90, 10, 120)), k=(6, 7))
+        super().__init__(folder, "shards", draw_events(2, arrivals=(140, 20, 120)), k=(6, 7))
         labels = "attributes:\n  zip: {{type: category, values: [{zips}]}}\n"
         for path, zips in ((self.old, ZIPS), (self.new, ZIPS + NEW_ZIPS)):
             head, _, rest = path.read_text().partition("attributes:")
