@@ -115,9 +115,9 @@ class Translation:
             shard = Shard(shard.number, self._box(shard.box))
         whole = tuple(map(domain, self._new.attributes)) if shard is None or shard.box is None else shard.box
         nodes = self._nodes_of(after.tree, whole)
-        return State.load(
-            self._new, after.keyed, after.meta, Keyed, shard, nodes=nodes.items(), **records
-        ).instead_of(after)
+        return State.load(self._new, after.keyed, after.meta, Keyed, shard, nodes=nodes.items(), **records).instead_of(
+            after
+        )
 
     # -- regions ------------------------------------------------------------------------------------------------------
 

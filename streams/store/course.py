@@ -35,6 +35,10 @@ class Course(NamedTuple):
     parts: Mapping[int, tuple[int, int]]
     """By shard, the offset of its first record on the parts topic, and the offset after the last."""
     applied: frozenset[int]
+    meaning: str
+    """What the policy means that the table has, from the seal on the one that takes over."""
+    changed: str | None
+    """What the policy means that takes over with the release, if one does."""
 
     @property
     def can_gather(self) -> bool:
@@ -65,10 +69,10 @@ def word_of(course: Course, shard: int) -> str:
 async def read_course(store: Store) -> Course:
     """Costs one request. Raises LostError if Redis knows nothing of the table, or not how far a sealed release is."""
     pipeline = store.redis.pipeline(transaction=True)
-    pipeline.hmget(store.key(META), ["release", "sent", "applied"])
+    pipeline.hmget(store.key(META), ["release", "sent", "applied", "policy"])
     pipeline.hmget(store.key(BARRIER), ["release", "vector"])
     pipeline.hgetall(store.key(COURSE))
-    (release, sent, applied), (frozen, vector), found = await pipeline.execute()
+    (release, sent, applied, policy), (frozen, vector), found = await pipeline.execute()
     if release is None:
         raise LostError
     number = int(applied) + 1
@@ -94,6 +98,8 @@ async def read_course(store: Store) -> Course:
         begins={at: int(value) for at, value in _of(fields, "begin:").items()},
         parts={at: (first, end) for at, (first, end) in _pairs(_of(fields, "part:"))},
         applied=frozenset(at for at, value in _of(fields, "applied:").items() if int(value) == number),
+        meaning=policy.decode(),
+        changed=fields["policy"].decode() if "policy" in fields else None,
     )
 
 

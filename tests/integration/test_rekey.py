@@ -117,12 +117,12 @@ def test_one_that_was_killed_is_run_again(make: Make, began: str, point: str) ->
     table.judge(complete=False)
 
 
-@pytest.mark.parametrize("point", ["shards.3.part:2", "shards.4.part", "shards.4:3", "shards.5", "shards.7", "shards.9.part:3"])
+@pytest.mark.parametrize("point", ["3.part:2", "4.part", "4:3", "5", "7", "9.part:3"])
 def test_what_a_release_under_way_has_written_for_shards_is_rekeyed_too(make: Make, point: str) -> None:
     """Moves, staged changes and windows of a release whose worker was killed in the middle of it."""
     table = make(**SHARDED)
     run(table, 0, STATE_KEY=OLD)
-    dying = table.start_planner(STATE_KEY=OLD, CRASH_AT=point)
+    dying = table.start_planner(STATE_KEY=OLD, CRASH_AT=f"shards.{point}")
     everywhere = [{"op": "update", "id": f"p{number}", "qid": {"age": 120 - number}} for number in range(60)]
     table.send([*everywhere, *inserts(300, 30)])  # so that people move
     table.request()

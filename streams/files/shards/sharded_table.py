@@ -116,8 +116,9 @@ class ShardedTable:
     # -- a release ----------------------------------------------------------------------------------------------------
 
     def plan(self, window: Window, changed: Policy | None = None) -> ShardedRelease:
-        """The next release, with which the policy `changed` takes over, unless it is None. The window's deltas are taken
-        out of it one by one, for they need memory.
+        """The next release, with which the policy `changed` takes over, unless it is None.
+
+        The window's deltas are taken out of it one by one, for they need memory.
         """
         number = self.meta.release + 1
         policy = self.policy if changed is None else interim(self.policy, changed)
