@@ -155,7 +155,7 @@ def pack_moves(cipher: Cipher, release: int, bucket: int, shard: int, window: Sh
     if window is None:
         return []
     bound = _bound_to(release, bucket, shard)
-    return [cipher.encrypt(MOVES, bound, pack(part.pack())) for part in _parts(window)]
+    return [cipher.encrypt(MOVES, bound, pack(part.pack())) for part in parts_of(window)]
 
 
 def pack_strays(
@@ -198,7 +198,7 @@ def _unpacked(cipher: Cipher, bound: bytes, elements: Sequence[bytes]) -> list[S
     return [ShardWindow.unpack(unpack(cipher.decrypt(MOVES, bound, element))) for element in elements]
 
 
-def _parts(window: ShardWindow) -> Iterator[ShardWindow]:
+def parts_of(window: ShardWindow) -> Iterator[ShardWindow]:
     """A window in pieces, each of some thousand people."""
     for partition, here in sorted(window.deltas.items()):
         for deltas in _pieces(here):

@@ -38,16 +38,22 @@ async def read_change(servers: list[str], topics: Topics, reader: EventReader, o
 
 async def read_both(servers: list[str], topics: Topics, reader: EventReader, offset: int) -> tuple[Policy, Policy]:
     """The same, behind the policy whose place it takes. Raises DisturbedError if there is no such request."""
+    asked = await read_request(servers, topics, reader, offset)
+    before, after = unpack_policy(asked.previous), unpack_policy(asked.policy)
+    if before is None or after is None:
+        raise DisturbedError
+    return before, after
+
+
+async def read_request(servers: list[str], topics: Topics, reader: EventReader, offset: int) -> ChangeRequest:
+    """The request for a change at this offset. Raises DisturbedError if there is none."""
     async with open_reader(servers) as consumer:
         async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), offset):
             for record in records:
                 asked = read_trigger(Trigger(record.offset, record.value, record.headers), reader)
                 if record.offset != offset or not isinstance(asked, ChangeRequest):
                     raise DisturbedError
-                before, after = unpack_policy(asked.previous), unpack_policy(asked.policy)
-                if before is None or after is None:
-                    raise DisturbedError
-                return before, after
+                return asked
     raise DisturbedError
 
 

@@ -133,6 +133,7 @@ def test_a_worker_killed_at_any_step_of_a_change_leaves_one_release_of_it(make: 
     assert worker.stop() == 0
     dying = table.start_planner(CRASH_AT=point)
     new = changed(table)
+    table.send([{"op": "update", "id": f"p{number}", "qid": {"age": 120 - number}} for number in range(0, 80, 3)])
     assert table.run("policy", "change", str(new)).returncode == 0
     table.send(newcomers(300))
     assert dying.wait(60) == -9, dying.log

@@ -108,11 +108,11 @@ def test_ready_metrics_page_and_inspect_name_every_shard(clinic: Scene) -> None:
     assert sum(one["records"]["people"] for one in shards) >= 200
 
 
-# A worker in which shard 1 cannot be planned with one person in its window; nothing else about it is changed.
+# A command in which no shard can be planned with one person in its window; nothing else about it is changed.
 FRAIL = """
 import os, sys
 from shoal.core.randomness import Keyed
-from shoal.streams.worker import shard_owner
+from shoal.streams.worker import dumped_shard, shard_owner
 from shoal.streams.cli import main
 
 def frail(state, window, policy, number, shard, plan=shard_owner.plan_part):
@@ -121,7 +121,7 @@ def frail(state, window, policy, number, shard, plan=shard_owner.plan_part):
         raise OverflowError("poison")
     return plan(state, window, policy, number, shard)
 
-shard_owner.plan_part = frail
+shard_owner.plan_part = dumped_shard.plan_part = frail
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -150,6 +150,21 @@ def test_a_shard_that_cannot_plan_is_named_and_the_release_waits_until_the_recor
         assert re.search(r"shard \d of release 2 cannot be planned \(OverflowError", found["reason"]), found
         clinic.pour(40)  # ingest goes on
         assert len(clinic.releases()) == before, "a release came out without one of its shards"
+        shard, file = next(s for s, word in found["shards"].items() if word == "failed"), clinic.folder / "shard.dump"
+        done = clinic.run("shard", "dump", "--shard", shard, "--out", str(file))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (file.stat().st_mode & 0o777, b"poison" in file.read_bytes()) == (0o600, False)
+        planned = subprocess.run(
+            [sys.executable, "-c", FRAIL, "shard", "plan", str(file)], env=clinic.environment(KAFKA="", REDIS=""),
+            cwd=ROOT, capture_output=True, text=True,
+        )  # fmt: skip
+        assert planned.returncode == 1, planned.stderr
+        assert planned.stdout.startswith(f"Shard {shard} of release 2 cannot be planned: OverflowError\n")
+        assert f"leave out the record that stops it: `shoal skip events 1 {offset}`" in planned.stdout
+        assert "poison" not in planned.stdout + planned.stderr
+        sound = clinic.run("shard", "plan", str(file), "--json")
+        assert sound.returncode == 0, sound.stderr
+        assert len(json.loads(sound.stdout)["digest"]) == 64, "a version that can plan it says what it makes"
         assert clinic.run("skip", "events", "1", str(offset)).returncode == 0
         clinic.await_served()
         assert json.loads(clinic.releases()[-1].headers["skipped"]) == {"1": [offset]}
@@ -157,6 +172,11 @@ def test_a_shard_that_cannot_plan_is_named_and_the_release_waits_until_the_recor
     finally:
         worker.kill()
         worker.wait()
+    before = clinic.stored()
+    clinic.wipe()
+    rebuilt = clinic.run("rebuild")
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert clinic.stored() == before
 
 
 @pytest.mark.timeout(300)
