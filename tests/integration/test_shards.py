@@ -168,15 +168,16 @@ def test_a_shard_that_cannot_plan_is_named_and_the_release_waits_until_the_recor
         assert clinic.run("skip", "events", "1", str(offset)).returncode == 0
         clinic.await_served()
         assert json.loads(clinic.releases()[-1].headers["skipped"]) == {"1": [offset]}
+        await_that(lambda: log.read_text().count("release.applied") > 1, PATIENCE_S, log)
         assert "poison" not in log.read_text().replace(str(clinic.folder), "")
     finally:
         worker.kill()
         worker.wait()
-    before = clinic.stored()
+    stored = clinic.stored()
     clinic.wipe()
     rebuilt = clinic.run("rebuild")
     assert rebuilt.returncode == 0, rebuilt.stderr
-    assert clinic.stored() == before
+    assert clinic.stored() == stored
 
 
 @pytest.mark.timeout(300)
