@@ -17,7 +17,6 @@ from tests.support.root import ROOT
 from tests.support.services.ask import ask
 from tests.support.services.table import Table, await_that, insert
 
-_STATE_KEY = "a key of the tests, which is long enough"
 SHARDS = 3
 _SHARDED = {**EVERYTHING, "scale": {"shards": SHARDS}}
 
@@ -181,7 +180,7 @@ def test_a_shard_that_cannot_plan_is_named_and_the_release_waits_until_the_recor
 
 
 @pytest.mark.timeout(300)
-def test_what_is_not_built_for_shards_is_refused_in_one_sentence(clinic: Scene, tmp_path: Path) -> None:
+def test_the_number_of_shards_can_never_be_changed(clinic: Scene, tmp_path: Path) -> None:
     clinic.fill(80)
     worker = clinic.start()
     clinic.ask()
@@ -189,17 +188,12 @@ def test_what_is_not_built_for_shards_is_refused_in_one_sentence(clinic: Scene, 
     assert worker.stop() == 0
     changed = tmp_path / "changed.json"
     document = json.loads(clinic.policy_path.read_text())
-    changed.write_text(json.dumps({**document, "privacy": {**document["privacy"], "k": 4}}))
-    for what, *command in (
-        ("upgrades", "upgrade"),
-        ("changes of policy", "policy", "change", str(changed)),
-        ("new state keys", "rekey"),
-    ):
-        done = clinic.run(*command, STATE_KEY=_STATE_KEY)
-        assert done.returncode == 2, (command, done.stderr)
-        assert f"{what} of such tables are not built yet" in done.stderr.splitlines()[-1], (command, done.stderr)
+    changed.write_text(json.dumps({**document, "scale": {"shards": 4}}))
+    refused = clinic.run("policy", "change", str(changed))
+    assert refused.returncode == 2
+    assert "scale.shards: 3 to 4: refused, the cuts were made for it and stay for ever" in refused.stderr
     for shards, said in ((1, "begun under shards: 3"), (4, "3 partitions, and the policy has 4 shards")):
         clinic.policy_path.write_text(json.dumps({**document, "scale": {"shards": shards}}))
-        refused = clinic.start()
-        assert clinic.await_exit(refused) == 2
-        assert said in refused.log.splitlines()[-1], refused.log
+        ended = clinic.start()
+        assert clinic.await_exit(ended) == 2
+        assert said in ended.log.splitlines()[-1], ended.log
