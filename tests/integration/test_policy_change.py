@@ -149,6 +149,34 @@ def test_a_worker_killed_at_any_step_of_a_change_leaves_one_release_of_it(make: 
     assert_a_replay_makes_the_same(table, {2: load_policy(new)})
 
 
+@pytest.mark.timeout(240)
+def test_a_change_that_was_announced_comes_out_the_same_after_redis_was_set_back(make: Make) -> None:
+    table = make(**SHARDED)
+    dying = table.start_planner(CRASH_AT="shards.6:2")
+    table.send(inserts(0, 80))
+    table.release()
+    dying.await_log("release.applied")
+    with table.connect() as client:
+        old = {key: client.dump(key) for key in table.keys}
+    new = changed(table)
+    assert table.run("policy", "change", str(new)).returncode == 0
+    assert dying.wait(60) == -9, dying.log
+    table.wipe()
+    with table.connect() as client:
+        for key, value in old.items():
+            client.restore(key, 0, value)
+    again = table.start()
+    assert again.wait(60) == 2, again.log
+    assert "cause=announced" in again.log
+    assert ENDED in again.log.splitlines()[-1]
+    worker = table.start_planner(POLICY=str(new))
+    table.send(newcomers(300))
+    table.release()
+    assert worker.stop() == 0
+    assert [manifest["release"] for manifest in manifests(table) if "previous_policy" in manifest] == [2]
+    assert_a_replay_makes_the_same(table, {2: load_policy(new)})
+
+
 def test_a_policy_comes_out_of_a_record_as_it_went_in(make: Make) -> None:
     table = make()
     found = unpack_policy(pack_policy(table.policy_path))
