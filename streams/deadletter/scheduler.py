@@ -33,6 +33,7 @@ class DeadLetters:
         self._has_work = asyncio.Event()
         self._round = asyncio.Event()
         self._under_way: tuple[int, asyncio.Task[bool]] | None = None
+        self._is_refused = False
         self._log = get_log(table=store.table)
 
     async def add(self, source: TopicPartition, token: str, memory: MutableMapping[int, Record]) -> None:
@@ -64,6 +65,11 @@ class DeadLetters:
         """For how long a partition has had rejects that are not letters; 0 if it has none."""
         woken = self._awake_at.get(number)
         return 0.0 if woken is None else time.monotonic() - woken
+
+    def were_refused(self) -> bool:
+        """Whether a partition was found to have another owner since this was last asked."""
+        was_refused, self._is_refused = self._is_refused, False
+        return was_refused
 
     async def drained(self, number: int) -> None:
         """Return when the rejects of a partition are letters, so that they cannot grow without end."""
@@ -109,7 +115,8 @@ class DeadLetters:
         try:
             await box.empty(memory)
         except FencedError:
-            self._log.info("deadletter.fenced", partition=number)  # the commit of a batch will notice as well
+            self._is_refused = True  # ingest has to notice, too, and in a partition to which nothing comes it would not
+            self._log.info("deadletter.fenced", partition=number)
         except (KafkaError, RedisError, ServiceError) as error:
             if (isinstance(error, RedisError) and not is_passing(error)) or is_refusal(error):
                 raise

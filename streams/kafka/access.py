@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from shoal.streams.errors import InputError
+from shoal.streams.kafka import bootstrap
 from shoal.streams.kafka.token import EndpointToken, FileToken
 from shoal.streams.settings import Brokers, Settings
 
 
 def client_options(servers: Sequence[str]) -> dict[str, Any]:
     """The keyword arguments with which any client of aiokafka reaches these brokers. Raises InputError."""
+    bootstrap.install()
     options: dict[str, Any] = {"bootstrap_servers": list(servers)}
     if not isinstance(servers, Brokers):
         return options
@@ -36,6 +38,7 @@ def client_options(servers: Sequence[str]) -> dict[str, Any]:
 
 def faust_options(servers: Sequence[str]) -> dict[str, Any]:
     """The same for a Faust app. Raises InputError."""
+    bootstrap.install()
     options: dict[str, Any] = {"broker": [f"kafka://{server}" for server in servers]}
     credentials = _credentials(servers.settings) if isinstance(servers, Brokers) else None
     return options if credentials is None else {**options, "broker_credentials": credentials}

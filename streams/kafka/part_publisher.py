@@ -40,6 +40,7 @@ class PartPublisher:
         self._servers, self._table, self._largest = servers, table, largest_bytes
         self._partition = TopicPartition(topics.parts, shard)
         self._transaction = Transaction(servers, topics.parts_producer(shard), _TRANSACTION_S)
+        self._end: int | None = None  # after the last record that was sent under this ownership
 
     async def start(self) -> None:
         """Take ownership: the former owner's open transaction is aborted. Raises KafkaError."""
@@ -66,11 +67,17 @@ class PartPublisher:
             end = await self._transaction.send(topic, shard, messages, crash="shards.7.open")
             first = end - len(messages) if first is None else first
             crash_point("shards.7.part")
+        self._end = end
         return Sent(begin if first is None else first, end)
 
     async def _committed(self, key: bytes, records: Sequence[bytes], begin: int) -> tuple[int, int | None, int]:
-        """How many records of a part are committed, the offset of the first, and the one after the last."""
+        """How many records of a part are committed, the offset of the first, and the one after the last.
+
+        Nobody else can have sent anything since this owner's last part: then the topic is not read.
+        """
         count, first, end = 0, None, begin
+        if begin == self._end:
+            return count, first, end
         async with open_reader(self._servers) as consumer:
             async for found in read_to_end(consumer, self._partition, begin):
                 for record in found:

@@ -22,6 +22,7 @@ from shoal.streams.kafka.topics import connect_within
 
 _POLL_MS = 200
 _STALLED_S = 330.0  # a transaction may be open for 300
+_SILENT_S = 60.0
 
 
 @asynccontextmanager
@@ -63,8 +64,7 @@ async def read_to_end(
         if position != seen:
             seen, moved = position, time.monotonic()
             continue
-        if time.monotonic() - moved > _STALLED_S:
-            raise KafkaError(f"topic {partition.topic} cannot be read any further")
+        _check_moving(consumer, partition, moved, _STALLED_S)
         try:
             fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
         except OffsetOutOfRangeError:
@@ -84,20 +84,28 @@ async def read_oldest(consumer: AIOKafkaConsumer, partition: TopicPartition) -> 
 
 
 async def read_at(consumer: AIOKafkaConsumer, partition: TopicPartition, offsets: Collection[int]) -> dict[int, Any]:
-    """The records at these offsets, those that are there. Costs a request per gap. Raises KafkaError."""
+    """The records at these offsets, those that are there. Costs a request per gap.
+
+    Raises KafkaError, also if nothing comes for a minute.
+    """
     found: dict[int, Any] = {}
     wanted = sorted(set(offsets))
     _assign(consumer, partition)
+    moved = time.monotonic()
     while wanted:
+        _check_moving(consumer, partition, moved, _SILENT_S)
         consumer.seek(partition, wanted[0])
         try:
             fetched = await consumer.getmany(partition, timeout_ms=_POLL_MS)
         except OffsetOutOfRangeError:
             del wanted[0]
+            moved = time.monotonic()
             continue
         position = await consumer.position(partition)
         for record in fetched.get(partition, ()):
             found[record.offset] = record
+        if position > wanted[0]:
+            moved = time.monotonic()
         wanted = [offset for offset in wanted if offset >= position]
     return {offset: found[offset] for offset in offsets if offset in found}
 
@@ -109,6 +117,16 @@ async def read_ends(servers: list[str], topic: str, partitions: int) -> dict[int
     return {partition.partition: end for partition, end in ends.items()}
 
 
+def check_alive(consumer: AIOKafkaConsumer) -> None:
+    """Raises KafkaError if the task that fetches, or the one that asks for metadata, has ended with an error.
+
+    aiokafka tells nobody: such a consumer is silent for ever, and looks as if nothing came.
+    """
+    for task in (consumer._fetcher.error_future, consumer._client._sync_task):
+        if task is not None and task.done():
+            raise KafkaError("a part of the consumer has ended")
+
+
 async def stop_client(client: Any, within_s: float = 3.0) -> None:
     """Stop a consumer or producer of aiokafka, whatever state it is in.
 
@@ -117,6 +135,12 @@ async def stop_client(client: Any, within_s: float = 3.0) -> None:
     """
     with contextlib.suppress(KafkaError, asyncio.TimeoutError):
         await asyncio.wait_for(client.stop(), within_s)
+
+
+def _check_moving(consumer: AIOKafkaConsumer, partition: TopicPartition, moved: float, within_s: float) -> None:
+    check_alive(consumer)
+    if time.monotonic() - moved > within_s:
+        raise KafkaError(f"topic {partition.topic} cannot be read any further")
 
 
 def _assign(consumer: AIOKafkaConsumer, partition: TopicPartition) -> None:

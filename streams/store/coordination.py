@@ -3,7 +3,6 @@
 The coordinator is the planner of a table with one shard, under the same token. It sees reports, never people.
 """
 
-import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from shoal.streams.store.skipped import members_of
 from shoal.streams.store.staging import SealedRelease, outbox_fields, read_outbox
 from shoal.streams.store.store import Store
 
-_AT_ONCE = 8
+_KEYS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +98,8 @@ class Coordination:
         for shard in range(self._store.shards):
             staged = await self._store.redis.smembers(self._store.key(staged_key(release, "keys", shard)))
             keys = [key.decode().removeprefix(GONE) for key in sorted(staged)]
-            for start in range(0, len(keys), _AT_ONCE):
-                some = keys[start : start + _AT_ONCE]
-                await asyncio.gather(*(self._write("shard_remove", release, shard, key) for key in some))
+            for start in range(0, len(keys), _KEYS_AT_ONCE):
+                await self._write("shard_remove", release, shard, *keys[start : start + _KEYS_AT_ONCE])
                 crash_point("shards.10.part")
         await self._write("shard_finish", release, self._partitions, self._store.shards)
 

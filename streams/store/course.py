@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from shoal.streams.errors import LostError
-from shoal.streams.store.keys import BARRIER, COURSE, META
 from shoal.streams.store.store import Store
 
 
@@ -68,13 +67,10 @@ def word_of(course: Course, shard: int) -> str:
 
 async def read_course(store: Store) -> Course:
     """Costs one request. Raises LostError if Redis knows nothing of the table, or not how far a sealed release is."""
-    pipeline = store.redis.pipeline(transaction=True)
-    pipeline.hmget(store.key(META), ["release", "sent", "applied", "policy"])
-    pipeline.hmget(store.key(BARRIER), ["release", "vector"])
-    pipeline.hgetall(store.key(COURSE))
-    (release, sent, applied, policy), (frozen, vector), found = await pipeline.execute()
+    (release, sent, applied, policy), (frozen, vector), told = await store.run("course")
     if release is None:
         raise LostError
+    found = dict(zip(told[::2], told[1::2], strict=True))
     number = int(applied) + 1
     is_sealed = int(release) == number
     is_begun = found.get(b"release") == str(number).encode()

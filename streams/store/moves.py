@@ -7,10 +7,11 @@ those of every partition, too. docs/scale.md has what that costs.
 What a desk found is written in elements of a few thousand people, encrypted as a window's elements are.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from shoal.core.events.window import OFFSETS, Delta
 from shoal.core.shards.desk import RecordedHistories, Resident
@@ -24,8 +25,8 @@ from shoal.streams.store.keys import (
     SIGNATURES,
     STRAYS,
     bucket_of,
+    hash_of,
     moves_key,
-    people_key,
     people_keys,
     shard_key,
 )
@@ -35,10 +36,11 @@ from shoal.streams.store.window_log import read_log
 from shoal.streams.thread import in_thread
 
 _PEOPLE_AN_ELEMENT: Final = 5_000
-_FIELDS_AT_ONCE: Final = 20_000
+_FIELDS_AT_ONCE: Final = 1_000
 MOVES: Final = b"moves"
 _SIGNATURE: Final = 1  # the place of the signature's number in an entry
 Misrouted = Sequence[tuple[int, int]]
+K = TypeVar("K")
 
 
 class MissingError(Exception):
@@ -54,7 +56,9 @@ class MissingError(Exception):
 
 async def read_bucket(store: Store, release: int, partitions: int, bucket: int) -> dict[int, dict[str, Delta]]:
     """The windows of a release, of one bucket."""
-    return {number: await read_log(store, release, number, bucket) for number in range(partitions)}
+    numbers = range(partitions)
+    windows = await asyncio.gather(*(read_log(store, release, number, bucket) for number in numbers))
+    return dict(zip(numbers, windows, strict=True))
 
 
 async def read_residents(store: Store, deltas: Deltas, partitions: int, shards: Sequence[int]) -> dict[str, Resident]:
@@ -62,18 +66,30 @@ async def read_residents(store: Store, deltas: Deltas, partitions: int, shards: 
 
     Costs one field for each shard, and for people whose home was not known one for each shard and partition.
     """
-    wanted: dict[str, set[bytes]] = defaultdict(set)
+    everywhere = ",".join(map(str, range(partitions)))
+    wanted: dict[tuple[str, int], set[bytes]] = defaultdict(set)
     for partition, here in deltas.items():
         for handle, delta in here.items():
             field = handle.encode()
-            for home in (partition,) if delta[OFFSETS] is None else range(partitions):
-                wanted[people_key(home, field)].add(field)
+            homes = str(partition) if delta[OFFSETS] is None else everywhere
+            wanted[homes, hash_of(field)].add(field)
+    asked = ",".join(map(str, shards))
     found: dict[str, Resident] = {}
-    for some in _portions({key: sorted(fields) for key, fields in wanted.items()}):
-        for shard in shards:
-            answers = await _ask(store, shard, some)
-            found |= await in_thread(_residents, store.cipher, shard, answers)
+    for some in _portions({one: sorted(fields) for one, fields in sorted(wanted.items())}):
+        args: list[str | int | bytes] = []
+        for (homes, number), fields in some:
+            args += (homes, number, len(fields), *fields)
+        answer = await store.run("find", asked, *args)
+        found |= await in_thread(_found, store.cipher, answer)
     return found
+
+
+def _found(cipher: Cipher, answer: Sequence[bytes]) -> dict[str, Resident]:
+    triples = zip(answer[::3], answer[1::3], answer[2::3], strict=True)
+    return {
+        field.decode(): Resident(int(shard), person_of(cipher.decrypt(PERSON, field, value)))
+        for shard, field, value in triples
+    }
 
 
 async def read_everybody(store: Store, shard: int, partitions: int, bucket: int | None = None) -> dict[str, Resident]:
@@ -113,9 +129,9 @@ async def _read_bonds(store: Store, shard: int) -> dict[int, Bond]:
     return found
 
 
-def _portions(wanted: Mapping[str, Sequence[bytes]]) -> Iterator[list[tuple[str, Sequence[bytes]]]]:
-    """Keys and fields, some thousand fields at a time."""
-    some: list[tuple[str, Sequence[bytes]]] = []
+def _portions(wanted: Mapping[K, Sequence[bytes]]) -> Iterator[list[tuple[K, Sequence[bytes]]]]:
+    """What is asked and of whom, some thousand fields at a time."""
+    some: list[tuple[K, Sequence[bytes]]] = []
     size = 0
     for key, fields in wanted.items():
         for start in range(0, len(fields), _FIELDS_AT_ONCE):
@@ -170,11 +186,18 @@ def pack_strays(
 
 async def read_moves(store: Store, release: int, shard: int, gathered: Mapping[int, tuple[int, ...]]) -> ShardWindow:
     """What all desks found for a shard. `gathered` has how many elements each wrote. Raises MissingError."""
-    windows: list[ShardWindow] = []
-    for bucket in range(store.shards):
-        elements = await _elements(store, release, bucket, shard, gathered[bucket][shard])
-        windows += await in_thread(_unpacked, store.cipher, _bound_to(release, bucket, shard), elements)
-    return await in_thread(joined, windows, ())
+    buckets = range(store.shards)
+    found = await asyncio.gather(
+        *(_elements(store, release, bucket, shard, gathered[bucket][shard]) for bucket in buckets)
+    )
+
+    def join() -> ShardWindow:
+        cipher, windows = store.cipher, []
+        for bucket, elements in zip(buckets, found, strict=True):
+            windows += _unpacked(cipher, _bound_to(release, bucket, shard), elements)
+        return joined(windows, ())
+
+    return await in_thread(join)
 
 
 async def read_strays(
@@ -200,6 +223,10 @@ def _unpacked(cipher: Cipher, bound: bytes, elements: Sequence[bytes]) -> list[S
 
 def parts_of(window: ShardWindow) -> Iterator[ShardWindow]:
     """A window in pieces, each of some thousand people."""
+    everybody = sum(map(len, window.deltas.values()))
+    if everybody + len(window.departures) + len(window.lost) + len(window.arrivals) <= _PEOPLE_AN_ELEMENT:
+        yield window
+        return
     for partition, here in sorted(window.deltas.items()):
         for deltas in _pieces(here):
             yield ShardWindow(deltas={partition: deltas})

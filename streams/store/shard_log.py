@@ -5,16 +5,19 @@ other. What a former owner or an owner of another vector left behind is thrown a
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from shoal.streams.faults import crash_point
 from shoal.streams.store.keys import GONE, STRAYS, staged_key
-from shoal.streams.store.records import Chunk
+from shoal.streams.store.records import CHUNK, Chunk
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.store import Store
 from shoal.streams.thread import ahead
 
-_AT_ONCE = 8
+_AT_ONCE = 4
+_KEYS_AT_ONCE = 32
+_ELEMENTS = 4  # of a desk, for one script; each has some thousand people
 
 
 class ShardLog:
@@ -33,14 +36,16 @@ class ShardLog:
         self, release: int, vector: str, moves: Mapping[int, Sequence[bytes]], strays: Sequence[bytes]
     ) -> None:
         """Step 3: what this bucket's desk found, by shard; all shards are there, also those without anything."""
-        told: list[str | int] = []
         targets: list[tuple[int | str, Sequence[bytes]]] = [*moves.items(), (STRAYS, strays)]
-        for target, elements in targets:
-            await self._write("gather", release, vector, target, 1)
-            for element in elements:
-                await self._write("gather", release, vector, target, 0, element)
-            told += (target, len(elements))
+
+        async def write(target: int | str, elements: Sequence[bytes]) -> None:
+            pieces = [elements[start : start + _ELEMENTS] for start in range(0, len(elements), _ELEMENTS)]
+            for place, piece in enumerate(pieces or [()]):
+                await self._write("gather", release, vector, target, int(place == 0), *piece)
             crash_point("shards.3.part")
+
+        await _all(write(*one) for one in targets)
+        told = [part for target, elements in targets for part in (target, len(elements))]
         await self._write("gathered", release, vector, *told)
 
     async def regather(self, release: int, vector: str, bucket: int) -> None:
@@ -48,20 +53,23 @@ class ShardLog:
         await self._write("regather", release, vector, bucket)
 
     async def stage(self, release: int, vector: str, chunks: Iterable[Chunk]) -> int:
-        """Step 4: everything that the release changes in this shard; returns the number of chunks.
+        """Step 4: everything that the release changes in this shard; returns in how many pieces.
 
         `chunks` are read in a thread: what comes next is packed while Redis writes.
         """
         await self._write("shard_unstage", release, vector)
         count = 0
 
-        async def write(number: int, chunk: Chunk) -> None:
-            await self._write("shard_stage", release, vector, number, chunk.key, *chunk.fields)
-
-        async for batch in ahead(chunks, _AT_ONCE):
-            await asyncio.gather(*(write(count + place, chunk) for place, chunk in enumerate(batch)))
-            count += len(batch)
+        async def write(number: int, piece: Sequence[Chunk]) -> None:
+            args: list[str | int | bytes] = []
+            for chunk in piece:
+                args += (chunk.key, len(chunk.fields), *chunk.fields)
+            await self._write("shard_stage", release, vector, number, *args)
             crash_point("shards.4.part")
+
+        async for batch in ahead(_pieces(chunks), _AT_ONCE):
+            await _all(write(count + place, piece) for place, piece in enumerate(batch))
+            count += len(batch)
         return count
 
     async def report(self, release: int, vector: str, chunks: int, report: bytes) -> None:
@@ -80,11 +88,36 @@ class ShardLog:
         """Step 9: the redo log of this shard into the current state, but for what the shard takes away."""
         staged = await self._store.redis.smembers(self._store.key(staged_key(release, "keys", self.shard)))
         keys = sorted(key for key in staged if not key.startswith(GONE.encode()))
-        for start in range(0, len(keys), _AT_ONCE):
-            await asyncio.gather(*(self._write("shard_apply", release, key) for key in keys[start : start + _AT_ONCE]))
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            some = keys[start : start + _KEYS_AT_ONCE]
+            while await self._write("shard_apply", release, *some) == "more":
+                crash_point("shards.9.part")
             crash_point("shards.9.part")
         await self._write("shard_applied", release)
 
-    async def _write(self, script: str, *args: str | bytes | int) -> None:
-        if await self._store.order(script, self.shard, self.token, *args) != "ok":
+    async def _write(self, script: str, *args: str | bytes | int) -> str:
+        word = await self._store.order(script, self.shard, self.token, *args)
+        if word not in ("ok", "more"):
             raise DisturbedError
+        return word
+
+
+async def _all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait until all of them are over, and raise what the first of them raises: none goes on behind the caller."""
+    for outcome in await asyncio.gather(*writes, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+
+
+def _pieces(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+    """Chunks for one script each, of some thousand fields and of some keys."""
+    piece: list[Chunk] = []
+    size = 0
+    for chunk in chunks:
+        piece.append(chunk)
+        size += len(chunk.fields)
+        if size >= 2 * CHUNK or len(piece) == _KEYS_AT_ONCE:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece

@@ -40,6 +40,16 @@ _BEGINNING_S = 60
 _DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 
+def _read_scripts() -> dict[str, str]:
+    """Every script by its name, behind the pieces (lua/pieces/) that it calls."""
+    pieces = {path.stem: path.read_text() for path in sorted((_LUA / "pieces").glob("*.lua"))}
+    found = {path.stem: path.read_text() for path in sorted(_LUA.glob("*.lua"))}
+    return {
+        name: "".join(piece for called, piece in pieces.items() if f"{called}(" in text) + text
+        for name, text in found.items()
+    }
+
+
 class Published(NamedTuple):
     """The last sealed release, and the last one that is marked as sent to the topic."""
 
@@ -65,7 +75,7 @@ class Store:
         self.prefix = f"{{shoal:{table}}}:".encode()
         # redis-py types its answers as either of two kinds of text.
         self.redis: Any = open_redis(url, access, self.prefix)
-        self._scripts = {path.stem: path.read_text() for path in sorted(_LUA.glob("*.lua"))}
+        self._scripts = _read_scripts()
         self._sha: dict[str, str] = {}
 
     async def connect(self, within_s: float) -> None:
@@ -264,13 +274,15 @@ class Store:
         release, sent = await self.redis.hmget(self.key(META), ["release", "sent"])
         return None if release is None else Published(int(release), int(sent))
 
-    async def barrier_and_skips(self) -> tuple[int | None, int]:
-        """The release that is frozen, if there is one, and how many records operators have left out."""
+    async def barrier_and_setbacks(self) -> tuple[int | None, tuple[int, bytes]]:
+        """The release that is frozen, if there is one, and what changes whenever partitions may have been set back: how
+        many records operators have left out, and the mark of a release that was frozen again.
+        """
         pipeline = self.redis.pipeline(transaction=False)
-        pipeline.hget(self.key(BARRIER), "release")
+        pipeline.hmget(self.key(BARRIER), ["release", "again"])
         pipeline.scard(self.key(SKIPPED))
-        release, skips = await pipeline.execute()
-        return None if release is None else int(release), int(skips)
+        (release, again), skips = await pipeline.execute()
+        return None if release is None else int(release), (int(skips), again or b"")
 
     async def sealed_manifest(self, release: int) -> bytes | None:
         """The manifest of a release that is sealed and not marked as sent."""

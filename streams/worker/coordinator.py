@@ -97,8 +97,7 @@ class Coordinator(Maker):
             self.standing.enter("seal")
             sealed = await self._seal(coordination, course, before, barrier, headers)
             self._log.info("release.sealed", release=release)
-            last = await publisher.last()
-            await self._publish(coordination, publisher, sealed, last, self._announced)
+            await self._publish(coordination, publisher, sealed, self._last, self._announced)
             published_at = time.time()
             await self._apply(coordination, release)
             self._announced, self.release = None, release
@@ -128,6 +127,8 @@ class Coordinator(Maker):
         ):
             self.standing.enter(step)
             course = await self._await(release, vector, is_done)
+            if step == "gather":
+                self._log.info("release.gathered", release=release)
         return course
 
     async def _seal(
@@ -211,10 +212,11 @@ class Coordinator(Maker):
         await coordination.announced(release, {shard: end for shard, (_, end) in enumerate(before)})
         self.standing.enter("parts")
         course = await self._await(release, None, lambda course: len(course.parts) == shards)
+        self._log.info("release.sent", release=release)
         self.standing.enter("manifest")
         parts = write_parts([course.parts[shard] for shard in range(shards)])
         whole = SealedRelease(number=release, records=(), manifest=sealed.manifest, headers=(*sealed.headers, parts))
-        await publisher.publish(whole, crash="shards.8.open")
+        self._last = await publisher.publish(whole, crash="shards.8.open")
         crash_point("shards.8")
         self._log.info("release.published", release=release)
         await coordination.sent(release)

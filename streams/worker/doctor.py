@@ -32,6 +32,7 @@ from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.meta import check_identity, identity_of
+from shoal.streams.store.shard_table import is_whole
 from shoal.streams.store.store import Store
 from shoal.streams.worker.publish import check_story
 from shoal.streams.worker.trigger import has_timers
@@ -71,7 +72,8 @@ def versions() -> Finding:
 
 async def examine(settings: Settings, policy: Policy) -> AsyncIterator[Finding]:
     """Every check in turn. What is wrong is a finding, not an error."""
-    store = Store(settings.redis, policy.table, make_cipher(settings.state_key_bytes), access_of(settings))
+    cipher = make_cipher(settings.state_key_bytes)
+    store = Store(settings.redis, policy.table, cipher, access_of(settings), shards=policy.shards)
     kafka = _Kafka(settings, policy)
     checks: Mapping[str, tuple[Check, Sequence[str]]] = {
         "Kafka": (kafka.reach, ()),
@@ -106,7 +108,7 @@ class _Kafka:
 
     def __init__(self, settings: Settings, policy: Policy) -> None:
         self._settings, self._policy = settings, policy
-        self._names = list(Topics(policy.table).all)
+        self._names = list(Topics(policy.table).with_shards(policy.shards))
         self._within_s = min(_WITHIN_S, settings.connect_s)
 
     async def reach(self) -> Examined:
@@ -115,7 +117,8 @@ class _Kafka:
         return Examined(f"{cluster.brokers} broker{'' if cluster.brokers == 1 else 's'} at {where}")
 
     async def rights(self) -> Examined:
-        asked = worker_rights(self._policy.table, has_clock=has_timers(self._policy))
+        policy = self._policy
+        asked = worker_rights(policy.table, has_clock=has_timers(policy), shards=policy.shards)
         servers = self._settings.kafka_servers
         async with admin_client(servers, self._within_s) as admin:
             await check_rights(admin, servers, await describe(admin, self._names), asked)
@@ -125,7 +128,8 @@ class _Kafka:
         async with admin_client(self._settings.kafka_servers, self._within_s) as admin:
             cluster = await describe(admin, self._names)
             copies, has_snapshots = self._settings.replication, self._policy.snapshot is not None
-            remarks = await check_topics(admin, self._policy.table, cluster, copies, has_snapshots=has_snapshots)
+            table, names = self._policy.table, self._names
+            remarks = await check_topics(admin, table, cluster, copies, names, has_snapshots=has_snapshots)
         missing = [name for name in self._names if cluster.topics[name].error == UNKNOWN_TOPIC]
         there = sum(facts.error == NO_ERROR for facts in cluster.topics.values())
         made = f"; a worker will make {', '.join(missing)}" if missing else ""
@@ -167,7 +171,7 @@ async def _compare(settings: Settings, policy: Policy, store: Store) -> Examined
             identity = identity_of(settings, policy, store.cipher, await events_id(settings, table))
             partitions = (await partition_counts(settings.kafka_servers, _WITHIN_S)).get(Topics(table).events, 0)
             check_identity(meta, identity, partitions, table)
-        if not await store.is_whole(meta):
+        if not await is_whole(store, meta):
             raise GuaranteeError(f"Redis lost a part of the state of table {table}; `shoal rebuild` brings it back")
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), table) from error

@@ -26,7 +26,7 @@ from shoal.streams.worker.publish import Publisher
 from shoal.streams.worker.skipping import in_window
 from shoal.streams.worker.standing import Standing
 
-WAIT_S: Final = 0.03
+WAIT_S: Final = 0.01
 SAY_S: Final = 10.0
 
 
@@ -37,7 +37,7 @@ class Maker:
         self._policy, self._store, self._partitions = policy, store, partitions
         self._settings, self._servers = settings, settings.kafka_servers
         self._topics, self._meaning = Topics(policy.table), meaning_of(policy)
-        self._last: ManifestRecord | None = None  # on the releases topic, as the tenure began
+        self._last: ManifestRecord | None = None  # on the releases topic, as the tenure began; with shards, now
         self.release = 0
         self.is_planning = False
         self.standing = Standing()

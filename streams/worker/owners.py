@@ -21,6 +21,7 @@ from shoal.streams.intake.state_watch import StateWatch
 from shoal.streams.kafka.group_consumer import open_group_consumer
 from shoal.streams.kafka.partition_reader import stop_client
 from shoal.streams.kafka.refusal import is_refusal
+from shoal.streams.kafka.sealed import Announcements
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.prometheus import RECONNECTS
@@ -30,9 +31,11 @@ from shoal.streams.store.course import Course, read_course, word_of
 from shoal.streams.store.keys import shard_label
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.store import Store
-from shoal.streams.worker.shard_owner import ShardOwner
+from shoal.streams.worker.instance import Instance, instance_of
+from shoal.streams.worker.shard_owner import ShardOwner, Together
 
 _IDLE_S: Final = 0.05
+_BUSY_S: Final = 0.01  # while a release is under way
 _PAUSE_S: Final = 0.3
 
 
@@ -48,9 +51,13 @@ class Owners(Service, ConsumerRebalanceListener):
         self._consumer: AIOKafkaConsumer | None = None
         self._assigned: frozenset[int] | None = None  # None while a rebalance is under way
         self._owners: dict[int, ShardOwner] = {}
+        self._running: dict[int, asyncio.Task[None]] = {}  # a step of a shard, by shard
+        self._together = Together(asyncio.Lock(), Announcements(settings.kafka_servers, policy.table))
         self._not_before: dict[int, float] = {}
         self._course: Course | None = None  # as last seen
         self._state = StateWatch(store, self._on_retry)
+        self._instance = Instance(store, instance_of(settings))
+        self._is_checked = True  # whether the tokens of the shards that were kept were looked at
         self._attempt = 0
         self._log = get_log(table=policy.table)
 
@@ -99,8 +106,10 @@ class Owners(Service, ConsumerRebalanceListener):
 
     async def on_stop(self) -> None:
         consumer, self._consumer = self._consumer, None
-        for owner in self._owners.values():
-            await owner.close()
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        await self._close()
         if consumer is not None:
             await stop_client(consumer)
 
@@ -110,7 +119,7 @@ class Owners(Service, ConsumerRebalanceListener):
 
     def on_partitions_assigned(self, assigned: Any) -> None:
         """Called by aiokafka, which sends no heartbeats meanwhile; so nothing is loaded here."""
-        self._assigned = frozenset(partition.partition for partition in assigned)
+        self._assigned, self._is_checked = frozenset(partition.partition for partition in assigned), False
         self._log.info("shards.assigned", shards=sorted(self._assigned))
 
     async def _belong(self) -> None:
@@ -118,9 +127,11 @@ class Owners(Service, ConsumerRebalanceListener):
             if self._consumer is None:
                 servers, session_s = self._settings.kafka_servers, self._settings.session_s
                 name, group = await self._state.name(), self._topics.owners_group
+                await patiently(self._instance.claim, self._on_retry)
                 self._consumer = await open_group_consumer(
-                    servers, self._topics.shards, group, name, session_s, self, begins="latest"
+                    servers, self._topics.shards, group, name, session_s, self, "latest", self._instance.name
                 )
+            await patiently(partial(self._instance.check, soon=self._assigned is None), self._on_retry)
             await self._consumer.getmany(timeout_ms=0)  # nothing ever comes; raises what went wrong with the group
             if await self._state.has_changed():
                 await self._leave()
@@ -140,7 +151,7 @@ class Owners(Service, ConsumerRebalanceListener):
     # -- the work -----------------------------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
-        """Look once, and do for each shard what is next."""
+        """Look once, begin for each shard what is next, and wait for one of them to be done."""
         assigned = self._assigned
         if assigned is None:
             await self.sleep(_IDLE_S)
@@ -148,9 +159,11 @@ class Owners(Service, ConsumerRebalanceListener):
         try:
             await self._own(assigned)
             course = self._course = await patiently(partial(read_course, self._store), self._on_retry)
-            has_moved = False
-            for number in sorted(self._owners.keys() & assigned):
-                has_moved |= await self._advance(number, course)
+            for number in sorted(self._owners.keys() & assigned - self._running.keys()):
+                if self._owners[number].next(course) is not None:
+                    self._running[number] = asyncio.create_task(self._advance(number, course))
+            is_busy = course.vector is not None or course.is_sealed
+            await self._collect(_BUSY_S if is_busy else _IDLE_S)
             self._attempt = 0
         except (RedisError, KafkaError, ServiceError, OSError) as error:
             if is_refusal(error) or (isinstance(error, RedisError) and not is_passing(error)):
@@ -159,22 +172,43 @@ class Owners(Service, ConsumerRebalanceListener):
             RECONNECTS.labels("redis" if isinstance(error, RedisError) else "kafka", "shards").inc()
             if self._attempt in (1, 5) or self._attempt % 30 == 0:
                 self._log.warning("shards.retry", error=type(error).__name__, attempt=self._attempt)
-            for owner in self._owners.values():
-                await owner.close()  # a producer cannot be used after an error
+            await asyncio.gather(*self._running.values(), return_exceptions=True)
+            self._running.clear()
+            await self._close()  # a producer cannot be used after an error
             await self.sleep(pause_s(self._attempt))
+
+    async def _close(self) -> None:
+        for owner in self._owners.values():
+            await owner.close()
+        await self._together.announcements.close()
+
+    async def _collect(self, within_s: float) -> None:
+        """Wait until a step is done, if there is one, or for a moment; raises what a step has raised."""
+        if not self._running:
+            await self.sleep(within_s)
             return
-        if not has_moved:
-            await self.sleep(_IDLE_S)
+        done, _ = await asyncio.wait(self._running.values(), timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        over = [number for number, task in self._running.items() if task in done]
+        outcomes = [self._running.pop(number).exception() for number in over]
+        for error in filter(None, outcomes):
+            raise error
 
     async def _own(self, assigned: frozenset[int]) -> None:
-        """Take ownership of the assigned shards, and forget the others."""
-        for number in [number for number in self._owners if number not in assigned]:
+        """Take ownership of the assigned shards, and forget the others and those that were another worker's since."""
+        if not self._is_checked:
+            for number in sorted(self._owners.keys() - self._running.keys()):
+                try:
+                    await self._store.check_owner(shard_label(number), self._owners[number].token)
+                except FencedError:
+                    await self._drop(number)
+            self._is_checked = True
+        for number in [number for number in self._owners if number not in assigned and number not in self._running]:
             await self._drop(number)
         for number in sorted(assigned - self._owners.keys()):
             if time.monotonic() >= self._not_before.get(number, 0.0):
                 token = await patiently(partial(self._store.own, shard_label(number)), self._on_retry)
                 self._owners[number] = ShardOwner(
-                    self._settings, self._policy, self._store, self._partitions, number, token
+                    self._settings, self._policy, self._store, self._partitions, number, token, self._together
                 )
                 self._log.info("shard.owned", shard=number)
 
@@ -182,10 +216,15 @@ class Owners(Service, ConsumerRebalanceListener):
         await self._owners.pop(number).close()
         self._log.info("shard.released", shard=number)
 
-    async def _advance(self, number: int, course: Course) -> bool:
+    async def _advance(self, number: int, course: Course) -> None:
         owner = self._owners[number]
         try:
-            return await owner.advance(course)
+            try:
+                await owner.advance(course)
+            except LostError:
+                # A shard that was loaded while another worker applied a release looks like a loss, once.
+                await self._store.check_owner(shard_label(number), owner.token)
+                raise
         except FencedError:
             # Kafka is about to give it to another worker. If it does not within a session, it is ours after all.
             self._log.warning("shard.fenced", shard=number)
@@ -194,11 +233,6 @@ class Owners(Service, ConsumerRebalanceListener):
         except DisturbedError:
             self._log.warning("shard.disturbed", shard=number)
             await self.sleep(_PAUSE_S)
-        except LostError:
-            # A shard that was loaded while another worker applied a release looks like a loss, once.
-            await self._store.check_owner(shard_label(number), owner.token)
-            raise
-        return False
 
     def _on_retry(self, error: BaseException, attempt: int) -> None:
         RECONNECTS.labels("redis", "shards").inc()

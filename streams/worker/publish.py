@@ -46,12 +46,16 @@ class Publisher:
         message = sealed_message(self._table, sealed.number, sealed.manifest, sealed.headers)
         await self._transaction.send(self._topics.releases, 0, [message], crash="shards.6.open")
 
-    async def publish(self, sealed: SealedRelease, crash: str = "release.7.open") -> None:
-        """Step 7: all records of a release in one transaction, the manifest last. Raises FencedError, KafkaError."""
+    async def publish(self, sealed: SealedRelease, crash: str = "release.7.open") -> ManifestRecord:
+        """Step 7: all records of a release in one transaction, the manifest last; returns it as it stands on the topic.
+
+        Raises FencedError, KafkaError.
+        """
         key = f"{self._table}/{sealed.number}".encode()
-        messages = [Message(key, record) for record in sealed.records]
-        messages.append(Message(key, sealed.manifest, manifest_headers(self._table, sealed.number, sealed.headers)))
-        await self._transaction.send(self._topics.releases, 0, messages, crash=crash)
+        headers = manifest_headers(self._table, sealed.number, sealed.headers)
+        messages = [*(Message(key, record) for record in sealed.records), Message(key, sealed.manifest, headers)]
+        end = await self._transaction.send(self._topics.releases, 0, messages, crash=crash)
+        return ManifestRecord(sealed.number, sealed.manifest, dict(headers), end - 1)
 
     async def stop(self) -> None:
         await self._transaction.stop()

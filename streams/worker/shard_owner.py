@@ -6,6 +6,7 @@ memory is that of the last release that is applied; the plan of the next one is 
 can be had again: the state from Redis, the plan from the state and what the desks have written.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from shoal.streams.errors import GuaranteeError, LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.manifest import Origin
 from shoal.streams.kafka.part_publisher import PartPublisher
-from shoal.streams.kafka.sealed import last_announced
+from shoal.streams.kafka.sealed import Announcements
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
@@ -70,14 +71,30 @@ class _Planned(NamedTuple):
     plan: PartPlan
 
 
+class Together(NamedTuple):
+    """What the shards of a worker share."""
+
+    planning: asyncio.Lock
+    """Held while a shard is planned: each worker plans one at a time."""
+    announcements: Announcements
+
+
 class ShardOwner:
     """One shard under one token."""
 
     def __init__(
-        self, settings: Settings, policy: Policy, store: Store, partitions: int, number: int, token: str
+        self,
+        settings: Settings,
+        policy: Policy,
+        store: Store,
+        partitions: int,
+        number: int,
+        token: str,
+        together: Together,
     ) -> None:
         self._settings, self._policy, self._store, self._partitions = settings, policy, store, partitions
         self._number, self.token = number, token
+        self._together = together
         self._topics = Topics(policy.table)
         self._shard_log = ShardLog(store, number, token)
         self._state: State | None = None
@@ -97,7 +114,7 @@ class ShardOwner:
 
         Raises FencedError, DisturbedError, LostError, GuaranteeError, RedisError, KafkaError.
         """
-        step = self._next(course)
+        step = self.next(course)
         if step is None:
             return False
         began = time.monotonic()
@@ -113,8 +130,8 @@ class ShardOwner:
             self._log.info(f"shard.{step}", shard=self._number, release=course.number, seconds=seconds)
         return True
 
-    def _next(self, course: Course) -> str | None:
-        """The step that is next; each is a method of this name."""
+    def next(self, course: Course) -> str | None:
+        """The step that is next, if there is one; each is a method of this name."""
         here = self._number
         if course.is_sent:
             return None if here in course.applied else "apply"
@@ -155,24 +172,22 @@ class ShardOwner:
     # -- step 3 -------------------------------------------------------------------------------------------------------
 
     async def _cut(self, course: Course) -> None:
-        """Shard 0 only: the cuts, if there are none yet and enough people to make them from."""
+        """Shard 0 only, while there are no cuts: they are made, if there are enough people to make them from."""
         assert course.vector is not None
-        cuts = (await read_shard_records(self._store)).cuts
-        if cuts is None:
-            everybody = await read_everybody(self._store, 0, self._partitions)
-            deltas: dict[int, dict[str, Delta]] = {number: {} for number in range(self._partitions)}
-            for bucket in range(self._store.shards):
-                for number, some in (await read_bucket(self._store, course.number, self._partitions, bucket)).items():
-                    deltas[number] |= some
-            keyed = KeyedByHandle(self._settings.key_bytes, self._policy.table)
-            policy = (await self._policies.of(course)).during
+        everybody = await read_everybody(self._store, 0, self._partitions)
+        deltas: dict[int, dict[str, Delta]] = {number: {} for number in range(self._partitions)}
+        for bucket in range(self._store.shards):
+            for number, some in (await read_bucket(self._store, course.number, self._partitions, bucket)).items():
+                deltas[number] |= some
+        policy = (await self._policies.of(course)).during
+        keyed = KeyedByHandle(self._settings.key_bytes, self._policy.table)
 
-            def make() -> Cuts | None:
-                there = dict(present(policy, course.number, everybody, deltas))
-                return make_cuts(policy, keyed, there)
+        def make() -> Cuts | None:
+            there = dict(present(policy, course.number, everybody, deltas))
+            return make_cuts(policy, keyed, there)
 
-            made = await self._try(course, make)
-            cuts = _NONE_YET if made is None else pack(made.record())
+        made = await self._try(course, make)
+        cuts = _NONE_YET if made is None else pack(made.record())
         await self._shard_log.tell_cuts(course.number, course.vector, cuts)
 
     async def _gather(self, course: Course) -> None:
@@ -248,10 +263,11 @@ class ShardOwner:
             before, _, after = await self._policies.of(course)
             cuts = _read_cuts(before, course.cuts)
             shard = Shard(self._number, None) if cuts is None else cuts.shard(self._number)
-            if after is None:
-                made = await self._try(course, plan_part, state, window, before, release, shard)
-            else:
-                made = await self._try(course, plan_part_change, state, window, after, release, shard)
+            async with self._together.planning:
+                if after is None:
+                    made = await self._try(course, plan_part, state, window, before, release, shard)
+                else:
+                    made = await self._try(course, plan_part_change, state, window, after, release, shard)
             self._planned = _Planned(release, course.vector, made)
         return self._planned, read
 
@@ -280,8 +296,8 @@ class ShardOwner:
         servers, table = self._settings.kafka_servers, self._policy.table
         state = await self._current(course, await read_shard_records(self._store))
         made = (await self._make(course, state))[0].plan
-        announced = await last_announced(servers, table)
-        if announced is None or announced.number != course.number:
+        announced = await self._together.announcements.of(course.number)
+        if announced is None:
             raise DisturbedError
         self._check_announced(made, announced.value, course.number)
         if self._publisher is None:

@@ -1,7 +1,7 @@
 """What the service benchmark sends: people with four attributes and a Zipf-distributed value, as msgpack events."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,8 +31,8 @@ def sensitive_of(values: str, name: str) -> dict[str, Any]:
     return {"name": name, "values": labels, "open": labels[:OPEN] if values == "redrawn" else []}
 
 
-def write_policy(folder: Path, table: str, values: str) -> Path:
-    """A policy for such people, by the model of their values. JSON is YAML."""
+def write_policy(folder: Path, table: str, values: str, scaled: Mapping[str, Any] | None = None) -> Path:
+    """A policy for such people, by the model of their values, with what `scaled` has beside. JSON is YAML."""
     document = {
         "table": table,
         "attributes": {
@@ -43,6 +43,7 @@ def write_policy(folder: Path, table: str, values: str) -> Path:
         },
         "sensitive": sensitive_of(values, "disease"),
         "privacy": PRIVACY[values],
+        **(scaled or {}),
     }
     path = folder / f"{table}.yaml"
     path.write_text(json.dumps(document), encoding="utf-8")

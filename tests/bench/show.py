@@ -232,6 +232,7 @@ def show_shards(found: Figures) -> str:
         "delta / full",
         "`*`",
         "counterfeits",
+        "query error",
     )
     lines = [
         (
@@ -244,14 +245,60 @@ def show_shards(found: Figures) -> str:
             f"{one['bytes'][-1] / one['bytes'][0]:.2f}",
             f"{one['suppressed']:.2%}",
             f"{one['counterfeits']:.2%}",
+            f"{one['query_error']:.2%}" if "query_error" in one else "",
         )
         for one in found["tables"]
     ]
     return table(head, lines)
 
 
+def show_workers(found: Figures) -> str:
+    if "skipped" in found:
+        return f"Skipped: {found['skipped']}."
+    lines = [
+        (
+            f"{one['people']:,}",
+            str(one["shards"]),
+            str(one["workers"]),
+            f"{one['first_s']:.1f}",
+            f"{one['later_s']:.2f} ({one['later_core_s']:.2f})",
+            ", ".join(f"{here:,.0f} ({peak:,.0f})" for here, peak in zip(*_memory_of(one), strict=True)),
+        )
+        for one in found["tables"]
+    ]
+    ratios, ingest = found["ratios"], found["ingest"]
+    goals = [
+        ("trigger to manifest, 1 % changed", f"{ratios['later_s']:.2f}", "≤ 0.65"),
+        ("trigger to manifest, first release", f"{ratios['first_s']:.2f}", ""),
+        ("memory of a worker", f"{ratios['worker_mib']:.2f} (peak {ratios['worker_peak_mib']:.2f})", "≤ 0.6"),
+        ("events/s of ingest, one worker", f"{ingest['of_one']:.2f}", "≥ 0.95"),
+        ("the same by core seconds", f"{ingest['of_one_by_core']:.2f}", "≥ 0.95"),
+    ]
+    whole, steps = found["tables"][-1], [f"`{name}` {took:.2f}" for name, took in _seconds(found["tables"][-1])]
+    head = ("people", "shards", "workers", "first release s", "1 % changed s (core)", "MiB of each worker (peak)")
+    name = f"{whole['shards']} shards on {whole['workers']} workers, times one shard on one"
+    return "\n\n".join(
+        (
+            "Seconds from the trigger to the manifest as a `read_committed` consumer sees it.",
+            table(head, lines),
+            table((name, "", "goal"), goals),
+            f"Where they go after 1 % changed, by lines of the coordinator's log and in a shard: {', '.join(steps)}.",
+        )
+    )
+
+
+def _memory_of(one: Figures) -> tuple[Sequence[float], Sequence[float]]:
+    return one["worker_mib"], one["worker_peak_mib"]
+
+
+def _seconds(one: Figures) -> list[tuple[str, float]]:
+    own = [(f"shard.{name}", took) for name, took in one["shard_steps"].items()]
+    return [*((f"release.{name}", took) for name, took in one["later_steps"].items()), *own]
+
+
 SHOW = {
     "service": show_service,
+    "workers": show_workers,
     "page": show_page,
     "snapshots": show_snapshots,
     "shards": show_shards,

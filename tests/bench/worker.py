@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -25,6 +25,8 @@ from tests.support.services.services import environment
 _WITHIN_S = 900.0
 STEPS = ("frozen", "read", "planned", "staged", "sealed", "published", "applied")
 """What the worker's log says of a release, in order."""
+SHARD_STEPS = ("frozen", "gathered", "planned", "sealed", "announced", "sent", "published", "applied")
+"""The same of a table with shards; the coordinator says it, whichever worker that is."""
 
 
 class WorkerFailed(Exception):
@@ -33,7 +35,7 @@ class WorkerFailed(Exception):
 
 @dataclass
 class Worker:
-    """A table, the worker that serves it, and how to look at both."""
+    """A table, a worker that serves it, and how to look at both."""
 
     local: Local
     table: str
@@ -41,6 +43,7 @@ class Worker:
     store: Any
     log: Path
     environment: dict[str, str]
+    stages: tuple[str, ...] = STEPS
 
     @property
     def pid(self) -> int:
@@ -83,19 +86,26 @@ class Worker:
 
     def until_applied(self, number: int) -> None:
         """Wait until a release is not only published but in the table's own keys and in the planner's memory."""
-        while self._at(number).keys() < set(STEPS):
+        while not set(self.stages) <= self._at(number).keys():
             self._pause()
 
     def steps(self, number: int) -> Figures:
         """Seconds on the clock of the parts of a release, by the worker's own log: each up to what it names."""
         at = self._at(number)
-        return {after: at[after] - at[before] for before, after in pairwise(STEPS)}
+        return {after: at[after] - at[before] for before, after in pairwise(self.stages)}
+
+    def told(self) -> Iterator[dict[str, Any]]:
+        """The lines of the log of every worker of this table."""
+        for log in sorted(self.log.parent.glob("*.log")):
+            yield from _lines(log)
+
+    def own_lines(self) -> Iterator[dict[str, Any]]:
+        return _lines(self.log)
 
     def _at(self, number: int) -> dict[str, float]:
-        told = (json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines() if line[-1:] == "}")
         return {
             line["event"].removeprefix("release."): datetime.fromisoformat(line["timestamp"]).timestamp()
-            for line in told
+            for line in self.told()
             if line.get("release") == number and line["event"].startswith("release.")
         }
 
@@ -120,35 +130,54 @@ class Worker:
         return "its last words: " + self.log.read_text(encoding="utf-8", errors="replace")[-2_000:]
 
 
+def _lines(log: Path) -> Iterator[dict[str, Any]]:
+    return (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line[-1:] == "}")
+
+
 @contextlib.contextmanager
 def running_worker(local: Local, table: str, values: str = "lasting", **chosen: str) -> Iterator[Worker]:
     """A worker for a table that has topics already, with nothing of it in Redis; stopped at the end."""
+    with running_workers(local, table, 1, {}, values, **chosen) as (worker,):
+        yield worker
+
+
+@contextlib.contextmanager
+def running_workers(
+    local: Local, table: str, count: int, scaled: Mapping[str, Any], values: str = "lasting", **chosen: str
+) -> Iterator[list[Worker]]:
+    """As `running_worker`, several of them; `scaled` is what the policy has beside the rest."""
     store = redis.Redis.from_url(local.redis.address)
     store.flushall()
-    with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
-        policy = write_policy(Path(folder), table, values)
+    with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder, contextlib.ExitStack() as stack:
+        stack.callback(store.close)
+        policy = write_policy(Path(folder), table, values, scaled)
         settings = {
             "POLICY": str(policy),
             "KEY": "a secret of the bench",
             "WEB_PORT": "0",
             "LOG_FORMAT": "json",
         } | chosen
-        log = Path(folder) / "worker.log"
         surroundings = environment(local.kafka.address, local.redis.address, **settings)
-        with log.open("wb") as sink:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "shoal.streams.cli", "worker"],
-                env=surroundings,
-                stdout=sink,
-                stderr=sink,
-            )
+        stages = STEPS if scaled.get("scale", {}).get("shards", 1) == 1 else SHARD_STEPS
+        workers = []
+        for number in range(count):
+            log = Path(folder) / f"worker-{number}.log"
+            process = stack.enter_context(_worker(log, surroundings))
+            workers.append(Worker(local, table, process, store, log, surroundings, stages))
+        yield workers
+
+
+@contextlib.contextmanager
+def _worker(log: Path, surroundings: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as sink:
+        command = [sys.executable, "-m", "shoal.streams.cli", "worker"]
+        process = subprocess.Popen(command, env=surroundings, stdout=sink, stderr=sink)
+    try:
+        yield process
+    finally:
+        process.terminate()
         try:
-            yield Worker(local, table, process, store, log, surroundings)
-        finally:
-            process.terminate()
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            store.close()
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -53,3 +53,18 @@ def test_with_one_of_three_brokers_nothing_is_written_and_nothing_is_lost(scene:
             brokers.restore()
             time.sleep(2.0)
     assert_a_replay_makes_the_same(scene)
+
+
+def test_a_broker_that_hangs_does_not_keep_releases_from_going_on(scene: Scene, brokers: Brokers) -> None:
+    """It refuses nothing: whoever asks it waits. Every release asks Kafka several things with new clients."""
+    with scene.at_work():
+        for number in range(2):
+            brokers[number].pause()
+            try:
+                # Whoever has a connection to it waits out a request or two; the load of this test, a minute and more.
+                scene.await_releases(len(scene.releases()) + 1, 240)
+                scene.await_releases(len(scene.releases()) + 2, 90)
+            finally:
+                brokers[number].resume()
+            time.sleep(5.0)
+    assert_a_replay_makes_the_same(scene)

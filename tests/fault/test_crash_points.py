@@ -1,22 +1,18 @@
 """kill -9 of the worker right after every numbered step of ingest and release.
 
-The drills run four at a time beside each other: most of a drill is waiting for a process to start, or for Kafka to
-notice that one is gone. Each has a table of its own, on which everything is promised at once: permanent values, guards,
-other publishers beside it, sampling. By turns the table has cliques or signatures of permanent values; some points are
-tried on a redrawn table, too. Afterwards the topics, written to a file, must give the same bytes in a replay.
+The drills (drills.py) run four at a time. Each has a table of its own, on which everything is promised at once:
+permanent values, guards, other publishers beside it, sampling. By turns the table has cliques or signatures of
+permanent values; some points are tried on a redrawn table, too. Afterwards the topics, written to a file, must give the
+same bytes in a replay.
 """
 
-import secrets
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.fault.scene import KINDS, PATIENCE_S, Scene
+from tests.fault.drills import Drills, Stage, die_at, started
+from tests.fault.scene import KINDS
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.support.services.table import await_that
 
 _AT_ONCE = 4
 
@@ -32,49 +28,30 @@ DRILLS = [
     *((point, ("cliques", "signed")[place % 2]) for place, point in enumerate(POINTS)),
     *((point, "redrawn") for point in ("ingest.3:3", "release.5.part:2", "release.6:2", "release.9.part:2")),
 ]
-Drill = tuple[str, str]
 
 
 @pytest.fixture(scope="module")
 def drills(
     request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[Drill, "Future[None]"]]:
-    items: list[Any] = request.session.items
-    wanted = [(item.callspec.params["point"], item.callspec.params["kind"]) for item in items if _is_drill(item)]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        folder = tmp_path_factory.mktemp("drills")
-        started = {drill: pool.submit(_drill, kafka, redis_url, folder, *drill) for drill in wanted}
-        yield started
-        for future in started.values():
-            future.cancel()
+) -> Iterator[Drills]:
+    stage = Stage(kafka, redis_url, tmp_path_factory.mktemp("drills"))
 
+    def drill(point: str, kind: str) -> None:
+        with stage.scene(point, seed=POINTS.index(point), **KINDS[kind]) as scene:
+            scene.pour(150)
+            die_at(scene, point)
+            scene.pour(50)
+            scene.start()
+            scene.finish()
+            assert_a_replay_makes_the_same(scene)
 
-def _is_drill(item: Any) -> bool:
-    return item.path == Path(__file__) and hasattr(item, "callspec")
+    with started(request, ("point", "kind"), drill, _AT_ONCE) as found:
+        yield found
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("point", "kind"), DRILLS)
 def test_a_worker_killed_right_after_a_step_leaves_nothing_undone_and_nothing_done_twice(
-    drills: Mapping[Drill, "Future[None]"], point: str, kind: str
+    drills: Drills, point: str, kind: str
 ) -> None:
     drills[point, kind].result()
-
-
-def _drill(kafka: str, redis_url: str, folder: Path, point: str, kind: str) -> None:
-    name = f"{point.replace(':', '-')}-{secrets.token_hex(4)}"
-    scene = Scene(kafka, redis_url, folder, name, seed=POINTS.index(point), **KINDS[kind])
-    try:
-        scene.pour(150)
-        scene.ask()
-        dying = scene.start(CRASH_AT=point)
-        await_that(lambda: dying.process.poll() is not None or "release.applied" in dying.log, PATIENCE_S, dying._log)
-        scene.pour(100)
-        scene.ask()
-        assert scene.await_exit(dying) == -9, dying.log
-        scene.pour(50)
-        scene.start()
-        scene.finish()
-        assert_a_replay_makes_the_same(scene)
-    finally:
-        scene.close()

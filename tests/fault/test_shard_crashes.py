@@ -5,20 +5,16 @@ at once. Afterwards the judge makes every release again in one process: a releas
 """
 
 import json
-import secrets
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.fault.scene import EVERYTHING, EVERYTHING_SIGNED, PATIENCE_S, Scene
-from tests.support.services.table import await_that
+from tests.fault.drills import Drills, Stage, die_at, started
+from tests.fault.scene import EVERYTHING, EVERYTHING_SIGNED
 
 _AT_ONCE = 3
 SHARDS = 3
-_MOST_RELEASES = 6  # until the worker has died
 
 # Those of the coordinator are passed once in a release, those of owners once for each shard, or more often. In the
 # first release the cuts are made; most drills are in the second.
@@ -36,65 +32,36 @@ DRILLS = [
     *((point, "alone") for point in (*COORDINATOR, *OWNER)),
     *((point, "beside") for point in ("shards.3:2", "shards.4:2", "shards.7.open:2", "shards.7:2", "shards.9:2")),
 ]
-Drill = tuple[str, str]
 
 
 @pytest.fixture(scope="module")
 def drills(
     request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[Drill, "Future[None]"]]:
-    items: list[Any] = request.session.items
-    wanted = [(item.callspec.params["point"], item.callspec.params["company"]) for item in items if _is_drill(item)]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        folder = tmp_path_factory.mktemp("drills")
-        started = {drill: pool.submit(_drill, kafka, redis_url, folder, *drill) for drill in wanted}
-        yield started
-        for future in started.values():
-            future.cancel()
+) -> Iterator[Drills]:
+    stage = Stage(kafka, redis_url, tmp_path_factory.mktemp("drills"))
 
+    def drill(point: str, company: str) -> None:
+        place = DRILLS.index((point, company))
+        kind = (EVERYTHING, EVERYTHING_SIGNED)[place % 2]
+        deltas: dict[str, Any] = {"release": {"full_every": 3}} if place % 3 else {}
+        with stage.scene(point, seed=place, **kind, scale={"shards": SHARDS}, **deltas) as scene:
+            scene.fill(200)
+            scene.pour(100)
+            die_at(scene, point, beside=company == "beside")
+            scene.pour(50)
+            if company == "alone":
+                scene.start()
+            last = json.loads(scene.finish()[-1].manifest)
+            assert all(shard["people"] for shard in last["shards"]), "a shard is empty"
+            assert len(last["shards"]) == SHARDS, "there are no cuts"
 
-def _is_drill(item: Any) -> bool:
-    return item.path == Path(__file__) and hasattr(item, "callspec")
+    with started(request, ("point", "company"), drill, _AT_ONCE) as found:
+        yield found
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("point", "company"), DRILLS)
 def test_a_worker_killed_in_a_release_with_shards_leaves_it_whole_or_not_there(
-    drills: Mapping[Drill, "Future[None]"], point: str, company: str
+    drills: Drills, point: str, company: str
 ) -> None:
     drills[point, company].result()
-
-
-def _drill(kafka: str, redis_url: str, folder: Path, point: str, company: str) -> None:
-    place = DRILLS.index((point, company))
-    kind = (EVERYTHING, EVERYTHING_SIGNED)[place % 2]
-    name = f"{point.replace(':', '-')}-{secrets.token_hex(4)}"
-    deltas: dict[str, Any] = {"release": {"full_every": 3}} if place % 3 else {}
-    scene = Scene(kafka, redis_url, folder, name, seed=place, **kind, scale={"shards": SHARDS}, **deltas)
-    try:
-        scene.fill(200)
-        scene.pour(100)
-        scene.ask()
-        dying = scene.start(CRASH_AT=point)
-        if company == "beside":
-            scene.start()
-        for _ in range(_MOST_RELEASES):
-            served = len(scene.releases())
-            await_that(
-                lambda served=served: dying.process.poll() is not None or len(scene.releases()) > served,
-                PATIENCE_S,
-                dying._log,
-            )
-            if dying.process.poll() is not None:
-                break
-            scene.pour(100)
-            scene.ask()
-        assert scene.await_exit(dying) == -9, dying.log
-        scene.pour(50)
-        if company == "alone":
-            scene.start()
-        last = json.loads(scene.finish()[-1].manifest)
-        assert all(shard["people"] for shard in last["shards"]), "a shard is empty"
-        assert len(last["shards"]) == SHARDS, "there are no cuts"
-    finally:
-        scene.close()

@@ -3,21 +3,19 @@ and comes out the same, or it was published and is refused until a rebuild.
 """
 
 import json
-import secrets
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.fault.drills import Drills, Stage, started
 from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene, said
 from tests.fault.test_lost_state import take_snapshot, wipe
-from tests.support.services.table import Worker, await_that
+from tests.support.services.table import Record, Worker, await_that
 
-_BEFORE = ("release.1:2", "shards.2:2", "shards.3:5", "shards.4:5", "shards.5:2", "shards.6.open:2")
+_BEFORE = ("release.1:2", "release.2:2", "shards.2:2", "shards.3:5", "shards.4:5", "shards.5:2", "shards.6.open:2")
 _ANNOUNCED = ("shards.6:2", "shards.7.open:5", "shards.7:5", "shards.8.open:2")
-_PUBLISHED = ("shards.8:2", "shards.9:5", "shards.10.part:2")
+_PUBLISHED = ("shards.8:2", "shards.9:5", "shards.10.part:2", "shards.10:2")
 _FROZEN_AGAIN = "cause=announced"
 _AT_ONCE = 3
 
@@ -98,53 +96,80 @@ def _lost_at_first(clinic: Scene, point: str) -> None:
     assert (_FROZEN_AGAIN in worker.log) == (point != "shards.5"), worker.log
 
 
+def _set_back_within(clinic: Scene, points: str) -> None:
+    """Two workers die in the second release, one after the other; Redis is set back to where the first did."""
+    first, second = points.split(" to ")[::-1]
+    _die_in_the_second_release(clinic, first)
+    middle = take_snapshot(clinic)
+    dying = clinic.start(CRASH_AT=second)
+    assert clinic.await_exit(dying) == -9, dying.log
+    announced = [one.value for one in _announced(clinic) if one.value and json.loads(one.value)["release"] == 2]
+    clinic.pour(100)
+    _restore(clinic, middle)
+    is_published = len(clinic.releases()) == 2
+    if is_published and first not in ("shards.5:2", "shards.7:5"):
+        _assert_refused(clinic)
+        _rebuild(clinic)
+    _go_on(clinic)
+    assert [one.manifest for one in clinic.releases()[1:2]] == announced, "another release was announced before"
+    assert len(_announced(clinic)) == len(clinic.releases()), "a release was announced twice"
+
+
 _DRILLS: dict[str, tuple[Callable[[Scene, str], None], tuple[str, ...]]] = {
     "a Redis set back before a release was published makes the announced one, or any": (
         _set_back_in_time,
         (*_BEFORE, *_ANNOUNCED),
     ),
     "a Redis set back behind a published release is refused until it is rebuilt": (_set_back_too_far, _PUBLISHED),
+    "a Redis set back within a release goes on, and publishes what was announced": (
+        _set_back_within,
+        tuple(
+            f"{later} to {earlier}"
+            for earlier, later in (
+                ("release.1:2", "shards.6"),
+                ("shards.2:2", "shards.7:2"),
+                ("shards.3:5", "shards.8.open"),
+                ("shards.4:5", "shards.6"),
+                ("shards.4:5", "shards.8"),
+                ("shards.5:2", "shards.6"),
+                ("shards.5:2", "shards.7:2"),
+                ("shards.5:2", "shards.9:2"),
+                ("shards.5:2", "shards.10"),
+                ("shards.7:5", "shards.8"),
+                ("shards.7:5", "shards.10.part"),
+            )
+        ),
+    ),
     "a Redis lost is rebuilt, and the announced release comes out the same": (
         _lost,
-        ("shards.4:5", *_ANNOUNCED[:3], "shards.8:2"),
+        (*_BEFORE, *_ANNOUNCED, *_PUBLISHED),
     ),
     "a Redis lost before anything was published begins anew at what was announced": (
         _lost_at_first,
         ("shards.5", "shards.6", "shards.7:2"),
     ),
 }
-Drill = tuple[str, str]
 
 
 @pytest.fixture(scope="module")
 def drills(
     request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[Drill, "Future[None]"]]:
-    items: list[Any] = request.session.items
-    here = [item for item in items if item.path == Path(__file__) and hasattr(item, "callspec")]
-    wanted = [(item.callspec.params["what"], item.callspec.params["point"]) for item in here]
-    folder = tmp_path_factory.mktemp("drills")
+) -> Iterator[Drills]:
+    stage = Stage(kafka, redis_url, tmp_path_factory.mktemp("drills"))
 
     def drill(what: str, point: str) -> None:
-        name = f"{point.replace(':', '-')}-{secrets.token_hex(4)}"
-        scene = Scene(kafka, redis_url, folder, name, **EVERYTHING, scale={"shards": 3})
-        try:
+        with stage.scene(point, **EVERYTHING, scale={"shards": 3}) as scene:
             _DRILLS[what][0](scene, point)
-        finally:
-            scene.close()
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        started = {one: pool.submit(drill, *one) for one in wanted}
-        yield started
-        for future in started.values():
-            future.cancel()
+    with started(request, ("what", "point"), drill, _AT_ONCE) as found:
+        yield found
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("what", "point"), [(what, point) for what, (_, points) in _DRILLS.items() for point in points]
 )
-def test_after_a_step_of_a_release(drills: Mapping[Drill, "Future[None]"], what: str, point: str) -> None:
+def test_after_a_step_of_a_release(drills: Drills, what: str, point: str) -> None:
     drills[what, point].result()
 
 
@@ -195,6 +220,10 @@ def _rebuild(clinic: Scene) -> None:
     assert "rebuilt" in done.stdout
 
 
+def _announced(clinic: Scene) -> list[Record]:
+    return [one for one in clinic.read(clinic.topics.releases, 0) if one.headers["kind"] == b"sealed"]
+
+
 def _state(clinic: Scene) -> dict[str, object]:
     """What Redis holds of the shards, and `meta` without when the table was begun."""
     with clinic.connect() as client:
@@ -212,7 +241,7 @@ def _state(clinic: Scene) -> dict[str, object]:
 def test_a_record_left_out_after_its_release_was_announced_is_a_part_of_it_for_all_that(clinic: Scene) -> None:
     old = _die_in_the_second_release(clinic, "shards.7:5")
     _restore(clinic, old)
-    announced = [one for one in clinic.read(clinic.topics.releases, 0) if one.headers["kind"] == b"sealed"][-1]
+    announced = _announced(clinic)[-1]
     end = json.loads(announced.headers["offsets"])[0]
     before = next(one for one in clinic.read(clinic.topics.releases, 0) if one.headers["kind"] == b"manifest")
     assert end > json.loads(before.headers["offsets"])[0], "nothing is in the window"

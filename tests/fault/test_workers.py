@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from shoal.streams.store.keys import INGEST, rejects_key
+from shoal.streams.store.records import RejectNote, pack
 from tests.fault.scene import PATIENCE_S, Scene, signal_all
 from tests.support.services.table import Worker, await_that
 
@@ -50,6 +52,46 @@ def test_a_worker_that_wakes_up_after_its_partitions_were_given_away_does_no_har
         _sleep_and_wake(scene, sleeper)
     scene.finish()
     _assert_nothing_more_comes(scene)
+
+
+@pytest.mark.timeout(400)
+def test_a_worker_that_slept_through_a_release_of_nothing_new_passes_the_next_barrier(scene: Scene) -> None:
+    """Nothing comes to its partitions, which are its own again when it wakes up, so no batch tells it that it slept."""
+    sleeper = scene.start()
+    sleeper.await_log("planner.ready", PATIENCE_S)
+    scene.settle()
+    signal_all(sleeper, signal.SIGSTOP)
+    try:
+        other = scene.start()
+        other.await_log("ingest.loaded", PATIENCE_S, count=scene.partitions)
+        scene.ask()
+        scene.await_served()
+        other.await_log("release.applied", PATIENCE_S)
+        other.kill()
+    finally:
+        signal_all(sleeper, signal.SIGCONT)
+    scene.ask()
+    scene.await_served(60)
+    scene.verdict()
+    assert sleeper.process.poll() is None, sleeper.log
+
+
+@pytest.mark.timeout(400)
+def test_dead_letters_leave_a_quiet_partition_that_a_former_owner_took_by_mistake(scene: Scene) -> None:
+    """A worker that was slow to take over a partition writes its token although the partition is another's by then."""
+    first = scene.start()
+    scene.settle()
+    scene.verdict()
+    assert first.stop(PATIENCE_S) == 0, first.log
+    scene.start().await_log("ingest.loaded", PATIENCE_S, count=scene.partitions)  # and has sent no letter yet
+    sent = scene.dead_letters()
+    accepted = next(offset for offset in range(100) if (scene.topics.events, 0, offset) not in sent)
+    prefix = f"{{shoal:{scene.name}}}:"
+    with scene.connect() as client:
+        client.hset(prefix + INGEST, "token:0", "of a former owner")
+        client.rpush(prefix + rejects_key("0"), pack(RejectNote(accepted, "wrong-partition", "insert", "id")))
+    letters = scene.await_dead_letters(sent.total() + 1, 60)
+    assert letters - sent == {(scene.topics.events, 0, accepted): 1}
 
 
 @pytest.mark.timeout(400)

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import re
 import subprocess
 import threading
 import time
@@ -24,8 +23,7 @@ from shoal.streams.kafka.topic_rules import Remark
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from shoal.streams.settings import Settings, load_settings
 from tests.support.histories.debezium import record
-from tests.support.root import ROOT
-from tests.support.services.secure_kafka import PASSWORD, SecureKafka
+from tests.support.services.secure_kafka import PASSWORD, SecureKafka, documented
 from tests.support.services.table import Table, insert, inserts
 
 NOWHERE = Path("/nonexistent/.env")
@@ -58,21 +56,6 @@ def _refusal(table: str, rights: list[Right], **settings: str) -> StreamsError:
         _enter(table, rights, **settings)
     assert PASSWORD not in str(caught.value)
     return caught.value
-
-
-def _documented(role: str, table: str) -> list[Right]:
-    """What the table of least rights in docs/operating.md grants a role."""
-    page = (ROOT / "docs" / "operating.md").read_text()
-    section = page.split("## Least rights")[1].split("\n## ")[0]
-    found = []
-    for who, operations, kind, names in re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE):
-        if f"`{role}`" in who:
-            found += [
-                Right(operation, kind, name.replace("<table>", table))
-                for operation in operations.split(", ")
-                for name in re.findall(r"`(.+?)`", names)
-            ]
-    return found
 
 
 def test_the_worker_comes_in_by_every_protocol_and_mechanism(secure_kafka: SecureKafka, secured: Table) -> None:
@@ -119,7 +102,7 @@ def test_the_rights_in_the_docs_are_enough_for_everyone(
         "consumer": "shoal releases",
     }  # fmt: skip
     for user, role in roles.items():
-        rights = _documented(role, secured.name)
+        rights = documented(role, secured.name)
         assert rights
         secure_kafka.grant(user, rights)
     worker = secured.start_planner(**secure_kafka.settings_for("worker"))
@@ -156,21 +139,19 @@ def test_the_rights_in_the_docs_are_enough_for_a_source_and_a_missing_one_is_nam
     mapping = {"people": {"topic": topic, "id": "id"}, "attributes": columns, "sensitive": {"column": "code"}}
     path = secured.folder / "mapping.json"
     path.write_text(json.dumps(mapping))
-    documented = [Right("Read", TOPIC, topic), *_documented("shoal source", secured.name)]
-    assert sorted(documented) == sorted(source_rights(secured.name, [topic])), (
-        "the docs and the program ask for the same"
-    )
+    needed = [Right("Read", TOPIC, topic), *documented("shoal source", secured.name)]
+    assert sorted(needed) == sorted(source_rights(secured.name, [topic])), "the docs and the program ask for the same"
 
     def run() -> "subprocess.CompletedProcess[str]":
         command = ("source", str(secured.policy_path), str(path), "--stop-after", "0")
         return secured.run(*command, **secure_kafka.settings_for("producer"))
 
-    for right in documented:
-        secure_kafka.grant("producer", [other for other in documented if other != right])
+    for right in needed:
+        secure_kafka.grant("producer", [other for other in needed if other != right])
         refused = run()
         assert refused.returncode == 2
         assert str(right) in refused.stderr
-    secure_kafka.grant("producer", documented)
+    secure_kafka.grant("producer", needed)
     done = run()
     assert done.returncode == 0, done.stderr
     assert sum(len(secured.read(secured.topics.events, number)) for number in range(secured.partitions)) == 1
@@ -179,11 +160,11 @@ def test_the_rights_in_the_docs_are_enough_for_a_source_and_a_missing_one_is_nam
 def test_with_one_right_less_the_sentence_names_it(
     secure_kafka: SecureKafka, secured: Table, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    documented = _documented("shoal worker", secured.name)
-    assert sorted(documented) == sorted(worker_rights(secured.name)), "the docs and the program ask for the same"
-    for right in documented:
-        secure_kafka.grant("worker", [other for other in documented if other != right])
-        refusal = _refusal(secured.name, documented, **secure_kafka.settings_for("worker"))
+    rights = documented("shoal worker", secured.name)
+    assert sorted(rights) == sorted(worker_rights(secured.name)), "the docs and the program ask for the same"
+    for right in rights:
+        secure_kafka.grant("worker", [other for other in rights if other != right])
+        refusal = _refusal(secured.name, rights, **secure_kafka.settings_for("worker"))
         assert isinstance(refusal, InputError)
         assert str(right) in str(refusal)
         assert "user worker" in str(refusal)
@@ -203,9 +184,9 @@ def test_with_one_right_less_the_sentence_names_it(
     }
     for user, (role, *command) in commands.items():
         secure_kafka.grant(user, [])
-        (needed,) = _documented(role, secured.name)
+        (needed,) = documented(role, secured.name)
         assert names(needed, user, *command)
-    secure_kafka.grant("producer", _documented("shoal produce", secured.name))
+    secure_kafka.grant("producer", documented("shoal produce", secured.name))
     needed = Right("Write", "topic", Topics(secured.name).triggers)  # for the line that asks for a release
     assert names(needed, "producer", "produce", str(secured.policy_path), str(file))
 

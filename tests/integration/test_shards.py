@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local.ports import free_port
+from shoal.core.shards.cuts import people_needed
+from shoal.streams.files.policy_yaml import load_policy
 from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same
 from tests.support.judges.metrics import value
@@ -105,6 +107,33 @@ def test_ready_metrics_page_and_inspect_name_every_shard(clinic: Scene) -> None:
     shards = json.loads(told.stdout)["shards"]
     assert [one["shard"] for one in shards] == list(range(SHARDS))
     assert sum(one["records"]["people"] for one in shards) >= 200
+
+
+@pytest.mark.timeout(300)
+def test_too_few_people_for_the_cuts_are_withheld_and_status_and_manifest_say_so(clinic: Scene) -> None:
+    port = free_port()
+    worker = clinic.start(WEB_PORT=str(port))
+    needed = people_needed(load_policy(clinic.policy_path))
+    clinic.fill(needed - 1)
+    clinic.ask()
+    clinic.await_served()
+    worker.await_log("release.applied", PATIENCE_S)
+    manifest = json.loads(clinic.releases()[-1].manifest)
+    assert (manifest["people"], manifest["shards"]) == (0, [])
+    assert manifest["withheld"] + manifest["unsampled"] == needed - 1
+    said = f"the table is cut into {SHARDS} shards once there are {needed} people; until then all of them are withheld"
+    found = json.loads(ask(port, "ready")[1])
+    assert (found["ready"], found["note"]) == (True, said)
+    assert said[1:] in ask(port, "now")[1]
+    assert json.loads(clinic.run("inspect", "--json").stdout)["published"]["note"] == said
+    assert said in clinic.run("inspect").stdout
+    clinic.fill(2 * needed)  # some of whom are not sampled
+    clinic.finish()
+    assert "note" not in json.loads(ask(port, "ready")[1])
+    told = clinic.run("inspect").stdout
+    assert said not in told
+    assert all(f"shard {shard} " in told for shard in range(SHARDS))
+    assert worker.stop() == 0
 
 
 # A command in which no shard can be planned with one person in its window; nothing else about it is changed.

@@ -68,7 +68,6 @@ def test_a_release_that_comes_while_a_snapshot_is_read_or_a_record_that_is_lost_
 ) -> None:
     """What `shoal snapshot` waits for, and the policy's snapshots leave to the next release."""
     table, _ = kept
-    policy = load_policy(table.policy_path)
     name = "read_place" if meanwhile == "frozen" else "read_hashes"
     disturbed = getattr(whole_table, name)
 
@@ -79,8 +78,8 @@ def test_a_release_that_comes_while_a_snapshot_is_read_or_a_record_that_is_lost_
             elif meanwhile == "frozen":
                 client.hset(key_of(table, "barrier"), "release", 2)
             else:
-                tree = "tree" if policy.shards == 1 else "shard:0:tree"
-                assert client.hdel(key_of(table, tree), *client.hkeys(key_of(table, tree))[:1]) == 1
+                people = next(client.scan_iter(match=key_of(table, "*people:*"), count=10_000))
+                client.hdel(people, client.hkeys(people)[0])
         return disturbed(*arguments)
 
     monkeypatch.setattr(taking, name, disturb)
@@ -96,7 +95,9 @@ def test_a_redis_whose_records_are_not_those_that_were_published_from_gives_no_s
     """As many as there should be, and one of them another one."""
     table, path = kept
     with table.connect() as client:
-        client.hset(key_of(table, "shard:1:signatures"), "0", client.hget(key_of(table, "shard:0:signatures"), "0"))
+        people = next(client.scan_iter(match=key_of(table, "shard:1:people:*"), count=10_000))
+        handle, packed = next(iter(client.hgetall(people).items()))
+        assert client.hset(people, handle, _came_later(packed)) == 0
     with pytest.raises(GuaranteeError, match=r"does not have the state that release 1 of table .* was published from"):
         asyncio.run(_take(table, tmp_path / "new"))
     assert not list(tmp_path.glob("*new*"))
@@ -108,17 +109,24 @@ def test_a_redis_whose_records_are_not_those_that_were_published_from_gives_no_s
 
 
 def _people_of(shard: int) -> Callable[[Any], Any]:
-    """What changes the first person of a shard in a part of a snapshot: as many bytes, another release of arrival."""
+    """What changes one person of a shard in the parts of a snapshot."""
+    changed: list[str] = []
 
     def spoil(part: Any) -> Any:
-        if part[0] != "people" or part[2] != shard:
+        if changed or not isinstance(part, tuple) or part[0] != "people" or part[2] != shard:
             return part
         (handle, packed), *others = part[1]
-        person = list(unpack(packed))
-        person[_SINCE] += 1
-        return part[0], [(handle, pack(person)), *others], part[2]
+        changed.append(handle)
+        return part[0], [(handle, _came_later(packed)), *others], part[2]
 
     return spoil
+
+
+def _came_later(packed: bytes) -> bytes:
+    """The same person, since the release after."""
+    person = list(unpack(packed))
+    person[_SINCE] += 1
+    return pack(person)
 
 
 def _change_shards(place: int, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -148,27 +156,32 @@ def test_a_snapshot_in_which_one_record_is_another_is_refused_though_whoever_wro
     table.wipe()
     later = _change_shards(0, lambda states: [pack([2, *unpack(states[0])[1:]]), *states[1:]])
     for spoil in (_people_of(0), _people_of(2), later, _change_shards(2, _cut_elsewhere)):
-        _rewrite(path, other, spoil)
-        for command in (("restore", str(other)), ("rebuild", "--snapshot", str(other))):
-            refused = table.run(*command)
-            assert refused.returncode == 2, (command, refused.stderr)
-            assert refused.stderr.count("\n") == 1, refused.stderr
-            assert f"{other} does not have the records that release 1 was published from" in refused.stderr
+        assert _rewrite(path, other, spoil) == 1
+        with pytest.raises(InputError, match=f"{other} does not have the records that release 1 was published from"):
+            run_restore(load_settings(table.environment()), other)
         assert table.keys == []
-    _rewrite(path, other, lambda part: part)
+    for command in (("restore", str(other)), ("rebuild", "--snapshot", str(other))):
+        refused = table.run(*command)
+        assert refused.returncode == 2, (command, refused.stderr)
+        assert refused.stderr.count("\n") == 1, refused.stderr
+        assert f"{other} does not have the records that release 1 was published from" in refused.stderr
+    assert table.keys == []
+    assert _rewrite(path, other, lambda part: part) == 0
     restore(table, other)
 
 
-def _rewrite(path: Path, to: Path, spoil: Callable[[Any], Any]) -> None:
-    """A snapshot again, under the same key, each of its parts as `spoil` makes it."""
+def _rewrite(path: Path, to: Path, spoil: Callable[[Any], Any]) -> int:
+    """A snapshot again, under the same key, each of its parts as `spoil` makes it; returns how many are others now."""
     file = EncryptedFile(path)
-    parts = [pack(spoil(unpack(part))) for part in file.parts([KEY.encode()])]
+    read = list(file.parts([KEY.encode()]))
+    parts = [pack(spoil(unpack(part))) for part in read]
     with fresh_file(to, PRIVATE) as new:
         about = {name: value for name, value in file.cover.items() if name not in ("format", "key", "salt")}
         writer = EncryptedWriter(new, KEY.encode(), about)
         for part in parts[:-1]:
             writer.add(part)
         writer.finish(parts[-1])
+    return sum(was != now for was, now in zip(read, parts, strict=True))
 
 
 async def _take(table: Table, to: Path) -> None:

@@ -19,11 +19,13 @@ from shoal.core.randomness import Keyed
 from shoal.core.shards.lasting import LastingShard
 from shoal.core.shards.table import Table, TablePlan, people_needed
 from shoal.core.signatures.blocks import Neighbours
-from shoal.core.signatures.entries import HELD, EntryRecord
+from shoal.core.signatures.bonds import Bonds, Site, show_bonds
+from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_SIGNATURE, SHOWN, STARRED, Entries, EntryRecord
+from shoal.core.signatures.group import Groups
 from shoal.core.state import RECORDS, State
 from tests.support.engines.sharded import KEY, Ward
-from tests.support.histories.mixed import draw_policy
-from tests.support.histories.moving import draw_hamlet, draw_moving, hamlet
+from tests.support.histories.mixed import draw_policy, transient_labels
+from tests.support.histories.moving import draw_hamlet, draw_moving, draw_restless_movers, hamlet
 
 
 def draw_ward(seed: int, shards: int, people: int | None = None, **numbers: Any) -> Ward:
@@ -33,6 +35,16 @@ def draw_ward(seed: int, shards: int, people: int | None = None, **numbers: Any)
     # Some of the people of a history leave at once, and a third of the ids is never met.
     people = people or people_needed(policy) * 2
     return Ward(policy).live(draw_moving(draw, policy, people, draw.choice([3, 4])))
+
+
+def draw_restless_ward(seed: int, ward: type[Ward] = Ward) -> Ward:
+    """People of two shards who move all the time, and whose values come and go: the same ones, again and again."""
+    draw = random.Random(seed)
+    policy = draw_policy(draw)
+    while len(transient_labels(policy)) < 4:
+        policy = draw_policy(draw)
+    policy = replace(policy, shards=2)
+    return ward(policy).live(draw_restless_movers(draw, policy, people_needed(policy) * 3 // 2, 7))
 
 
 @pytest.mark.parametrize(("shards", "seeds"), [(2, 16), (5, 8), (16, 3)])
@@ -46,11 +58,18 @@ def test_every_promise_is_kept_in_random_histories_of_people_who_move(shards: in
     assert moves > 5 * shards * seeds
 
 
-def draw_worlds(seeds: range) -> tuple[int, int, int]:
+def test_every_promise_is_kept_to_people_who_move_and_whose_values_come_and_go() -> None:
+    for seed in range(300, 316):
+        ward = draw_restless_ward(seed, Marking)
+        assert ward.findings() == set(), seed
+        assert ward.moves > 30
+
+
+def draw_worlds(seeds: range, shards: int = 2) -> tuple[int, int, int]:
     """Of small tables: how many have several worlds, how many are not as likely as promised, how many people moved."""
     counted = broken = moves = 0
     for seed in seeds:
-        ward = Ward(hamlet()).live(draw_hamlet(random.Random(seed)))
+        ward = Ward(hamlet(shards)).live(draw_hamlet(random.Random(seed), shards=shards))
         worlds = ward.worlds
         assert worlds is not None
         counted += worlds.worlds > 1
@@ -59,17 +78,31 @@ def draw_worlds(seeds: range) -> tuple[int, int, int]:
     return counted, broken, moves
 
 
-def test_all_worlds_of_small_tables_are_as_likely_as_promised() -> None:
+def _cut_early(patch: pytest.MonkeyPatch, shards: int) -> None:
+    """Five shards need more people than a small table has, and sixteen far more."""
+    if shards > 2:
+        patch.setattr("shoal.core.shards.cuts.people_needed", lambda policy: 16)
+
+
+@pytest.mark.parametrize(("shards", "seeds"), [(2, 80), (5, 20), (16, 16)])
+def test_all_worlds_of_small_tables_are_as_likely_as_promised(
+    monkeypatch: pytest.MonkeyPatch, shards: int, seeds: int
+) -> None:
     """With up to twenty people the auditor counts every world: every spell is each value of its signature."""
-    counted, broken, moves = draw_worlds(range(80))
+    _cut_early(monkeypatch, shards)
+    counted, broken, moves = draw_worlds(range(seeds), shards)
     assert broken == 0
-    assert counted > 60
-    assert moves > 500
+    assert counted > seeds // 2
+    assert moves > 6 * seeds
 
 
-def test_the_worlds_of_people_who_get_new_signatures_where_they_go_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("shards", [2, 5, 16])
+def test_the_worlds_of_people_who_get_new_signatures_where_they_go_are_not(
+    monkeypatch: pytest.MonkeyPatch, shards: int
+) -> None:
+    _cut_early(monkeypatch, shards)
     _give_movers_new_signatures(monkeypatch)
-    assert draw_worlds(range(20))[1] > 10
+    assert draw_worlds(range(12), shards)[1] > 4
 
 
 @pytest.mark.slow
@@ -114,6 +147,32 @@ def test_a_restart_in_any_order_gives_the_same_bytes(seed: int) -> None:
     assert ward.moves > 20
 
 
+class Marking(Ward):
+    """Looks in every release whether marks follow people: nobody who has a value loses its marks by moving."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._before: dict[tuple[str, int], int] = {}
+
+    def plan(self, window: Window) -> TablePlan:
+        after = self._marks(self.table)
+        for one, marks in self._before.items():
+            if marks & HELD and after.get(one, 0) & HELD:
+                assert marks & (SHOWN | STARRED | BARRED) & ~after[one] == 0, "a mark was lost on the way"
+        self._before = after
+        return super().plan(window)
+
+    @staticmethod
+    def _marks(table: Table) -> dict[tuple[str, int], int]:
+        return {
+            (person, value): marks
+            for entries, people in ((state.entries, state.people) for state in table.states)
+            for person, value, marks in zip(
+                people.ids(entries.owner), entries.value.tolist(), entries.flags.tolist(), strict=True
+            )
+        }
+
+
 def _give_movers_new_signatures(patch: pytest.MonkeyPatch) -> None:
     """S1: somebody who moves is a newcomer."""
 
@@ -121,6 +180,60 @@ def _give_movers_new_signatures(patch: pytest.MonkeyPatch) -> None:
         return EntryRecord(brought.value, -1, -1, brought.flags & HELD, 0)
 
     patch.setattr(LastingShard, "_entry", forget)
+
+
+def _receive(patch: pytest.MonkeyPatch, change: Any) -> None:
+    """What somebody brings is changed on the way."""
+    entry = LastingShard._entry
+    patch.setattr(LastingShard, "_entry", lambda self, brought: entry(self, change(brought)))
+
+
+def _forget_spells(patch: pytest.MonkeyPatch) -> None:
+    """S3: how often somebody was shown under a signature is not counted where they go."""
+    _receive(patch, lambda brought: brought._replace(spells=0))
+
+
+def _forget_current(patch: pytest.MonkeyPatch) -> None:
+    """S3: a spell that goes on where somebody goes is counted once more."""
+    _receive(patch, lambda brought: brought._replace(flags=brought.flags & ~CURRENT))
+
+
+def _forget_plain(patch: pytest.MonkeyPatch) -> None:
+    """S2: what was shown of somebody plainly is not known where they go."""
+    _receive(patch, lambda brought: brought if brought.signature else brought._replace(plain=NO_SIGNATURE))
+
+
+def _forget_marks(patch: pytest.MonkeyPatch) -> None:
+    """A value that is to be "*" for its spell, or for ever, may be shown elsewhere."""
+    _receive(patch, lambda brought: brought._replace(flags=brought.flags & ~(STARRED | BARRED)))
+
+
+def _forget_past(patch: pytest.MonkeyPatch) -> None:
+    """S1: only what somebody holds now follows them, and what they held before has no signature any more."""
+    put = Entries.put
+    patch.setattr(
+        Entries,
+        "put",
+        lambda self, row, records, signatures: put(
+            self, row, [record for record in records if record.flags & HELD], signatures
+        ),
+    )
+
+
+def _think_cliques_whole(patch: pytest.MonkeyPatch) -> None:
+    """Permanent values: a clique is shown of those who are left when somebody went to another shard."""
+
+    def show_left(bonds: Bonds, site: Site, groups: Groups, number: int) -> None:
+        every = dict(bonds.bonds)
+        for key, bond in every.items():
+            rows = zip(bond.owners, site.people.rows_of(bond.owners), strict=True)
+            left = tuple(owner for owner, row in rows if row is not None and site.may_join[row])
+            bonds.bonds[key] = bond._replace(owners=left or bond.owners)
+        show_bonds(bonds, site, groups, number)
+        for key, bond in every.items():
+            bonds.bonds[key] = bond._replace(group=bonds.bonds[key].group)
+
+    patch.setattr("shoal.core.lasting.show_bonds", show_left)
 
 
 def _forget_cliques(patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +280,9 @@ def _forget_erasures(patch: pytest.MonkeyPatch) -> None:
     ("spoil", "promise", "first"),
     [
         (_give_movers_new_signatures, "G2", 300),
+        (_forget_plain, "contract", 314),
         (_forget_cliques, "G3", 300),
+        (_think_cliques_whole, "G3", 300),
         (_forget_trails, "G5", 398),
         (_grow_everywhere, "G1", 300),
         (_never_move, "G1", 300),
@@ -186,6 +301,22 @@ def test_an_engine_without_a_rule_is_found_out(
             if any(sentence.startswith(promise) for sentence in draw_ward(seed, 2).findings()):
                 return
     pytest.fail("nobody noticed")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "first"), [(_forget_spells, 312), (_forget_current, 308), (_forget_past, 300), (_forget_marks, 300)]
+)
+def test_an_engine_that_forgets_what_came_and_went_elsewhere_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, spoil: Any, first: int
+) -> None:
+    monkeypatch.setattr(Table, "check_invariants", lambda self: None)
+    spoil(monkeypatch)
+    ward = Marking if spoil is _forget_marks else Ward
+    with suppress(AssertionError):
+        for seed in range(first, first + 20):
+            if any(sentence.startswith("G2") for sentence in draw_restless_ward(seed, ward).findings()):
+                return
+        pytest.fail("nobody noticed")
 
 
 def _two_towns() -> Ward:

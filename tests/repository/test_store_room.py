@@ -60,7 +60,7 @@ def test_the_check_lets_the_store_be_asked() -> None:
 def test_every_key_that_a_script_names_is_in_the_table() -> None:
     named = {
         name
-        for path in (_STORE / "lua").glob("*.lua")
+        for path in (_STORE / "lua").rglob("*.lua")
         for name in re.findall(r"KEYS\[1\] \.\. '([a-z]+)", path.read_text())
     }
     assert {"meta", "ingest", "barrier", "stage", "rejects", "window", "foreign"} <= named

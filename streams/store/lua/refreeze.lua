@@ -42,7 +42,7 @@ for number = 0, tonumber(ARGV[8]) - 1 do
 end
 redis.call('DEL', barrier)
 redis.call('UNLINK', KEYS[1] .. 'course')
-redis.call('HSET', barrier, 'release', ARGV[2], 'trigger', ARGV[3], 'at', ARGV[4], unpack(marks))
+redis.call('HSET', barrier, 'release', ARGV[2], 'trigger', ARGV[3], 'at', ARGV[4], 'again', ARGV[7], unpack(marks))
 if ARGV[11] ~= '' then redis.call('HSET', barrier, 'policy', ARGV[11]) end
 for i = others, #ARGV, 2 do redis.call('HSET', barrier, 'given:' .. ARGV[i], ARGV[i + 1]) end
 local seen = redis.call('HGET', ingest, 'trigger')

@@ -154,3 +154,29 @@ def move_slot(slot: int, source: OtherRedis, target: OtherRedis, others: Iterabl
     for client in (target_client, source_client, *(node.client() for node in others)):
         client.execute_command("CLUSTER SETSLOT", slot, "NODE", target_id)
     return moved
+
+
+def add_replica(replica: OtherRedis, primary: OtherRedis, others: Iterable[OtherRedis]) -> None:
+    """A node of its own becomes a replica of a node of a Cluster, and has everything when this returns."""
+    client, deadline = replica.client(), time.monotonic() + 30
+    client.execute_command("CLUSTER MEET", "127.0.0.1", primary.port)
+    name = primary.client().execute_command("CLUSTER MYID")
+    while True:
+        try:
+            client.execute_command("CLUSTER REPLICATE", name)
+        except redis.ResponseError:  # it does not know that node yet
+            assert time.monotonic() < deadline, "the replica did not meet its primary"
+            time.sleep(0.1)
+        else:
+            break
+    _await_replication(client, "master_link_status", "up", deadline)
+    known = client.execute_command("CLUSTER MYID")
+    for node in others:  # who decides that it takes over
+        while known.decode() not in str(node.client().execute_command("CLUSTER NODES")):
+            assert time.monotonic() < deadline, "the nodes did not hear of the replica"
+            time.sleep(0.1)
+
+
+def await_primary(node: OtherRedis, patience_s: float = 30.0) -> None:
+    """Until this server is a primary."""
+    _await_replication(node.client(), "role", "master", time.monotonic() + patience_s)

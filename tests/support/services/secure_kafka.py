@@ -5,6 +5,7 @@ grants them.
 """
 
 import contextlib
+import re
 import shutil
 import tempfile
 import time
@@ -24,6 +25,7 @@ from confluent_kafka.admin import (
 from deploy.local import Kafka
 from deploy.local.ports import free_port
 from shoal.streams.kafka.rights import GROUP, TOPIC, TRANSACTION, Right
+from tests.support.root import ROOT
 from tests.support.services.certificates import Certificates, make_certificates
 from tests.support.services.services import Found
 
@@ -130,6 +132,22 @@ class SecureKafka(Kafka):
         while _named(admin.describe_acls(everything).result(10)) != _named(bindings):
             assert time.monotonic() < deadline, "the rights did not take effect"
             time.sleep(0.02)
+
+
+def documented(role: str, table: str, *, shards: bool = False) -> list[Right]:
+    """What the tables of least rights in docs/operating.md grant a role; with `shards` also the second one."""
+    page = (ROOT / "docs" / "operating.md").read_text()
+    section = page.split("## Least rights")[1].split("\n## ")[0]
+    plain, besides = section.split("In a table with shards, besides:")
+    text, found = plain + besides * shards, []
+    for who, operations, kind, names in re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE):
+        if f"`{role}`" in who:
+            found += [
+                Right(operation, kind, name.replace("<table>", table))
+                for operation in operations.split(", ")
+                for name in re.findall(r"`(.+?)`", names)
+            ]
+    return found
 
 
 @contextlib.contextmanager

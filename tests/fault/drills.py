@@ -1,0 +1,77 @@
+"""Drills: on a table of its own a worker dies at a step, or Redis does, and afterwards everything must be right.
+
+The drills of a file run beside each other: most of a drill is waiting for a process to start, or for Kafka to notice
+that one is gone.
+"""
+
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fault.scene import PATIENCE_S, Scene
+from tests.support.services.table import Worker, await_that
+
+Drills = Mapping[tuple[str, ...], "Future[None]"]
+_MOST_RELEASES = 6  # until the worker has died
+
+
+class Stage:
+    """Where the scenes of a file's drills are."""
+
+    def __init__(self, kafka: str, redis: str, folder: Path) -> None:
+        self._kafka, self._redis, self._folder = kafka, redis, folder
+
+    @contextmanager
+    def scene(self, point: str, **changes: Any) -> Iterator[Scene]:
+        """A table of a drill's own, named after the point at which something happens."""
+        name = re.sub(r"[: ]+", "-", point) + f"-{secrets.token_hex(4)}"
+        made = Scene(self._kafka, self._redis, self._folder, name, **changes)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@contextmanager
+def started(
+    request: pytest.FixtureRequest, names: Sequence[str], drill: Callable[..., None], at_once: int
+) -> Iterator[Drills]:
+    """The drills of the asking file that this run has chosen, so many at a time; `names` are their parameters."""
+    items: list[Any] = request.session.items
+    here = [item for item in items if item.path == request.path and hasattr(item, "callspec")]
+    wanted = [tuple(item.callspec.params[name] for name in names) for item in here]
+    with ThreadPoolExecutor(at_once) as pool:
+        futures = {one: pool.submit(drill, *one) for one in wanted}
+        yield futures
+        for future in futures.values():
+            future.cancel()
+
+
+def die_at(scene: Scene, point: str, *, beside: bool = False) -> Worker:
+    """Start a worker that dies at this point, and let more and more happen until it has; with `beside` another works.
+
+    A first release is asked for before.
+    """
+    scene.ask()
+    dying = scene.start(CRASH_AT=point)
+    if beside:
+        scene.start()
+    for _ in range(_MOST_RELEASES):
+        served = len(scene.releases())
+        await_that(
+            lambda served=served: dying.process.poll() is not None or len(scene.releases()) > served,
+            PATIENCE_S,
+            dying._log,
+        )
+        if dying.process.poll() is not None:
+            break
+        scene.pour(100)
+        scene.ask()
+    assert scene.await_exit(dying) == -9, dying.log
+    return dying
