@@ -15,6 +15,7 @@ from shoal.core.randomness import KeyedByHandle
 from shoal.core.shards.table import Table, TablePlan
 from shoal.core.state import RECORDS, State
 from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.shards.handles import StoredHandles, freeze_handles
 from tests.support.services.table import DISEASES, write_policy
 
 SECRET = b"secret"
@@ -51,10 +52,9 @@ def test_a_shard_with_new_labels_beside_its_own_has_another_root_and_is_read_bac
     release(table, range(200, 260), NEW)
     last = table.states[-1]
     rows = last.people.here()
-    loaded = State.load(
-        after, last.keyed, last.meta, KeyedByHandle, last.shard, **{name: last.records(name) for name in RECORDS}
-    )
-    frozen = thaw(after, last.keyed, freeze(last), last.people.all_ids)
+    records: dict[str, Any] = {name: last.records(name) for name in RECORDS}
+    loaded = State.load(after, last.keyed, last.meta, KeyedByHandle, last.shard, **records)
+    frozen = thaw(after, last.keyed, freeze(last), StoredHandles(*freeze_handles(last.people.all_ids)))
     for again in (loaded, frozen):
         assert again.tree.root == last.tree.root
         assert dict(again.tree.records()) == dict(last.tree.records())
