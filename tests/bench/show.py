@@ -280,7 +280,8 @@ def show_workers(found: Figures) -> str:
             "Seconds from the trigger to the manifest as a `read_committed` consumer sees it.",
             table(head, lines),
             table((name, "", "goal"), goals),
-            f"Where they go after 1 % changed, up to each line of the coordinator's log and in a shard: {', '.join(steps)}.",
+            "Where they go after 1 % changed, up to each line of the coordinator's log and in a shard: "
+            f"{', '.join(steps)}.",
         )
     )
 
