@@ -87,6 +87,7 @@ class Settings(BaseModel):
     web_bind: str = "127.0.0.1"
     web_port: Annotated[int, Field(ge=0, le=65535)] = 6066
     page: bool = True
+    instance: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] | None = None  # None: host and port
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 8
     replication: Annotated[int, Field(ge=1, le=100)] | None = None  # None: the broker's own default
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = 4_000

@@ -323,9 +323,9 @@ class Ingest(Service, ConsumerRebalanceListener):
     async def _is_frozen(self) -> bool:
         """Whether a release is frozen whose barrier some partition has not passed yet.
 
-        Also if partitions may have been set back since the last look, or dead letters were refused, or a window is
-        older than the release: a worker that was suspended does not know that others had its partitions meanwhile. A
-        commit finds out. Those with a batch on its way do not commit now, and look once more.
+        Also if partitions may have been set back since the last look, dead letters were refused, or a window is older
+        than the release: a worker that was suspended does not know that others had its partitions meanwhile. A commit
+        finds out. Partitions with a batch on its way do not commit now, and look once more.
         """
         now = time.monotonic()
         if now - self._looked < _IDLE_S:

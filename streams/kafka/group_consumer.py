@@ -21,10 +21,12 @@ async def open_group_consumer(
     session_s: float,
     listener: ConsumerRebalanceListener,
     begins: str = "none",
+    instance: str | None = None,
 ) -> AIOKafkaConsumer:
     """A started consumer of committed records; others can see its `name`. It begins nowhere by itself unless `begins`
-    is `latest`; then its partitions stay with it as far as they can. Raises KafkaError, and InputError if Kafka does
-    not let it in.
+    is `latest`; then its partitions stay with it as far as they can, and if it is an `instance`, after a restart, too.
+
+    Raises KafkaError, and InputError if Kafka does not let it in.
     """
     assignors = {} if begins == "none" else {"partition_assignment_strategy": (StickyPartitionAssignor,)}
     session_ms = int(1000 * session_s)
@@ -32,6 +34,7 @@ async def open_group_consumer(
         **client_options(servers),
         group_id=group,
         client_id=name,
+        group_instance_id=instance,
         enable_auto_commit=False,
         auto_offset_reset=begins,
         **assignors,

@@ -31,6 +31,7 @@ from shoal.streams.store.course import Course, read_course, word_of
 from shoal.streams.store.keys import shard_label
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.store import Store
+from shoal.streams.worker.instance import Instance, instance_of
 from shoal.streams.worker.shard_owner import ShardOwner, Together
 
 _IDLE_S: Final = 0.05
@@ -55,6 +56,8 @@ class Owners(Service, ConsumerRebalanceListener):
         self._not_before: dict[int, float] = {}
         self._course: Course | None = None  # as last seen
         self._state = StateWatch(store, self._on_retry)
+        self._instance = Instance(store, instance_of(settings))
+        self._is_checked = True  # whether the tokens of the shards that were kept were looked at
         self._attempt = 0
         self._log = get_log(table=policy.table)
 
@@ -116,7 +119,7 @@ class Owners(Service, ConsumerRebalanceListener):
 
     def on_partitions_assigned(self, assigned: Any) -> None:
         """Called by aiokafka, which sends no heartbeats meanwhile; so nothing is loaded here."""
-        self._assigned = frozenset(partition.partition for partition in assigned)
+        self._assigned, self._is_checked = frozenset(partition.partition for partition in assigned), False
         self._log.info("shards.assigned", shards=sorted(self._assigned))
 
     async def _belong(self) -> None:
@@ -124,9 +127,11 @@ class Owners(Service, ConsumerRebalanceListener):
             if self._consumer is None:
                 servers, session_s = self._settings.kafka_servers, self._settings.session_s
                 name, group = await self._state.name(), self._topics.owners_group
+                await patiently(self._instance.claim, self._on_retry)
                 self._consumer = await open_group_consumer(
-                    servers, self._topics.shards, group, name, session_s, self, begins="latest"
+                    servers, self._topics.shards, group, name, session_s, self, "latest", self._instance.name
                 )
+            await patiently(partial(self._instance.check, soon=self._assigned is None), self._on_retry)
             await self._consumer.getmany(timeout_ms=0)  # nothing ever comes; raises what went wrong with the group
             if await self._state.has_changed():
                 await self._leave()
@@ -189,7 +194,14 @@ class Owners(Service, ConsumerRebalanceListener):
             raise error
 
     async def _own(self, assigned: frozenset[int]) -> None:
-        """Take ownership of the assigned shards, and forget the others."""
+        """Take ownership of the assigned shards, and forget the others and those that were another worker's since."""
+        if not self._is_checked:
+            for number in sorted(self._owners.keys() - self._running.keys()):
+                try:
+                    await self._store.check_owner(shard_label(number), self._owners[number].token)
+                except FencedError:
+                    await self._drop(number)
+            self._is_checked = True
         for number in [number for number in self._owners if number not in assigned and number not in self._running]:
             await self._drop(number)
         for number in sorted(assigned - self._owners.keys()):

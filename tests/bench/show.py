@@ -232,6 +232,7 @@ def show_shards(found: Figures) -> str:
         "delta / full",
         "`*`",
         "counterfeits",
+        "query error",
     )
     lines = [
         (
@@ -244,6 +245,7 @@ def show_shards(found: Figures) -> str:
             f"{one['bytes'][-1] / one['bytes'][0]:.2f}",
             f"{one['suppressed']:.2%}",
             f"{one['counterfeits']:.2%}",
+            f"{one['query_error']:.2%}" if "query_error" in one else "",
         )
         for one in found["tables"]
     ]
@@ -280,8 +282,7 @@ def show_workers(found: Figures) -> str:
             "Seconds from the trigger to the manifest as a `read_committed` consumer sees it.",
             table(head, lines),
             table((name, "", "goal"), goals),
-            "Where they go after 1 % changed, up to each line of the coordinator's log and in a shard: "
-            f"{', '.join(steps)}.",
+            f"Where they go after 1 % changed, by lines of the coordinator's log and in a shard: {', '.join(steps)}.",
         )
     )
 
