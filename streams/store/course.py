@@ -5,7 +5,7 @@ same few fields and do what is theirs to do next; none of them tells another. do
 steps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from shoal.streams.errors import LostError
@@ -63,6 +63,20 @@ def word_of(course: Course, shard: int) -> str:
     if shard not in course.gathered:
         return "gathering"
     return "planned" if shard in course.reports else "gathered"
+
+
+def waited_for(course: Course, shards: int) -> list[int]:
+    """The shards that a release waits for at the step where it is; none if no release is under way."""
+    done: Collection[int]
+    if course.is_sent:
+        done = course.applied
+    elif course.is_sealed:
+        done = course.parts if course.is_announced else range(shards)
+    elif course.vector is None:
+        done = range(shards)
+    else:
+        done = course.reports if len(course.gathered) == shards else course.gathered
+    return [shard for shard in range(shards) if shard not in done]
 
 
 async def read_course(store: Store) -> Course:

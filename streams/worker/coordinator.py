@@ -15,7 +15,7 @@ docs/protocol.md, "With shards", has what happens if a process dies after each s
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from hashlib import sha256
 
 from shoal.core.randomness import Keyed
@@ -36,7 +36,7 @@ from shoal.streams.kafka.manifest import (
     write_states,
 )
 from shoal.streams.store.coordination import Coordination, Vector, pack_cuts, read_shard_records, write_shard_records
-from shoal.streams.store.course import Course, read_course
+from shoal.streams.store.course import Course, read_course, waited_for
 from shoal.streams.store.meta import TableMeta
 from shoal.streams.store.records import Counts, unpack
 from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
@@ -308,15 +308,3 @@ def check_announced(
             "nothing is published until `shoal rebuild` has brought it back"
         )
     return announced
-
-
-def waited_for(course: Course, shards: int) -> list[int]:
-    """The shards that a release waits for at the step where it is."""
-    done: Collection[int]
-    if course.is_sent:
-        done = course.applied
-    elif course.is_sealed:
-        done = course.parts
-    else:
-        done = course.reports if len(course.gathered) == shards else course.gathered
-    return [shard for shard in range(shards) if shard not in done]
