@@ -55,8 +55,9 @@ bench: $(VENV)/.dev ## events per second against plain aiokafka and Faust, secon
 experiments: $(VENV)/.dev ## make the figures and plots of docs/experiments.md again; about twenty minutes
 	$(BIN)/python -m tests.experiments $(or $(ARGS),--all --out docs/experiments --page docs/experiments.md)
 
-soak: $(VENV)/.dev ## kill workers and services fifty times at random, then cause every fault for an hour
-	$(BIN)/python -m pytest tests/fault -m soak -s $(ARGS)
+soak: $(VENV)/.dev ## kill workers and services fifty times at random, then cause every fault for an hour; logs in out/soak
+	@mkdir -p out
+	$(BIN)/python -m pytest tests/fault -m soak -s --basetemp out/soak $(ARGS)
 
 # Either way Kafka answers on localhost:9092 and Redis on localhost:6379, where Shoal looks by default. If something
 # else has those ports, the native services take others, print them, and leave them in .local/env for `make worker`.

@@ -24,7 +24,7 @@ from shoal.core.signatures.nearest import ranks
 from shoal.core.signatures.newcomers import UNDECIDED, Newcomers
 from shoal.core.signatures.occurrence import occurrences
 from shoal.core.signatures.places import Gaps, first_of_each, take_places
-from shoal.core.signatures.quotas import Surplus, find_surplus, pack_known, peel, wrap_around
+from shoal.core.signatures.quotas import Surplus, find_surplus, pack_known, pack_rarest, peel, wrap_around
 from shoal.core.signatures.seats import seat
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.tuning import NEIGHBOURHOOD, NEIGHBOURHOOD_GROWTH, PICKY_AT_MOST
@@ -105,9 +105,10 @@ def _pack(
     rounds = pack_known(counts, known, usable, m)
     near = occurrences(newcomers.value[left], newcomers.place[left], len(counts))
     rounds = _sum(rounds, pack_known(counts, known, peel(counts, m, known, near), m))
+    rarest = pack_rarest(counts, m) if len(near) == 1 else {}
     more = max(-(-int(counts.sum()) // m), int(counts.max(initial=0)))
     order = _by_place(newcomers, left, values)
-    for signature, times in wrap_around(counts, m, more, order).items():
+    for signature, times in [*rarest.items(), *wrap_around(counts, m, more, order).items()]:
         rounds = _sum(rounds, np.bincount([known.number(signature)], weights=[times]).astype(np.int64))
     _fill_rounds(newcomers, left, picky, known, rounds, found, family)
     _undo_incomplete(newcomers, left, known, found)

@@ -1,11 +1,12 @@
 """How many rounds of which signature newcomers are given: a packing that comes out even.
 
 A *round* of a signature is one entry of each of its values. Given how many newcomers have each value, rounds are chosen
-so that nearly all newcomers are in one: first of signatures in use, then of new ones whose values are frequent in the
-same neighbourhoods, then of new ones by McNaughton's wrap-around rule. That rule lays the values one after the other
-around m machines of length T; the values that run at the same time are a signature. It is exact: whenever no value is
-more than one in m of the newcomers, every newcomer is in a round, but for the fewer than m that do not divide, and
-there are at most as many new signatures as values.
+so that nearly all newcomers are in one: first of signatures in use; then of new ones whose values are frequent in the
+same neighbourhoods; then, where no value prefers any, of new ones from the rarest values up; then of new ones by
+McNaughton's wrap-around rule. That rule lays the values one after the other around m machines of length T; the values
+that run at the same time are a signature. It is exact: whenever no value is more than one in m of the newcomers, every
+newcomer is in a round, but for the fewer than m that do not divide, and there are at most as many new signatures as
+values.
 """
 
 from collections.abc import Sequence
@@ -99,6 +100,33 @@ def peel(counts: Rows, m: int, known: Signatures, near: Rows) -> Rows:
             score = np.minimum(rounds[:, None], near).sum(axis=0) * (counts.max() + 1) + counts
         found.append(known.number(tuple(sorted(members))))
     return np.array(found, dtype=np.int64)
+
+
+def pack_rarest(counts: Rows, m: int) -> dict[tuple[int, ...], int]:
+    """New signatures with their rounds, from the rarest values up; `counts` is reduced by what they take.
+
+    A signature loses its balance the sooner the fewer rows it has, and fills it up the later. So the rarest value that
+    is left and the next rare ones make a signature, with as many rounds as the rarest has newcomers: each rare value
+    has nearly all of its newcomers in one place. What is left must still make rounds, so a value that would become more
+    than one in m of it is in the signature in place of a rare one. It stops where there are too many such values, at
+    the latest after as many signatures as twice the values.
+    """
+    found: dict[tuple[int, ...], int] = {}
+    while np.count_nonzero(counts) >= m:
+        present = np.flatnonzero(counts)
+        present = present[np.lexsort((present, counts[present]))]
+        most = int(counts.sum()) // m
+        rarest, others = int(counts[present[0]]), present[1:]
+        frequent = others[counts[others] > most - rarest][::-1][: m - 1]
+        members = np.r_[present[0], frequent, others[: m - 1 - len(frequent)]]
+        outside = np.delete(counts, members).max(initial=0)
+        rounds = min(rarest, most - int(outside))
+        if rounds < 1:
+            break
+        counts[members] -= rounds
+        signature = tuple(sorted(members.tolist()))
+        found[signature] = found.get(signature, 0) + rounds
+    return found
 
 
 def wrap_around(counts: Rows, m: int, rounds: int, order: Sequence[int]) -> dict[tuple[int, ...], int]:

@@ -40,7 +40,12 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     if redis is not None:
         yield f"            {', '.join(f'{count:,} {name}' for name, count in redis['records'].items() if count)}"
         yield from _differences(ours, redis)
+    for one in found.get("shards", ()):
+        held = ", ".join(f"{count:,} {name}" for name, count in one["records"].items() if count)
+        yield f"shard {one['shard']:<6}{one['state']}; {held or 'nothing yet'}"
     yield f"published   {_published(published)}"
+    if published is not None and "note" in published:
+        yield f"            {published['note']}"
     for name, places in found["topics"].items():
         held = sum(places["ends"]) - sum(places["begins"])
         needed = found["needed"].get(name)

@@ -74,7 +74,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._flights: dict[int, asyncio.Task[None]] = {}  # batches on their way to Redis, one a partition
         self._letters = DeadLetters(settings.kafka_servers, store)
         self._looked = self._committed = self._reported = 0.0
-        self._skips = 0  # records that operators have left out, as last seen
+        self._setbacks = (0, b"")  # what partitions were last set back for, as far as all of them know
         self._metrics = Metrics()
         self._watch = Watch(settings.session_s)
         self._state = StateWatch(store, self._on_retry)
@@ -323,16 +323,18 @@ class Ingest(Service, ConsumerRebalanceListener):
     async def _is_frozen(self) -> bool:
         """Whether a release is frozen whose barrier some partition has not passed yet.
 
-        Also if a record was left out since the last look, or dead letters were refused: then a partition may have to be
-        read again, or be another worker's, which a commit finds out. So it is with a window that is older than the
-        release: a worker that was suspended does not know that others had its partitions meanwhile.
+        Also if partitions may have been set back since the last look, dead letters were refused, or a window is older
+        than the release: a worker that was suspended does not know that others had its partitions meanwhile. A commit
+        finds out. Partitions with a batch on its way do not commit now, and look once more.
         """
         now = time.monotonic()
         if now - self._looked < _IDLE_S:
             return False
         self._looked = now
-        release, skips = await patiently(self._store.barrier_and_skips, self._on_retry)
-        is_new, self._skips = skips != self._skips, skips
+        release, setbacks = await patiently(self._store.barrier_and_setbacks, self._on_retry)
+        is_new = setbacks != self._setbacks
+        if not self._flights:
+            self._setbacks = setbacks
         is_behind = release is not None and any(part.window <= release for part in self._parts.values())
         return is_behind or is_new or self._letters.were_refused()
 

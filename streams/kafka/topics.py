@@ -1,6 +1,7 @@
 """The topics of one table: their names, how they are created, and how many partitions they have."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ _REFUSALS = (TopicAuthorizationFailedError, ClusterAuthorizationFailedError)
 # A broker that has just come back may not know its topics yet. A consumer that joins a group then is assigned nothing
 # until it asks again; the libraries ask every five minutes.
 METADATA_MAX_AGE_MS = 5_000
+_CLOSE_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,8 @@ async def admin_client(servers: list[str], within_s: float) -> AsyncIterator[AIO
     except KafkaError as error:
         raise unreachable(servers) from error
     finally:
-        await admin.close()
+        with contextlib.suppress(asyncio.TimeoutError):  # what a broker that hangs has not taken is not waited for
+            await asyncio.wait_for(admin.close(), _CLOSE_S)
 
 
 async def connect_within(start: Callable[[], Awaitable[Any]], within_s: float, servers: list[str]) -> None:

@@ -274,13 +274,15 @@ class Store:
         release, sent = await self.redis.hmget(self.key(META), ["release", "sent"])
         return None if release is None else Published(int(release), int(sent))
 
-    async def barrier_and_skips(self) -> tuple[int | None, int]:
-        """The release that is frozen, if there is one, and how many records operators have left out."""
+    async def barrier_and_setbacks(self) -> tuple[int | None, tuple[int, bytes]]:
+        """The release that is frozen, if there is one, and what changes whenever partitions may have been set back: how
+        many records operators have left out, and the mark of a release that was frozen again.
+        """
         pipeline = self.redis.pipeline(transaction=False)
-        pipeline.hget(self.key(BARRIER), "release")
+        pipeline.hmget(self.key(BARRIER), ["release", "again"])
         pipeline.scard(self.key(SKIPPED))
-        release, skips = await pipeline.execute()
-        return None if release is None else int(release), int(skips)
+        (release, again), skips = await pipeline.execute()
+        return None if release is None else int(release), (int(skips), again or b"")
 
     async def sealed_manifest(self, release: int) -> bytes | None:
         """The manifest of a release that is sealed and not marked as sent."""

@@ -40,6 +40,7 @@ from shoal.streams.store.meta import Identity, identity_of
 from shoal.streams.store.records import FORMAT, Counts
 from shoal.streams.store.store import Store
 from shoal.streams.worker.beginning import check_usable
+from shoal.streams.worker.standing import why_uncut
 
 Found = dict[str, Any]
 _SOURCES = ("events", "external", "triggers")
@@ -86,7 +87,7 @@ async def _inspect(settings: Settings, policy: Policy) -> Found:
         },
         "redis": redis,
         **({} if shards is None else {"shards": shards}),
-        "published": _published(last),
+        "published": _published(policy, last),
         "topics": topics,
         "snapshots": snapshots,
         "needed": needed,
@@ -109,13 +110,19 @@ def _fingerprints(seal: str) -> list[str]:
     return [one for one in seal.split(",") if one]
 
 
-def _published(last: ManifestRecord | None) -> Found | None:
+def _published(policy: Policy, last: ManifestRecord | None) -> Found | None:
     """The last release as the world sees it."""
     if last is None:
         return None
     manifest = json.loads(last.value)
     names = ("release", "format", "engine", "policy", "published_at", "people", "withheld", "unsampled")
-    return {**{name: manifest.get(name) for name in names}, "people": manifest.get("people", manifest.get("rows"))}
+    note = why_uncut(policy, manifest)
+    told = {} if note is None else {"note": note}
+    return {
+        **{name: manifest.get(name) for name in names},
+        "people": manifest.get("people", manifest.get("rows")),
+        **told,
+    }
 
 
 async def _shards(store: Store) -> list[Found]:

@@ -61,6 +61,8 @@ def _shards(ready: Mapping[str, Any]) -> Iterable[str]:
     """Where every shard is, in a table that has several."""
     if not ready.get("shards"):
         return
+    if "note" in ready:
+        yield f"<p>{escape(ready['note'].capitalize())}.</p>"
     yield '<div class="scroll" tabindex="0" role="region" aria-label="Shards"><table>'
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("shard", "state", "owner", "people"))
     yield f"<thead><tr>{heads}</tr></thead><tbody>"

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from shoal.core.policy.policy import Policy
+from shoal.core.shards.cuts import people_needed
 from shoal.streams.prometheus import STEP_SECONDS, State
 
 FIGURES: Final = (
@@ -43,6 +44,8 @@ class Standing:
         self.published_at: float | None = None
         self.due_at: float | None = None
         self.snapshot: int | None = None  # the release of the newest one
+        self.note: str | None = None
+        """Why nobody is published, where there is nothing wrong."""
 
     @property
     def seconds(self) -> float:
@@ -86,6 +89,17 @@ class Standing:
         self.figures = {name: found[name] for name in FIGURES if isinstance(found.get(name), int | float)}
         self.published_at = None if manifest is None else at_s
         self.due_at = due_at(policy, at_s)
+        self.note = why_uncut(policy, found)
+
+
+def why_uncut(policy: Policy, manifest: Mapping[str, Any]) -> str | None:
+    """Why everybody is withheld in a release of a table with shards that is not cut yet; None of any other release."""
+    if policy.shards == 1 or manifest.get("shards") != []:
+        return None
+    return (
+        f"the table is cut into {policy.shards} shards once there are {people_needed(policy):,} people; until then all "
+        "of them are withheld"
+    )
 
 
 def due_at(policy: Policy, last_s: float) -> float | None:

@@ -95,6 +95,7 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner, owners: Owne
         "release": None if published is None else published.sent,
         **ingest.metrics().as_dict(),
         **({} if owners is None else _of_shards(owners)),
+        **({} if standing.note is None else {"note": standing.note}),
     }
 
 

@@ -1,4 +1,5 @@
-"""Shards: `shoal replay` of one table cut into more or fewer of them. Seconds from request to release, and memory.
+"""Shards: `shoal replay` of one table cut into more or fewer of them. Seconds from request to release, and memory; what
+the last release shows falsely or as "*", and how wrong it answers COUNT queries, the same ones of every table.
 
 Each line is a process of its own. Memory is its own and that of its children, with shared pages counted once, looked at
 four times a second. The events are written to a file first: reading them is not part of a release.
@@ -13,40 +14,71 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from shoal.core.measure.query import count_true, draw_queries, estimate, query_error, truth_of
+from shoal.core.measure.release_reader import read_columns
 from shoal.streams.files import replay
 from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.true_tables import tables_at_releases
+from shoal.streams.files.whole_releases import whole_release
 from tests.bench.figures import Figures, apart, say
 from tests.bench.load import People, write_policy
 
 FULL_EVERY = 24
+RELEASES = 3
+ASKED_UP_TO = 1_000_000  # people: of more, the true table does not fit beside the release
 _LOOK_S = 0.25
 
 
 def measure(*, quick: bool = False) -> Figures:
-    """The same people in one shard and in four, and ten times as many in sixteen."""
+    """The same people in one shard and in four, four times as many in eight, and ten times as many in sixteen."""
     people = 20_000 if quick else 1_000_000
-    cases = [(people, 1, 1), (people, 4, 2), (10 * people, 16, 2)]
+    cases = [(people, 1, 1), (people, 4, 2), (4 * people, 8, 2), (10 * people, 16, 2)]
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as name:
         folder = Path(name)
-        return {"tables": [apart(_replayed, folder, *case) for case in cases]}
+        found = [apart(_replayed, folder, *case) for case in cases]
+        for one in found:
+            if one["people"] <= min(people, ASKED_UP_TO):
+                say(f"shards: asking {one['people']:,} people in {one['shards']} shards")
+                one.update(apart(_asked, folder, one["people"], one["shards"]))
+    return {"tables": found}
 
 
 def _replayed(folder: Path, people: int, shards: int, jobs: int) -> Figures:
     path = _policy(folder, shards)
-    events = folder / f"events-{people}.jsonl"
+    events = _events(folder, people)
     if not events.exists():
         say(f"shards: writing the events of {people:,} people")
         _write_events(events, people)
     say(f"shards: replaying {people:,} people in {shards} shards")
-    watcher, out = _Watcher(), folder / f"out-{people}-{shards}"
+    watcher, out = _Watcher(), _out(folder, people, shards)
     with _memory() as memory:
         job = replay.Job(load_policy(path), str(events), out, secret=b"a secret of the benchmark", jobs=jobs)
         outcome = replay.replay(job, watcher)
-    sizes = [_size(out / f"release-{number:04d}") for number in (1, 2, 3)]
+    sizes = [_size(out / f"release-{number:04d}") for number in range(1, RELEASES + 1)]
     manifest = dict(outcome.manifest or {})
     shares = {name: manifest[name] / manifest["rows"] for name in ("suppressed", "counterfeits")}
     found: Figures = {"people": people, "shards": shards, "jobs": jobs, "release_s": watcher.took}
     return found | {"memory_mib": max(memory) / 1024, "bytes": sizes, "withheld": manifest["withheld"]} | shares
+
+
+def _asked(folder: Path, people: int, shards: int) -> Figures:
+    """The error of COUNT queries at the last release, in a process of its own: memory was measured without it."""
+    policy = load_policy(_policy(folder, shards))
+    with _events(folder, people).open("rb") as lines:
+        table = next(step.table for step in tables_at_releases(policy, lines) if step.number == RELEASES)
+    truth = truth_of(policy, ((record.qid, tuple(record.values)) for record in table.values()))
+    queries = draw_queries(load_policy(_policy(folder, 1)))  # the name of a table decides which are drawn
+    published = read_columns(policy, whole_release(_out(folder, people, shards), RELEASES).records)
+    error = query_error(estimate(published, queries), count_true(truth, queries), len(truth.leaves))
+    return {"query_error": error.mean, "query_error_median": error.median}
+
+
+def _events(folder: Path, people: int) -> Path:
+    return folder / f"events-{people}.jsonl"
+
+
+def _out(folder: Path, people: int, shards: int) -> Path:
+    return folder / f"out-{people}-{shards}"
 
 
 def _policy(folder: Path, shards: int) -> Path:

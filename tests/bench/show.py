@@ -232,6 +232,7 @@ def show_shards(found: Figures) -> str:
         "delta / full",
         "`*`",
         "counterfeits",
+        "query error",
     )
     lines = [
         (
@@ -244,6 +245,7 @@ def show_shards(found: Figures) -> str:
             f"{one['bytes'][-1] / one['bytes'][0]:.2f}",
             f"{one['suppressed']:.2%}",
             f"{one['counterfeits']:.2%}",
+            f"{one['query_error']:.2%}" if "query_error" in one else "",
         )
         for one in found["tables"]
     ]

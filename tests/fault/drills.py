@@ -54,14 +54,17 @@ def started(
 
 
 def die_at(scene: Scene, point: str, *, beside: bool = False) -> Worker:
-    """Start a worker that dies at this point, and let more and more happen until it has; with `beside` another works.
+    """Start a worker that dies at this point, and let more and more happen until it has.
 
-    A first release is asked for before.
+    With `beside` another one works on the same table, and the one that dies is the planner.
     """
-    scene.ask()
+    if not beside:
+        scene.ask()  # of whoever comes
     dying = scene.start(CRASH_AT=point)
     if beside:
-        scene.start()
+        dying.await_log("planner.ready", PATIENCE_S)
+        scene.start().await_log("shard.owned", PATIENCE_S)
+        scene.ask()
     for _ in range(_MOST_RELEASES):
         served = len(scene.releases())
         await_that(

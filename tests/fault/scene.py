@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,7 @@ class Scene(Table):
         self._pours = 0
         self._has_others = "overlap" in changes.get("privacy", {})
         self.asked = 0
+        self.unserved: dict[str, float] = {}  # requests by their time, and when they were made; for whoever watches
         self._settled: list[str] = []
         self._lock = threading.Lock()
         asyncio.run(ensure_topics(kafka.split(","), name, partitions, within_s=30))
@@ -110,6 +112,7 @@ class Scene(Table):
         """Ask for a release of everything sent so far."""
         with self._lock:
             self.asked += 1
+            self.unserved[_time(self.asked).decode()] = time.monotonic()
             self.request(b'{"op": "release", "at": "%s"}' % _time(self.asked))
 
     def await_served(self, within_s: float = PATIENCE_S) -> None:
@@ -120,7 +123,7 @@ class Scene(Table):
             found = self.releases()
             return bool(found) and json.loads(found[-1].manifest)["published_at"] == wanted
 
-        await_that(is_there, within_s, *(worker._log for worker in self._workers), pause_s=0.3)
+        self.await_that(is_there, within_s)
 
     @contextmanager
     def load(self, *, ask_every: int = 4, pause_s: float = 0.05) -> Iterator[None]:

@@ -8,7 +8,7 @@ from functools import wraps
 
 import pytest
 
-from tests.fault.scene import EVERYTHING, Scene
+from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
 from tests.support.services.table import Record, insert
 
 Forgery = Callable[[str, list[Record]], list[Record]]
@@ -208,3 +208,14 @@ def test_the_judge_notices_that(published: Forged, forgery: Forgery, verdict: st
             published.examine()
     finally:
         published.forgery = None
+
+
+def test_a_wait_in_vain_says_where_every_worker_is(scene: Scene) -> None:
+    gone, there = scene.start(), scene.start()
+    gone.kill()
+    there.await_log("planner.ready", PATIENCE_S)
+    with pytest.raises(TimeoutError) as caught:
+        scene.await_dead_letters(1, 0.5)
+    said = str(caught.value)
+    assert "worker-0.log: ended with -9" in said
+    assert all(words in said for words in ("worker-1.log: alive", "planner.ready", "Planner._serve", "Ingest._turn"))

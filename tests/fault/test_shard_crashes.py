@@ -31,6 +31,10 @@ OWNER = (
 DRILLS = [
     *((point, "alone") for point in (*COORDINATOR, *OWNER)),
     *((point, "beside") for point in ("shards.3:2", "shards.4:2", "shards.7.open:2", "shards.7:2", "shards.9:2")),
+    *(
+        (point, "beside")
+        for point in ("shards.2:2", "shards.5:2", "shards.6.open:2", "shards.6:2", "shards.8:2", "shards.10:2")
+    ),
 ]
 
 

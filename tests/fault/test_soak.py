@@ -9,17 +9,20 @@ import contextlib
 import os
 import random
 import secrets
+import shutil
 import signal
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from deploy.local import Local, Service
 from tests.fault.scene import KINDS, PATIENCE_S, Scene, signal_all
+from tests.fault.tally import Tally, Waits
 from tests.fault.test_crash_points import POINTS
 from tests.support.services.any_redis import OtherRedis, hand_over
 from tests.support.services.clock import FakeClock
@@ -34,6 +37,11 @@ _KILLS = 50
 _KILLS_PER_TABLE = 10  # the judge makes every release of a table again, so no table lives for ever
 _TABLE_S = 240.0
 _TWO_YEARS_S = 2 * 365 * 86_400
+_FAULTS = (
+    "kill", "kill", "leave", "join", "join", "crash", "crash", "sleep", "wake", "lose_redis", "lose_kafka", "hang",
+    "slow", "cut", "cut", "fill_memory", "fill_redis_disk", "fill_kafka_disk", "jump", "mistake", "fail_over",
+)  # fmt: skip
+"""Methods of `_Trouble`; those that are there twice come twice as often."""
 
 
 @pytest.mark.timeout(3600)
@@ -58,45 +66,61 @@ def test_fifty_kills_at_random_moments_under_load_lose_nothing(native_services: 
 
 @pytest.mark.timeout(60 * _MINUTES + 1800)
 def test_an_hour_of_mixed_faults_loses_nothing(frail: Frail, clock: FakeClock, tmp_path: Path) -> None:
-    dice = _dice()
+    dice, tally, deck = _dice(), Tally(), list[str]()
     end = time.monotonic() + 60 * _MINUTES
-    while time.monotonic() < end:
-        with _scene(frail.services, tmp_path, dice, frail.wired) as scene:
-            trouble = _Trouble(scene, frail, clock, dice, tmp_path)
-            scene.settle()
-            with scene.load(pause_s=0.3):
-                trouble.make_until(min(end, time.monotonic() + _TABLE_S))
-            trouble.is_over()
-            scene.finish()
-            for disk in (frail.kafka_disk, frail.redis_disk):
-                assert disk.free_share > 0.3, "the disks are too small for an hour of tables"
+    try:
+        while time.monotonic() < end:
+            with _scene(frail.services, tmp_path, dice, frail.wired) as scene, Waits(scene) as waits:
+                trouble = _Trouble(scene, frail, clock, dice, tmp_path, deck)
+                scene.settle()
+                with scene.load(pause_s=0.3):
+                    trouble.make_until(min(end, time.monotonic() + _TABLE_S))
+                tally.made.update(trouble.made)
+                trouble.is_over()
+                releases = scene.finish()
+                for disk in (frail.kafka_disk, frail.redis_disk):
+                    assert disk.free_share > 0.3, "the disks are too small for an hour of tables"
+            tally.add(scene, releases, waits.longest_s)
             print(f"{_account(scene)} came through {dict(trouble.made)}", flush=True)
+    except BaseException:
+        for service in frail.services:
+            shutil.copy(service.log_path, tmp_path)
+        print(f"the logs of faults, workers and services are in {tmp_path}", flush=True)
+        raise
+    finally:
+        print(tally, flush=True)
 
 
 class _Trouble:
     """Faults, one after the other and sometimes two at once."""
 
-    def __init__(self, scene: Scene, frail: Frail, clock: FakeClock, dice: random.Random, folder: Path) -> None:
+    def __init__(
+        self, scene: Scene, frail: Frail, clock: FakeClock, dice: random.Random, folder: Path, deck: list[str]
+    ) -> None:
         self._scene, self._frail, self._services, self._dice = scene, frail, frail.services, dice
-        self._clock, self._folder = clock, folder
+        self._clock, self._folder, self._deck = clock, folder, deck
         self._workers: list[Worker] = [scene.start_ready()]
         self._asleep: list[Worker] = []
         self._doomed: list[Worker] = []  # those that will kill themselves, perhaps while they are asked to leave
         self.made: Counter[str] = Counter()
 
     def make_until(self, end: float) -> None:
-        faults = (
-            self.kill, self.kill, self.leave, self.join, self.join, self.crash, self.crash, self.sleep, self.wake,
-            self.lose_redis, self.lose_kafka, self.hang, self.slow, self.cut, self.cut, self.fill_memory,
-            self.fill_redis_disk, self.fill_kafka_disk, self.jump, self.mistake, self.fail_over,
-        )  # fmt: skip
         while time.monotonic() < end:
-            fault = self._dice.choice(faults)
-            fault()
-            self.made[fault.__name__] += 1
+            if not self._deck:  # each comes, before one comes again
+                self._deck += self._dice.sample(_FAULTS, len(_FAULTS))
+            fault = self._deck.pop()
+            self._note(f"{fault} begins")
+            getattr(self, fault)()
+            self._note(f"{fault} is over")
+            self.made[fault] += 1
             self._tidy()
             self._judge()
             time.sleep(self._dice.uniform(0.0, 4.0))
+
+    def _note(self, what: str) -> None:
+        """For whoever reads the workers' logs beside it."""
+        with (self._folder / "faults.log").open("a") as notes:
+            notes.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ} {self._scene.name} {what}\n")
 
     def is_over(self) -> None:
         """Everybody is awake, and somebody is at work who will not kill themselves."""
@@ -256,7 +280,7 @@ class _Trouble:
 def _account(scene: Scene) -> str:
     counts = scene.mixture.counts
     events = f"{counts.total()} events, {counts['bad']} bad, {counts['publications']} of others,"
-    return f"{scene.name}: {scene.asked} releases of {events}"
+    return f"{scene.name}: {scene.asked} requests, {events}"
 
 
 def _dice() -> random.Random:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.support.root import ROOT
+from tests.support.services.stacks import listen, stacks_of
 
 _LOOK_S = 0.02
 
@@ -161,6 +162,7 @@ def _work(options: list[str], environment: dict[str, str], log: str) -> int:
     from shoal.streams.cli import main as shoal
 
     importlib.reload(faults)  # it reads its environment once
+    listen(stacks_of(Path(log)))
     return shoal(["worker", *options])
 
 

@@ -29,11 +29,13 @@ from shoal.streams.store.store import Store
 from shoal.streams.store.whole_table import load_state
 from tests.support.judges.topics import KEY, Judged, Published, Record
 from tests.support.root import ROOT
-from tests.support.services.nursery import Nursery, Process
+from tests.support.services.nursery import Forked, Nursery, Process
 from tests.support.services.services import environment
+from tests.support.services.stacks import ask, stacks_of
 
 _NURSERY = Nursery()
 _PATIENCE_S = 120.0  # a broker that was killed on a busy machine takes its time
+_MATTERS = ("planner", "trigger", "release", "ingest", "deadletter")
 __all__ = [
     "DISEASES", "KEY", "POLICY", "REDRAWN", "SHARDED", "Make", "Published", "Record", "Table", "Taken", "Worker",
     "await_that", "handles", "insert", "inserts", "write_policy",
@@ -272,15 +274,33 @@ class Table(Judged):
             found = self.releases()
             return len(found) >= count
 
-        await_that(are_there, within_s, *(worker._log for worker in self._workers), pause_s=0.3)
+        self.await_that(are_there, within_s)
         return found
 
     def await_dead_letters(self, count: int, within_s: float = 30.0) -> Counter[tuple[str, int, int]]:
-        await_that(lambda: self.dead_letters().total() >= count, within_s, pause_s=0.3)
+        self.await_that(lambda: self.dead_letters().total() >= count, within_s)
         return self.dead_letters()
+
+    def await_that(self, condition: Any, within_s: float) -> None:
+        """Wait for something on the topics. Raises TimeoutError that says where every worker is."""
+        try:
+            await_that(condition, within_s, pause_s=0.3)
+        except TimeoutError as error:
+            raise TimeoutError("\n".join([str(error), *map(_whereabouts, self._workers)])) from None
 
 
 Make = Callable[..., Table]
+
+
+def _whereabouts(worker: Worker) -> str:
+    """How a worker ended, or its last words on each matter, the end of its log, and what its tasks wait for."""
+    name, code = worker._log.name, worker.process.poll()
+    if code is not None:
+        return f"--- {name}: ended with {code}"
+    lines = worker.log.splitlines()
+    last = [next((line for line in reversed(lines) if f" {what}." in line), "") for what in _MATTERS]
+    stacks = ask(worker.process.pid, stacks_of(worker._log)) if isinstance(worker.process, Forked) else ""
+    return "\n".join([f"--- {name}: alive", *filter(None, last), "its log ends:", *lines[-25:], "it waits in:", stacks])
 
 
 def await_that(condition: Any, within_s: float, *logs: Path, pause_s: float = 0.1) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core.signatures.quotas import find_surplus, pack_known, peel, wrap_around
+from shoal.core.signatures.quotas import find_surplus, pack_known, pack_rarest, peel, wrap_around
 from shoal.core.signatures.signature import Signatures
 
 counts_of_values = st.lists(st.integers(0, 30), min_size=4, max_size=12).map(np.array)
@@ -26,6 +26,35 @@ def test_wrap_around_is_exact_when_no_value_is_more_than_one_in_m(counts: np.nda
     assert shown(made, len(counts)) == counts.tolist()
     assert all(len(set(signature)) == 4 for signature in made)
     assert len(made) <= len(counts)
+
+
+@given(counts_of_values)
+def test_packing_the_rarest_takes_whole_rounds_and_leaves_what_still_makes_rounds(counts: np.ndarray) -> None:
+    before = np.minimum(counts, counts.sum() // 4)
+    before[before.argmin()] -= min(int(before.min()), int(before.sum()) % 4)
+    if before.sum() % 4 or before.max(initial=0) * 4 > before.sum():
+        return
+    left = before.copy()
+    made = pack_rarest(left, 4)
+    assert (left + shown(made, len(left)) == before).all()
+    assert left.max(initial=0) * 4 <= left.sum()
+    assert all(len(set(signature)) == 4 and times > 0 for signature, times in made.items())
+    rest = wrap_around(left, 4, int(left.sum()) // 4, range(len(left)))
+    assert (shown(rest, len(left)) == left).all()
+
+
+def test_a_rare_value_has_all_its_newcomers_in_one_signature() -> None:
+    counts = np.array([70, 9, 60, 10, 60, 9, 60, 10, 72])
+    made = pack_rarest(counts, 4)
+    assert made[(1, 3, 5, 7)] == 9
+    assert not counts.any()
+
+
+def test_a_value_of_which_every_round_needs_one_is_in_every_signature() -> None:
+    counts = np.array([50, 5, 5, 5, 45, 45, 45])
+    made = pack_rarest(counts, 4)
+    assert all(0 in signature for signature in made)
+    assert made[(0, 1, 2, 3)] == 5
 
 
 def test_values_that_do_not_fill_the_machines_leave_places_and_nobody_out() -> None:
