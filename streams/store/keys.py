@@ -43,7 +43,7 @@ A table that is cut into shards has these as well, or instead; s is a shard, b a
 | shards          | hash | state:s, counts:s and digest:s, the engine's own record of a shard, how many records it |
 |                 |      | has and their digest (state_digest.py); cuts; |
 |                 |      | all of the last release that is applied; stage:n:shards those of a sealed one |
-| ingest          |      | token:shard:s, too |
+| ingest          |      | token:shard:s, too; instance:NAME |
 | window:n:p:b    | list | the window:n:p of a bucket |
 | barrier         |      | vector, too: the digest of everything that the frozen release is made of; and again, a mark |
 |                 |      | by which ingest notices that an announced release was frozen again |

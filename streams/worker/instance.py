@@ -12,7 +12,7 @@ from typing import Final
 
 from shoal.streams.errors import InputError
 from shoal.streams.settings import Settings
-from shoal.streams.store.keys import INGEST
+from shoal.streams.store.instances import claim_instance, read_instance
 from shoal.streams.store.store import Store
 
 _LOOK_S: Final = 1.0
@@ -39,7 +39,7 @@ class Instance:
         if self._has_claimed:
             await self.check(soon=True)
         if self.name is not None:
-            await self._store.redis.hset(self._store.key(INGEST), f"instance:{self.name}", self._mark)
+            await claim_instance(self._store, self.name, self._mark)
             self._has_claimed = True
 
     async def check(self, *, soon: bool = False) -> None:
@@ -47,8 +47,7 @@ class Instance:
         if self.name is None or (not soon and time.monotonic() - self._looked < _LOOK_S):
             return
         self._looked = time.monotonic()
-        found = await self._store.redis.hget(self._store.key(INGEST), f"instance:{self.name}")
-        if found is not None and found.decode() != self._mark:
+        if await read_instance(self._store, self.name) not in (None, self._mark):
             raise InputError(
                 f"another worker of table {self._store.table} was started as instance {self.name}: give each worker "
                 "its own SHOAL_INSTANCE"

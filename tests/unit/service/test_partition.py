@@ -1,6 +1,7 @@
 """A partition in memory: splitting at a barrier, what is rejected, and the log that a window is kept as."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from shoal.core.policy.policy import Policy
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import _MOST_LOGGED, Partition
 from shoal.streams.store.encryption import PlainText
+from shoal.streams.store.keys import bucket_of
 from shoal.streams.store.records import unpack
+from shoal.streams.store.window_log import by_bucket
 from tests.support.services.table import Taken, insert, write_policy
 
 
@@ -69,3 +72,12 @@ def test_a_log_that_outgrew_its_window_is_replaced_by_it(policy: Policy) -> None
         person: (*delta[:3], [*(delta[3] or ())], delta[4]) for person, delta in part.intake.window.items()
     }
     assert part.logged == 2
+
+
+def test_ingest_spreads_people_over_buckets_as_desks_look_for_them() -> None:
+    deltas: dict[str, Any] = {f"handle-{number}": number for number in range(200)}
+    found = by_bucket(deltas, 3)
+    assert {handle: bucket for bucket, here in enumerate(found) for handle in here} == {
+        handle: bucket_of(handle.encode(), 3) for handle in deltas
+    }
+    assert all(found)
