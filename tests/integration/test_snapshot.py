@@ -262,6 +262,7 @@ def test_a_reject_whose_record_was_deleted_before_its_letter_was_sent_becomes_a_
 
 
 @pytest.mark.timeout(240)
+@with_and_without_shards
 def test_a_rebuild_begins_with_a_snapshot_from_before_the_policy_changed(kept: tuple[Table, Path]) -> None:
     table, path = kept
     worker = table.start_planner()
