@@ -8,7 +8,8 @@ of their hierarchy. New ones stand behind their older siblings, so old numbers k
 region that names this node or one above it; their bytes stay the same. A run of siblings is parted from the new ones
 beside it: a new node takes its place in the tree, with the run and a cell of the new leaves below it. That cell is
 closed until k people are in it. So a person's region only ever gets finer, and a cell's id always means the same
-region.
+region. A shard's region may be such a run itself. Then the new node is the root of the shard's tree, and the new leaves
+belong to this shard, because the cuts keep their places between old labels.
 
 *Signatures.* A value that was not shown by then began before the new leaves were there. Under a signature with a new
 leaf that leaf could be excluded. So these entries stay "*" for their spell, whatever their value.
@@ -21,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.core.cells.region import domain
+from shoal.core.cells.shard import Box, Shard
 from shoal.core.cells.tree import NodeRecord, Rows, Tree
 from shoal.core.cohort.clique import Clique
 from shoal.core.draft import Plan
@@ -34,14 +36,13 @@ from shoal.core.plan import plan
 from shoal.core.policy.difference import differences
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
 from shoal.core.signatures.bonds import Bond
 from shoal.core.signatures.entries import HELD, NO_SIGNATURE, SHOWN, STARRED, EntryRecord
 from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, LastingGroup
 from shoal.core.signatures.signature import SignatureRecord
 from shoal.core.signatures.trail import EVERYWHERE
-from shoal.core.state import RECORDS, LazyPeople, State, WholeChange
-
-Box = tuple[tuple[int | float, int | float], ...]  # a region: the run that it covers in each attribute
+from shoal.core.state import RECORDS, Change, LazyPeople, State, WholeChange
 
 NUMBERS: Final = ("k", "counterfeits", "strategy", "headroom", "search", "triggers", "full_every")
 """The fields that may change and need no translation."""
@@ -49,23 +50,34 @@ NUMBERS: Final = ("k", "counterfeits", "strategy", "headroom", "search", "trigge
 
 def plan_change(state: State, window: Window, policy: Policy, number: int) -> Plan:
     """The release at which `policy` takes the place of the state's. Raises CoreError if it may not."""
-    refused = [str(difference) for difference in differences(state.policy, policy) if not difference.is_allowed]
+    between = interim(state.policy, policy)
+    made = plan(state, window, between, number, previous_policy=state.meta.policy)
+    return replace(made, change=translated(made.change, policy))
+
+
+def interim(old: Policy, new: Policy) -> Policy:
+    """What the release itself is made under: old leaves, new numbers. Raises CoreError if `new` may not follow."""
+    refused = [str(difference) for difference in differences(old, new) if not difference.is_allowed]
     if refused:
         raise CoreError(f"the policy cannot be changed like this: {'; '.join(refused)}")
-    interim = replace(state.policy, **{name: getattr(policy, name) for name in NUMBERS}, digest=policy.digest)
-    made = plan(state, window, interim, number, previous_policy=state.meta.policy)
-    after = made.change.after
+    return replace(old, **{name: getattr(new, name) for name in NUMBERS}, digest=new.digest)
+
+
+def translated(change: Change, policy: Policy) -> Change:
+    """What becomes of the state, where `policy` has taken over. Holds all records if there are new labels."""
+    after = change.after
     assert after is not None
-    if not _has_new_labels(after.policy, policy):
+    if not has_new_labels(after.policy, policy):
         after.policy = policy
-        return made
-    translated = Translation(after.policy, policy).state(after)
-    records: dict[str, Any] = {name: dict(translated.records(name)) for name in RECORDS if name != "people"}
-    everyone = LazyPeople(translated, np.arange(len(translated.people)))
-    return replace(made, change=WholeChange(made.change.meta, everyone, **records, after=translated))
+        return change
+    state = Translation(after.policy, policy).state(after)
+    records: dict[str, Any] = {name: dict(state.records(name)) for name in RECORDS if name != "people"}
+    everyone = LazyPeople(state, np.arange(len(state.people)))
+    return WholeChange(change.meta, everyone, **records, departed=change.departed, after=state)
 
 
-def _has_new_labels(old: Policy, new: Policy) -> bool:
+def has_new_labels(old: Policy, new: Policy) -> bool:
+    """Whether what is stored has to be translated."""
     pairs = zip(old.attributes, new.attributes, strict=True)
     return old.sensitive != new.sensitive or any(before != after for before, after in pairs)
 
@@ -98,35 +110,53 @@ class Translation:
         records: dict[str, Iterable[tuple[Any, Any]]] = {
             name: [(key, one(record)) for key, record in after.records(name)] for name, one in translate.items()
         }
-        return State.load(
-            self._new, after.keyed, after.meta, nodes=self._nodes_of(after.tree).items(), **records
-        ).instead_of(after)
+        shard = after.shard
+        if shard is not None and shard.box is not None:
+            shard = Shard(shard.number, self._box(shard.box))
+        whole = tuple(map(domain, self._new.attributes)) if shard is None or shard.box is None else shard.box
+        nodes = self._nodes_of(after.tree, whole)
+        return State.load(self._new, after.keyed, after.meta, Keyed, shard, nodes=nodes.items(), **records).instead_of(
+            after
+        )
 
     # -- regions ------------------------------------------------------------------------------------------------------
 
-    def _nodes_of(self, old: Tree) -> dict[int, NodeRecord]:
-        """The tree's records, with a new node above each that would name new labels, which are its other child."""
-        records = {node: self._node(record) for node, record in old.records()}
-        size, waiting = old.size, [(0, tuple(map(domain, self._new.attributes)))]
+    def _box(self, box: Box) -> Box:
+        return tuple(
+            run if codes is None else (int(codes[int(run[0])]), int(codes[int(run[1])]))
+            for run, codes in zip(box, self._columns, strict=True)
+        )
+
+    def _nodes_of(self, old: Tree, whole: Box) -> dict[int, NodeRecord]:
+        """The tree's records, with a new node above each that would name new labels, which are its other child. `whole`
+        is the tree's region now.
+        """
+        records = {node: self.node(record) for node, record in old.records()}
+        size, waiting = old.size, list[tuple[int, Box]]()
+
+        def part_off(node: int, box: Box) -> int:
+            """The new nodes above one, the first of which is returned; `box` is what all of them are to cover."""
+            nonlocal size
+            chain, first = self._tears(box), size
+            for turn, (position, cut) in enumerate(chain):
+                below = node if turn == len(chain) - 1 else size + 2
+                records[size] = NodeRecord(position, cut, below, size + 1)
+                box = _halves(box, records[size])[0]
+                size += 2
+            waiting.append((node, box))
+            return first if chain else node
+
+        part_off(old.root, whole)
         while waiting:
             node, box = waiting.pop()
             record = records.get(node)
-            if record is None:
-                continue
-            children = []
-            for child, part in zip((record.left, record.right), _halves(box, record), strict=True):
-                chain = self._tears(part)
-                for turn, (position, cut) in enumerate(chain):
-                    below = child if turn == len(chain) - 1 else size + 2
-                    records[size] = NodeRecord(position, cut, below, size + 1)
-                    part = _halves(part, records[size])[0]
-                    size += 2
-                children.append(size - 2 * len(chain) if chain else child)
-                waiting.append((child, part))
-            records[node] = record._replace(left=children[0], right=children[1])
+            if record is not None:
+                left, right = _halves(box, record)
+                records[node] = record._replace(left=part_off(record.left, left), right=part_off(record.right, right))
         return records
 
-    def _node(self, record: NodeRecord) -> NodeRecord:
+    def node(self, record: NodeRecord) -> NodeRecord:
+        """The same cut."""
         codes = self._columns[record.attribute]
         return record if codes is None else record._replace(cut=int(codes[int(record.cut)]))
 

@@ -180,7 +180,7 @@ class Lasting:
         is_inside = np.ones(len(rows), dtype=bool)
         for position, column in enumerate(people.columns):
             low, high = self._tree.bounds(position, before.leaf[rows])
-            end = self._tree.bounds(position, np.zeros(1, dtype=np.int64))[1]
+            end = self._tree.bounds(position, np.array([self._tree.root]))[1]
             is_inside &= (column[rows] >= low) & ((column[rows] < high) | (high == end))
         has_moved[rows[~is_inside]] = True
         return has_moved

@@ -180,7 +180,7 @@ class Publication:
         part = None
         if shown is not None:
             digest = sha256(b"".join([shown.digests.tobytes(), *digests])).digest()
-            region, counts = self._tree.region_json(0), (len(records), len(texts), len(gone))
+            region, counts = self._tree.region_json(self._tree.root), (len(records), len(texts), len(gone))
             part = Part(self._shard, region, is_full, *counts, tally.people, digest)
         return Written(
             records,

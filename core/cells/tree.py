@@ -6,6 +6,9 @@ attribute the run `[low, high)` it covers. People left of a cut have `value < cu
 integers, floats and leaf codes alike. A node's region never changes. This makes releases monotonic: a person can only
 move down the path they are already on.
 
+The root is node 0. Only where a change of policy brought new labels beside those of a shard's region, a later node is
+the root: node 0 keeps its region and lies below it (`core/change.py`).
+
 Cost. Routing is one vectorised step per level. `core/cells/mondrian.py` decides where to cut.
 """
 
@@ -62,7 +65,7 @@ class Tree:
     def __init__(self, attributes: Sequence[Attribute], box: Box | None = None) -> None:
         self.attributes = tuple(attributes)
         self._dtypes = tuple(np.float64 if a.kind == "float" else np.int64 for a in self.attributes)
-        self.size = 1
+        self.size, self.root = 1, 0
         self._attribute = np.full(16, LEAF, dtype=np.int16)
         self._left = np.full(16, LEAF, dtype=np.int64)
         self._right = np.full(16, LEAF, dtype=np.int64)
@@ -78,12 +81,8 @@ class Tree:
     def copy(self) -> "Tree":
         """A tree that can grow without changing this one."""
         twin = object.__new__(Tree)
-        twin.attributes, twin._dtypes, twin.size, twin._text = (
-            self.attributes,
-            self._dtypes,
-            self.size,
-            self._text.copy(),
-        )
+        twin.attributes, twin._dtypes, twin._text = self.attributes, self._dtypes, self._text.copy()
+        twin.size, twin.root = self.size, self.root
         twin._attribute, twin._left, twin._right = self._attribute.copy(), self._left.copy(), self._right.copy()
         twin._depth, twin._path = self._depth.copy(), self._path.copy()
         twin._cut = [column.copy() for column in self._cut]
@@ -106,6 +105,7 @@ class Tree:
         for name in _BY_ATTRIBUTE:
             setattr(self, f"_{name}", [columns[f"{name}{position}"] for position in range(len(self.attributes))])
         self.size, self._text = len(columns["depth"]), dict(texts)
+        self.root = int(np.argmin(columns["depth"]))
 
     @property
     def texts(self) -> Mapping[int, bytes]:
@@ -132,8 +132,8 @@ class Tree:
         return zip(nodes.tolist(), map(NodeRecord, *(column.tolist() for column in columns)), strict=True)
 
     def route(self, columns: Sequence[Column], rows: Rows, start: Rows | None = None) -> Rows:
-        """The leaf of each of these rows, searched from the root or from a node above it."""
-        at = np.zeros(len(rows), dtype=np.int64) if start is None else start.copy()
+        """The leaf of each of these rows, searched from the root or from a node above it; 0 counts as the root."""
+        at = np.full(len(rows), self.root) if start is None else np.where(start == 0, self.root, start)
         moving = np.flatnonzero(self._attribute[at] != LEAF)
         while moving.size:
             nodes = at[moving]
@@ -150,8 +150,8 @@ class Tree:
     def is_inside(self, node: int, columns: Sequence[Column], rows: Rows) -> NDArray[np.bool_]:
         """Which of these rows lie in a node's region."""
         found = np.ones(len(rows), dtype=bool)
-        for position, column in enumerate(columns) if node else ():
-            low, high, end = self._low[position][node], self._high[position][node], self._high[position][0]
+        for position, column in enumerate(columns) if node != self.root else ():
+            low, high, end = self._low[position][node], self._high[position][node], self._high[position][self.root]
             values = column[rows]
             found &= values >= low
             if high != end:  # the domain's end belongs to the last run, and no value is beyond it
@@ -163,11 +163,12 @@ class Tree:
         found = np.zeros(self.size, dtype=np.int64)
         inner = np.flatnonzero(self._attribute[: self.size] != LEAF)
         found[self._left[inner]] = found[self._right[inner]] = inner
+        found[self.root] = self.root
         return found
 
     def smallest_over(self, nodes: Rows, low: Sequence[Column], high: Sequence[Column]) -> Rows:
         """For each of these nodes the smallest one, itself or above it, that also covers a box. One step per level."""
-        at, parents, ends = nodes.copy(), self.parents(), [column[0] for column in self._high]
+        at, parents, ends = nodes.copy(), self.parents(), [column[self.root] for column in self._high]
         climbing = np.arange(len(at))
         while climbing.size:
             here = at[climbing]
@@ -175,7 +176,7 @@ class Tree:
             for position, (lows, highs) in enumerate(zip(low, high, strict=True)):
                 short |= self._low[position][here] > lows[climbing]
                 short |= self._high[position][here] < np.minimum(highs[climbing], ends[position])
-            climbing = climbing[short & (here != 0)]
+            climbing = climbing[short & (here != self.root)]
             at[climbing] = parents[at[climbing]]
         return at
 
@@ -241,6 +242,8 @@ class Tree:
         """Split leaves none of which is a child of another."""
         if not level:
             return
+        if self.size == 1 and level[0][0] != 0:
+            self._begin_at(level[0][0])
         is_real = [self.attributes[record.attribute].kind == "float" for _, record in level]
         cuts = [record.cut for _, record in level]
         nodes, attributes, left, right = np.array(
@@ -252,6 +255,14 @@ class Tree:
         self._reserve(last + 1)
         self._split(_Splits(nodes, attributes, whole, real, left, right))
         self.size = max(self.size, last + 1)
+
+    def _begin_at(self, root: int) -> None:
+        """Let another node than 0 be the root of a tree that nothing was put into yet."""
+        self._reserve(root + 1)
+        for columns in (self._low, self._high):
+            for column in columns:
+                column[root] = column[0]
+        self.root = root
 
     def put_many(self, nodes: Rows, attributes: Rows, whole: Rows, real: NDArray[np.float64]) -> int:
         """Split many leaves at once; the children are numbered in pairs from the number returned.
@@ -314,5 +325,5 @@ class Tree:
                 assert self._high[position][record.left] == (high if cut is None else cut)
                 assert self._low[position][record.right] == (low if cut is None else cut)
                 assert cut is None or low < cut < high
-        assert parents[0] == 0
-        assert all(count == 1 for count in parents[1:])
+        assert parents.pop(self.root) == 0
+        assert all(count == 1 for count in parents)

@@ -33,10 +33,10 @@ Record = tuple[tuple[int, int, int | float, int, int], ...]  # of each inner nod
 
 
 class Cuts:
-    """The regions of a table's shards. `shards` is how many there are."""
+    """The regions of a table's shards. `shards` is how many there are, `nodes` the inner nodes of their tree."""
 
     def __init__(self, policy: Policy, nodes: dict[int, NodeRecord]) -> None:
-        self._nodes = nodes
+        self.nodes = nodes
         self._tree = Tree(policy.attributes)
         self._tree.put(top_down(nodes))
         self._dtypes = [np.float64 if one.kind == "float" else np.int64 for one in policy.attributes]
@@ -74,7 +74,7 @@ class Cuts:
 
     def record(self) -> Record:
         """The cuts as they are stored."""
-        return tuple((node, *record) for node, record in sorted(self._nodes.items()))
+        return tuple((node, *record) for node, record in sorted(self.nodes.items()))
 
     def shard_of(self, columns: Sequence[Column]) -> Rows:
         """The shard of each line of quasi-identifiers, given by attribute. One vectorised step per level."""
@@ -94,7 +94,7 @@ class Cuts:
     def shard_of_qid(self, qid: Qid) -> int:
         """The shard of one person."""
         node = 0
-        while (record := self._nodes.get(node)) is not None:
+        while (record := self.nodes.get(node)) is not None:
             node = record.right if qid[record.attribute] >= record.cut else record.left
         return int(self._shard[node])
 

@@ -16,6 +16,7 @@ from shoal.core.people import Qid, Values
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.core.release import sha256
+from shoal.core.shards.change import change_cuts, interim, plan_part_change
 from shoal.core.shards.cuts import Cuts, Sample, people_needed
 from shoal.core.shards.desk import FIRST, Resident, gather, present
 from shoal.core.shards.moves import ShardWindow
@@ -42,6 +43,8 @@ class TablePlan:
     cuts: Cuts | None
     meta: Meta
     misrouted: tuple[tuple[int, int], ...]
+    policy: Policy
+    """The one that holds from then on; `cuts` are in its leaves."""
 
     @property
     def cells(self) -> tuple[bytes, ...]:
@@ -92,11 +95,14 @@ class Table:
         """The permanent values of their holders, by id, as `Intake` wants them."""
         return {person: held for state in self.states for person, held in state.people.holdings().items()}
 
-    def plan(self, window: Window, number: int) -> TablePlan:
-        """The next release. Raises CoreError if `number` is not the next one."""
+    def plan(self, window: Window, number: int, changed: Policy | None = None) -> TablePlan:
+        """The next release, with which the policy `changed` takes over, unless it is None. Raises CoreError if `number`
+        is not the next one, or the policy may not follow.
+        """
         if number != self.meta.release + 1:
             raise CoreError(f"release {number} cannot follow release {self.meta.release}")
-        policy, cuts = self.policy, self.cuts
+        policy = self.policy if changed is None else interim(self.policy, changed)
+        cuts = self.cuts
         about = {handle for here in window.deltas.values() for handle in here}
         residents = self._residents(None if cuts is None else about)
         if cuts is None:
@@ -107,21 +113,26 @@ class Table:
         for shard, state in enumerate(self.states):
             told = gathered.windows.get(shard, ShardWindow())._replace(externals=window.externals)
             where = Shard(shard, None) if cuts is None else cuts.shard(shard)
-            parts.append(plan_part(state, told, policy, number, where))
+            if changed is None:
+                parts.append(plan_part(state, told, policy, number, where))
+            else:
+                parts.append(plan_part_change(state, told, changed, number, where))
         summaries = [part.summary for part in parts]
-        policies = self.meta.policy, None
+        policies = (self.meta.policy, None) if changed is None else (policy.digest, self.meta.policy)
         has_cuts = cuts is not None
         manifest = join(policy, policies, number, self.meta.manifest, window.at, summaries, has_cuts=has_cuts)
         last = parts[FIRST].change.meta
         breach = max(summary.max_breach for summary in summaries)
         meta = Meta(number, sha256(manifest), 0, breach, last.engine, last.policy)
-        return TablePlan(tuple(parts), manifest, cuts, meta, gathered.misrouted)
+        if changed is not None and cuts is not None:
+            cuts = change_cuts(cuts, self.policy, changed)
+        return TablePlan(tuple(parts), manifest, cuts, meta, gathered.misrouted, changed or self.policy)
 
     def apply(self, made: TablePlan) -> None:
         """Take over a sealed release, in place."""
         for state, part in zip(self.states, made.parts, strict=True):
             state.apply(part.change)
-        self.cuts, self.meta = made.cuts, made.meta
+        self.policy, self.cuts, self.meta = made.policy, made.cuts, made.meta
 
     # -- what the desk asks ---------------------------------------------------------------------------------------
 

@@ -65,22 +65,18 @@ def _fill_together(
     rounds: dict[int, list[int]] = {}
     for gap in hard[np.lexsort((hard, needed[hard]))].tolist():
         rounds.setdefault(int(line[gap]), []).append(gap)
-    values: list[int] = gaps.value.tolist()
     for places in rounds.values():
-        number, least = int(gaps.signature[places[0]]), int(needed[places[0]])
-        asked = [gap for gap in places if waiting[values[gap]]]  # most rounds find too few, and nobody is asked
+        number = int(gaps.signature[places[0]])
         taken: dict[int, int] = {}
-        for turn, gap in enumerate(asked):
-            if len(taken) + len(asked) - turn < least:
-                break
-            mine = reversed(waiting[values[gap]])
+        for gap in places if len(places) >= needed[places[0]] else ():
+            mine = reversed(waiting[int(gaps.value[gap])])
             fitting = next((at for at in mine if newcomers.fits(at, known.sets[number])), None)
             if fitting is not None:
                 taken[gap] = fitting
-        for gap, position in taken.items() if len(taken) >= least else ():
+        for gap, position in taken.items() if len(taken) >= needed[places[0]] else ():
             found[position], gaps.is_taken[gap] = number, True
             newcomers.settle(position, known.sets[number])
-            waiting[values[gap]].remove(position)
+            waiting[int(gaps.value[gap])].remove(position)
 
 
 def _take_fitting_places(newcomers: Newcomers, known: Signatures, gaps: Gaps, some: Rows, found: Rows) -> None:

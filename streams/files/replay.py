@@ -88,7 +88,6 @@ class Watcher(Protocol):
 def replay(job: Job, watcher: Watcher) -> Outcome:
     """Runs a job to the end of its events. Raises `StreamsError`; every release made before then stays."""
     refuse_misplaced(job)
-    refuse_unbuilt(job)
     outcome = Outcome()
     with _explained(job, outcome), ExitStack() as stack:
         lines = stack.enter_context(open_lines(job.policy, job.events, job.format))
@@ -115,12 +114,6 @@ def refuse_misplaced(job: Job) -> None:
     for folder in (job.out, job.audit):
         if folder is not None and folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is not a folder.")
-
-
-def refuse_unbuilt(job: Job) -> None:
-    """Raises `InputError` for what a sharded table cannot do yet."""
-    if job.policy.shards > 1 and job.changes:
-        raise InputError("--change is not built yet for tables with scale.shards above 1; leave it out.")
 
 
 def refuse_occupied(out: Path, saved: SavedState | None) -> None:

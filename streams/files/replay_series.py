@@ -123,8 +123,8 @@ class OneTable:
 class Shards:
     """A sharded table in files."""
 
-    def __init__(self, table: ShardedTable) -> None:
-        self._table = table
+    def __init__(self, table: ShardedTable, changes: Changes) -> None:
+        self._table, self._changes = table, changes
         self._planned: ShardedRelease | None = None
 
     @property
@@ -143,7 +143,7 @@ class Shards:
         return self._table.roster_and_holdings()
 
     def plan(self, window: Window) -> bytes:
-        self._planned = self._table.plan(window)
+        self._planned = self._table.plan(window, self._changes.get(self.meta.release + 1))
         return self._planned.manifest
 
     def stage(self, folder: ReleaseFolder) -> None:
@@ -191,7 +191,7 @@ def open_series(
         place = Workplace(policy, secret, folder, is_kept=state is not None, has_audit=has_audit)
         table = ShardedTable(place, jobs, saved.shards if saved else None)
         try:
-            yield Shards(table)
+            yield Shards(table, changes)
         finally:
             table.close()
 

@@ -83,7 +83,7 @@ def source_rights(table: str, captured: Iterable[str]) -> list[Right]:
 
 
 def consumer_rights(table: str) -> list[Right]:
-    """What `shoal releases` and `shoal snapshot` need."""
+    """What `shoal releases` and `shoal snapshot` need, and `shoal restore` with shards."""
     return [Right("Read", TOPIC, Topics(table).releases)]
 
 

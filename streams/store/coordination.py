@@ -36,6 +36,8 @@ class Vector:
     """By label, the records that were left out of it."""
     too_late: Mapping[str, frozenset[int]]
     """By label, records of the window that were left out since, and that are a part of it for all that."""
+    policy: str
+    """What the policy means that takes over with it, "" if none does."""
 
 
 class Coordination:
@@ -44,9 +46,11 @@ class Coordination:
     def __init__(self, store: Store, token: str, partitions: int) -> None:
         self._store, self._token, self._partitions = store, token, partitions
 
-    async def tell_vector(self, release: int, vector: str, origin: bytes) -> None:
-        """Step 2, at its end: every partition has passed; desks may begin. `vector` is the digest of `origin`."""
-        await self._write("vector", release, vector, self._partitions, origin)
+    async def tell_vector(self, release: int, vector: str, origin: bytes, policy: str | None = None) -> None:
+        """Step 2, at its end: every partition has passed; desks may begin. `vector` is the digest of `origin`, `policy`
+        what the policy means that takes over.
+        """
+        await self._write("vector", release, vector, self._partitions, origin, policy or "")
 
     async def retry(self) -> None:
         """Shards that could not be planned are to try again."""
@@ -61,16 +65,17 @@ class Coordination:
         lasting: Mapping[str, bytes],
         counts: Counts,
         release: SealedRelease,
+        policy: str | None = None,
     ) -> None:
         """Step 5: from here on this is the release, unless Redis is lost before step 6. `lasting` are the fields of
-        `shards` from step 10 on.
+        `shards` from step 10 on, `policy` is what the policy means that takes over.
 
         Raises DisturbedError, also if a shard's chunks are not all there: its owner stages them again.
         """
         fields = [part for name, value in lasting.items() for part in (name, value)]
         what = (sealed.release, before or "", str(sealed.manifest), pack(tuple(sealed)), vector, str(counts))
         told = (len(reports), *reports, len(lasting), *fields, *outbox_fields(release))
-        await self._write("shard_seal", *what, *told)
+        await self._write("shard_seal", *what, policy or "", *told)
 
     async def outbox(self, release: int) -> SealedRelease:
         """The manifest of a sealed release, and its headers. Raises LostError if they are not there."""
@@ -105,7 +110,8 @@ class Coordination:
         others = [part for number, end in enumerate(vector.external) for part in (external_label(number), end)]
         await self._write(
             "refreeze", vector.release, vector.trigger, vector.at or "", repr(now_s), self._store.shards,
-            secrets.token_hex(12), self._partitions, len(members), len(late), *places, *members, *late, *others,
+            secrets.token_hex(12), self._partitions, len(members), len(late), vector.policy, *places, *members, *late,
+            *others,
         )  # fmt: skip
 
     async def _write(self, script: str, *args: str | bytes | int) -> None:

@@ -5,7 +5,7 @@ same few fields and do what is theirs to do next; none of them tells another. do
 steps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from shoal.streams.errors import LostError
@@ -34,6 +34,10 @@ class Course(NamedTuple):
     parts: Mapping[int, tuple[int, int]]
     """By shard, the offset of its first record on the parts topic, and the offset after the last."""
     applied: frozenset[int]
+    meaning: str
+    """What the policy means that the table has, from the seal on the one that takes over."""
+    changed: str | None
+    """What the policy means that takes over with the release, if one does."""
 
     @property
     def can_gather(self) -> bool:
@@ -61,9 +65,23 @@ def word_of(course: Course, shard: int) -> str:
     return "planned" if shard in course.reports else "gathered"
 
 
+def waited_for(course: Course, shards: int) -> list[int]:
+    """The shards that a release waits for at the step where it is; none if no release is under way."""
+    done: Collection[int]
+    if course.is_sent:
+        done = course.applied
+    elif course.is_sealed:
+        done = course.parts if course.is_announced else range(shards)
+    elif course.vector is None:
+        done = range(shards)
+    else:
+        done = course.reports if len(course.gathered) == shards else course.gathered
+    return [shard for shard in range(shards) if shard not in done]
+
+
 async def read_course(store: Store) -> Course:
     """Costs one request. Raises LostError if Redis knows nothing of the table, or not how far a sealed release is."""
-    (release, sent, applied), (frozen, vector), told = await store.run("course")
+    (release, sent, applied, policy), (frozen, vector), told = await store.run("course")
     if release is None:
         raise LostError
     found = dict(zip(told[::2], told[1::2], strict=True))
@@ -90,6 +108,8 @@ async def read_course(store: Store) -> Course:
         begins={at: int(value) for at, value in _of(fields, "begin:").items()},
         parts={at: (first, end) for at, (first, end) in _pairs(_of(fields, "part:"))},
         applied=frozenset(at for at, value in _of(fields, "applied:").items() if int(value) == number),
+        meaning=policy.decode(),
+        changed=fields["policy"].decode() if "policy" in fields else None,
     )
 
 

@@ -47,9 +47,9 @@ A table that is cut into shards has these as well, or instead; s is a shard, b a
 | window:n:p:b    | list | the window:n:p of a bucket |
 | barrier         |      | vector, too: the digest of everything that the frozen release is made of; and again, a mark |
 |                 |      | by which ingest notices that an announced release was frozen again |
-| course          | hash | a release between its vector and its end: release, vector, origin; cuts; gathered:b, how |
-|                 |      | many elements a desk wrote; report:s, chunks:s, failed:s; announced, begin:s; part:s; |
-|                 |      | applied:s |
+| course          | hash | a release between its vector and its end: release, vector, origin; policy, if another one |
+|                 |      | takes over with it; cuts; gathered:b, how many elements a desk wrote; report:s, chunks:s, |
+|                 |      | failed:s; announced, begin:s; part:s; applied:s |
 | moves:n:b:s     | list | what the desk of bucket b found for shard s; moves:n:b:strays who is at home elsewhere |
 | stage:n:shard:s:KEY | hash | what release n will change in KEY; gone:KEY what it takes away from it |
 | stage:n:shard:s:keys, :chunks | set | as above |

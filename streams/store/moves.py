@@ -37,7 +37,7 @@ from shoal.streams.thread import in_thread
 
 _PEOPLE_AN_ELEMENT: Final = 5_000
 _FIELDS_AT_ONCE: Final = 1_000
-_MOVES: Final = b"moves"
+MOVES: Final = b"moves"
 _SIGNATURE: Final = 1  # the place of the signature's number in an entry
 Misrouted = Sequence[tuple[int, int]]
 K = TypeVar("K")
@@ -171,7 +171,7 @@ def pack_moves(cipher: Cipher, release: int, bucket: int, shard: int, window: Sh
     if window is None:
         return []
     bound = _bound_to(release, bucket, shard)
-    return [cipher.encrypt(_MOVES, bound, pack(part.pack())) for part in _parts(window)]
+    return [cipher.encrypt(MOVES, bound, pack(part.pack())) for part in parts_of(window)]
 
 
 def pack_strays(
@@ -181,7 +181,7 @@ def pack_strays(
     if not misrouted and not foreign:
         return []
     whole = (tuple(misrouted), tuple((number, tuple(people)) for number, people in sorted(foreign.items())))
-    return [cipher.encrypt(_MOVES, _bound_to(release, bucket, STRAYS), pack(whole))]
+    return [cipher.encrypt(MOVES, _bound_to(release, bucket, STRAYS), pack(whole))]
 
 
 async def read_moves(store: Store, release: int, shard: int, gathered: Mapping[int, tuple[int, ...]]) -> ShardWindow:
@@ -205,7 +205,7 @@ async def read_strays(
 ) -> tuple[Misrouted, Mapping[int, Sequence[str]]]:
     """The inverse of `pack_strays`. Raises MissingError."""
     for element in await _elements(store, release, bucket, STRAYS, gathered[bucket][-1]):
-        misrouted, foreign = unpack(store.cipher.decrypt(_MOVES, _bound_to(release, bucket, STRAYS), element))
+        misrouted, foreign = unpack(store.cipher.decrypt(MOVES, _bound_to(release, bucket, STRAYS), element))
         return misrouted, dict(foreign)
     return (), {}
 
@@ -218,10 +218,10 @@ async def _elements(store: Store, release: int, bucket: int, target: int | str, 
 
 
 def _unpacked(cipher: Cipher, bound: bytes, elements: Sequence[bytes]) -> list[ShardWindow]:
-    return [ShardWindow.unpack(unpack(cipher.decrypt(_MOVES, bound, element))) for element in elements]
+    return [ShardWindow.unpack(unpack(cipher.decrypt(MOVES, bound, element))) for element in elements]
 
 
-def _parts(window: ShardWindow) -> Iterator[ShardWindow]:
+def parts_of(window: ShardWindow) -> Iterator[ShardWindow]:
     """A window in pieces, each of some thousand people."""
     everybody = sum(map(len, window.deltas.values()))
     if everybody + len(window.departures) + len(window.lost) + len(window.arrivals) <= _PEOPLE_AN_ELEMENT:

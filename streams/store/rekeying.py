@@ -22,16 +22,18 @@ from shoal.streams.faults import crash_point
 from shoal.streams.store.encryption import KeyRing, is_encrypted
 from shoal.streams.store.keys import INGEST, META
 from shoal.streams.store.meta import PLAIN, check_keys
+from shoal.streams.store.moves import MOVES
 from shoal.streams.store.records import KINDS
 from shoal.streams.store.store import Store
-from shoal.streams.store.window_log import WINDOW, bound_to
+from shoal.streams.store.window_log import WINDOW
 from shoal.streams.thread import in_thread
 
 _AT_ONCE: Final = 500  # values of one script
-_ELEMENTS_AT_ONCE: Final = 8  # of a window's log; each may be some hundred kilobytes
+_ELEMENTS_AT_ONCE: Final = 8  # of a list; each may be some hundred kilobytes
 _KIND_OF: Final[Mapping[str, bytes]] = {
     kind.keys(1)[0].split(":")[0]: kind.encrypted for kind in KINDS if kind.encrypted is not None
 }
+_LISTS: Final[Mapping[str, bytes]] = {"window": WINDOW, "moves": MOVES}
 _Pair = tuple[bytes, bytes]  # a field, or the index of an element, and a value
 
 
@@ -94,7 +96,7 @@ class _Work:
             if kind is None:
                 continue
             async for pairs in self._elements(name) if shape == "list" else self._store.scan(name):
-                field = bound_to(*map(int, name.split(":")[1:])) if shape == "list" else None
+                field = _field_of(name) if shape == "list" else None
                 changes = await in_thread(self._again, kind, field, pairs)
                 for part in _parts(changes):
                     await self._store.run("rewrite", name, shape, *part)
@@ -128,9 +130,16 @@ def bound_kind(name: str) -> tuple[bytes | None, str]:
     parts = name.split(":")
     if parts[0] == "stage":
         parts = parts[2:]
-    if parts[0] == "window":
-        return WINDOW, "list"
+    while parts[0] == "shard":  # staged by the owner of a shard, and a key of that shard
+        parts = parts[2:]
+    if parts[0] in _LISTS:
+        return _LISTS[parts[0]], "list"
     return _KIND_OF.get(parts[0]), "hash"
+
+
+def _field_of(name: str) -> bytes:
+    """What stands for a field in the encryption of a list's elements."""
+    return name.removeprefix("window:").encode()
 
 
 def _parts(changes: Sequence[tuple[bytes, bytes, bytes]]) -> Iterator[list[bytes]]:

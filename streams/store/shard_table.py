@@ -6,7 +6,7 @@ from shoal.core.cells.shard import Shard
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
 from shoal.core.shards.part import PartPlan
-from shoal.core.state import State
+from shoal.core.state import State, WholeChange
 from shoal.streams.errors import LostError
 from shoal.streams.memory import without_cycle_search
 from shoal.streams.store.coordination import ShardRecords, read_shard_records
@@ -72,6 +72,8 @@ async def digest_of(state: State, records: ShardRecords) -> StateDigest:
 
 def counts_after(made: PartPlan, state: State, before: Counts) -> Counts:
     """How many records a shard has once a plan is applied. `state` is the one that the plan started from."""
+    if isinstance(made.change, WholeChange):
+        return Counts(*(len(getattr(made.change, kind.name)) for kind in KINDS))
     added = Counts(*(kind.count_new(made.change, state) for kind in KINDS))
     counts = Counts(*(count + more for count, more in zip(before, added, strict=True)))
     return counts._replace(people=counts.people - len(made.change.departed))

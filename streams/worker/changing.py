@@ -33,14 +33,27 @@ def judge_change(asked: ChangeRequest, policy: Policy, digest: str, last_at: str
 
 async def read_change(servers: list[str], topics: Topics, reader: EventReader, offset: int) -> Policy:
     """The policy that a request, which was found to be right, asks for."""
+    return (await read_both(servers, topics, reader, offset))[1]
+
+
+async def read_both(servers: list[str], topics: Topics, reader: EventReader, offset: int) -> tuple[Policy, Policy]:
+    """The same, behind the policy whose place it takes. Raises DisturbedError if there is no such request."""
+    asked = await read_request(servers, topics, reader, offset)
+    before, after = unpack_policy(asked.previous), unpack_policy(asked.policy)
+    if before is None or after is None:
+        raise DisturbedError
+    return before, after
+
+
+async def read_request(servers: list[str], topics: Topics, reader: EventReader, offset: int) -> ChangeRequest:
+    """The request for a change at this offset. Raises DisturbedError if there is none."""
     async with open_reader(servers) as consumer:
         async for records in read_to_end(consumer, TopicPartition(topics.triggers, 0), offset):
             for record in records:
                 asked = read_trigger(Trigger(record.offset, record.value, record.headers), reader)
-                found = unpack_policy(asked.policy) if isinstance(asked, ChangeRequest) else None
-                if record.offset == offset and found is not None:
-                    return found
-                raise DisturbedError
+                if record.offset != offset or not isinstance(asked, ChangeRequest):
+                    raise DisturbedError
+                return asked
     raise DisturbedError
 
 

@@ -15,14 +15,17 @@ docs/protocol.md, "With shards", has what happens if a process dies after each s
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from hashlib import sha256
 
 from shoal.core.randomness import Keyed
+from shoal.core.shards.change import change_cuts, interim
+from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.whole import join
 from shoal.core.state import ENGINE, Meta
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.faults import crash_point
+from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.manifest import (
     Headers,
     ManifestRecord,
@@ -32,15 +35,16 @@ from shoal.streams.kafka.manifest import (
     write_parts,
     write_states,
 )
-from shoal.streams.store.coordination import Coordination, Vector, read_shard_records, write_shard_records
-from shoal.streams.store.course import Course, read_course
+from shoal.streams.store.coordination import Coordination, Vector, pack_cuts, read_shard_records, write_shard_records
+from shoal.streams.store.course import Course, read_course, waited_for
 from shoal.streams.store.meta import TableMeta
-from shoal.streams.store.records import Counts
+from shoal.streams.store.records import Counts, unpack
 from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog
 from shoal.streams.store.shard_report import ShardReport
 from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.staging import SealedRelease
 from shoal.streams.store.state_digest import proofs_of
+from shoal.streams.worker.changing import read_change
 from shoal.streams.worker.external import external_letters
 from shoal.streams.worker.maker import SAY_S, WAIT_S, Maker
 from shoal.streams.worker.plan_failure import ShardsFailedError
@@ -86,7 +90,7 @@ class Coordinator(Maker):
             before = await self._meta()
             headers = await self._headers(publisher, barrier, barrier.external)
             vector = pack_vector(release, before.sealed.manifest, headers)
-            await coordination.tell_vector(release, vector.digest, vector.packed)
+            await coordination.tell_vector(release, vector.digest, vector.packed, barrier.policy)
             crash_point("shards.2")
             course = await self._await_reports(coordination, release, vector.digest)
             self._log.info("release.planned", release=release, seconds=round(time.monotonic() - began, 3))
@@ -103,7 +107,7 @@ class Coordinator(Maker):
             self.standing.finish()
             self.standing.published(sealed.manifest, published_at, people, self._policy)
             self._log.info("release.applied", release=release, seconds=round(time.monotonic() - began, 3))
-            return False
+            return barrier.policy is not None
         finally:
             self.is_planning = False
             self.standing.leave()
@@ -135,9 +139,14 @@ class Coordinator(Maker):
         reports = [ShardReport.unpack(packed) for packed in raw]
         cuts, number = course.cuts or None, course.number
         summaries = [report.summary for report in reports]
-        policies, previous = (before.sealed.policy, None), before.sealed.manifest
-        has_cuts = cuts is not None
-        manifest = join(self._policy, policies, number, previous, barrier.at, summaries, has_cuts=has_cuts)
+        policy, has_cuts, previous = self._policy, cuts is not None, before.sealed.manifest
+        policies: tuple[str, str | None] = before.sealed.policy, None
+        if barrier.policy is not None:
+            changed = await read_change(self._servers, self._topics, EventReader(policy), barrier.trigger)
+            policy, policies = interim(policy, changed), (changed.digest, before.sealed.policy)
+            if cuts is not None:
+                cuts = pack_cuts(change_cuts(Cuts.read(self._policy, unpack(cuts)), self._policy, changed))
+        manifest = join(policy, policies, number, previous, barrier.at, summaries, has_cuts=has_cuts)
         states = [report.state for report in reports]
         digests = [report.digest for report in reports]
         keyed = Keyed(self._settings.key_bytes, self._policy.table)
@@ -150,12 +159,12 @@ class Coordinator(Maker):
                 "published until `shoal rebuild` has brought the state back"
             )
         breach = max(summary.max_breach for summary in summaries)
-        meta = Meta(number, sha256(manifest).hexdigest(), 0, breach, ENGINE, before.sealed.policy)
+        meta = Meta(number, sha256(manifest).hexdigest(), 0, breach, ENGINE, policies[0])
         counts = Counts(*map(sum, zip(*(report.counts for report in reports), strict=True)))
         lasting = write_shard_records(states, cuts, counts=[one.counts for one in reports], digests=digests)
         sealed = SealedRelease(number=number, records=(), manifest=manifest, headers=(*headers, write_states(proofs)))
         assert course.vector is not None
-        await coordination.seal(previous, meta, course.vector, raw, lasting, counts, sealed)
+        await coordination.seal(previous, meta, course.vector, raw, lasting, counts, sealed, barrier.policy)
         crash_point("shards.5")
         return sealed
 
@@ -256,8 +265,10 @@ class Coordinator(Maker):
         here = in_window(known, begins, origin.offsets, begun, origin.external)
         too_late = {label: frozenset(found) - skipped.get(label, frozenset()) for label, found in here.items()}
         is_known = {label: frozenset(found) for label, found in here.items()} == skipped
-        asked = (number, origin.trigger, origin.at, dict(enumerate(origin.offsets)), tuple(origin.external))
-        if barrier is not None and barrier[:5] == asked and is_known:
+        policy = None if origin.policy == self._meaning else origin.policy
+        ends = dict(enumerate(origin.offsets))
+        asked = Barrier(number, origin.trigger, origin.at, ends, tuple(origin.external), policy)
+        if barrier == asked and is_known:
             return
         self._log.warning("release.frozen", release=number, trigger=origin.trigger, cause="announced")
         vector = Vector(
@@ -269,6 +280,7 @@ class Coordinator(Maker):
             external=origin.external,
             skipped=skipped,
             too_late=too_late,
+            policy=policy or "",
         )
         await coordination.refreeze(vector, time.time())
 
@@ -296,15 +308,3 @@ def check_announced(
             "nothing is published until `shoal rebuild` has brought it back"
         )
     return announced
-
-
-def waited_for(course: Course, shards: int) -> list[int]:
-    """The shards that a release waits for at the step where it is."""
-    done: Collection[int]
-    if course.is_sent:
-        done = course.applied
-    elif course.is_sealed:
-        done = course.parts
-    else:
-        done = course.reports if len(course.gathered) == shards else course.gathered
-    return [shard for shard in range(shards) if shard not in done]

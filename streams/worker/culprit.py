@@ -7,7 +7,7 @@ there are. Records have a place; nothing else of them is ever said.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from aiokafka import TopicPartition
 
@@ -23,6 +23,7 @@ from shoal.streams.thread import in_thread
 from shoal.streams.worker.plan_failure import PlanFailedError
 
 _MOST_NAMED: Final = 5
+W = TypeVar("W")
 
 
 class Culprit(NamedTuple):
@@ -48,25 +49,27 @@ async def find_culprit(
     partition; `handle_of` tells what the window calls a person. Raises KafkaError, ServiceError.
     """
     topics, window = Topics(policy.table), failure.window
-    if await _fails(failure.again, _with(window, (), ())):
+    if await fails(failure.again, _with(window, (), ())):
         return None
-    if await _fails(failure.again, _with(window, ())):
+    if await fails(failure.again, _with(window, ())):
         groups = window.externals
-        last = await _last_straw(len(groups), lambda count: _fails(failure.again, _with(window, (), groups[:count])))
+        last = await last_straw(len(groups), lambda count: fails(failure.again, _with(window, (), groups[:count])))
         number, offset = failure.places[last]
         return Culprit("external", number, [offset])
     people = [(number, person) for number, deltas in window.deltas.items() for person in deltas]
-    last = await _last_straw(len(people), lambda count: _fails(failure.again, _with(window, people[:count])))
+    last = await last_straw(len(people), lambda count: fails(failure.again, _with(window, people[:count])))
     number, person = people[last]
     reader, offsets = EventReader(policy), list[int]()
-    async for record in _records(servers, TopicPartition(topics.events, number), begins[number], failure.ends[number]):
+    async for record in records_between(
+        servers, TopicPartition(topics.events, number), begins[number], failure.ends[number]
+    ):
         event = reader.read(record.value, record.headers)
         if isinstance(event, dict) and isinstance(event.get("id"), str) and handle_of(event["id"]) == person:
             offsets.append(record.offset)
     return Culprit("events", number, offsets) if offsets else None
 
 
-async def _last_straw(most: int, fails_with: Callable[[int], Awaitable[bool]]) -> int:
+async def last_straw(most: int, fails_with: Callable[[int], Awaitable[bool]]) -> int:
     """The first of `most` things with which planning fails, if it fails with all of them and not with none."""
     passes, fails = 0, most
     while fails - passes > 1:
@@ -78,7 +81,8 @@ async def _last_straw(most: int, fails_with: Callable[[int], Awaitable[bool]]) -
     return fails - 1
 
 
-async def _fails(again: Callable[[Window], None], window: Window) -> bool:
+async def fails(again: Callable[[W], None], window: W) -> bool:
+    """Whether planning a window raises anything."""
     try:
         await in_thread(again, window)
     except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
@@ -95,7 +99,8 @@ def _with(
     return Window(window.at, deltas, window.externals if externals is None else externals)
 
 
-async def _records(servers: list[str], partition: TopicPartition, begin: int, end: int) -> AsyncIterator[Record]:
+async def records_between(servers: list[str], partition: TopicPartition, begin: int, end: int) -> AsyncIterator[Record]:
+    """The records of a window in one partition."""
     async with open_reader(servers) as consumer:
         async for records in read_to_end(consumer, partition, begin, end):
             for record in records:

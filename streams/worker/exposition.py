@@ -128,11 +128,18 @@ def _of_shards(owners: Owners | None) -> Iterator[Metric]:
         "shoal_shard_state", "1 for where a shard is in the release under way, else 0.", labels=["shard", "state"]
     )
     owned = GaugeMetricFamily("shoal_shard_owned", "1 for a shard that this worker owns, else 0.", labels=["shard"])
+    people = GaugeMetricFamily("shoal_shard_people", "People in a shard, absent ones included.", labels=["shard"])
+    late = GaugeMetricFamily(
+        "shoal_shard_waited_for_seconds", "For how long a release has waited for a shard, else 0.", labels=["shard"]
+    )
+    waited_for_s = owners.waited_for_s
     for shard, now in owners.words.items():
         owned.add_metric([str(shard)], shard in owners.owned)
+        people.add_metric([str(shard)], owners.people.get(shard, 0))
+        late.add_metric([str(shard)], waited_for_s.get(shard, 0.0))
         for one in WORDS:
             state.add_metric([str(shard), one], now == one)
-    yield from (state, owned)
+    yield from (state, owned, people, late)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -64,11 +64,13 @@ def _shards(ready: Mapping[str, Any]) -> Iterable[str]:
     if "note" in ready:
         yield f"<p>{escape(ready['note'].capitalize())}.</p>"
     yield '<div class="scroll" tabindex="0" role="region" aria-label="Shards"><table>'
-    heads = "".join(f'<th scope="col">{head}</th>' for head in ("shard", "state", "owner"))
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("shard", "state", "owner", "people"))
     yield f"<thead><tr>{heads}</tr></thead><tbody>"
     for shard, word in ready["shards"].items():
         owner = "this worker" if int(shard) in ready["owned_shards"] else "another"
-        yield f'<tr><th scope="row">{shard}</th><td>{escape(word)}</td><td>{owner}</td></tr>'
+        why, people = ready["shard_failures"].get(shard), ready["shard_people"].get(shard, 0)
+        state = escape(word if why is None else f"{word}: {why}")
+        yield f'<tr><th scope="row">{shard}</th><td>{state}</td><td>{owner}</td><td>{people:,}</td></tr>'
     yield "</tbody></table></div>"
 
 

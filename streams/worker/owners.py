@@ -27,7 +27,8 @@ from shoal.streams.log import get_log
 from shoal.streams.prometheus import RECONNECTS
 from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError, is_passing, patiently, pause_s
-from shoal.streams.store.course import Course, read_course, word_of
+from shoal.streams.store.coordination import read_shard_records
+from shoal.streams.store.course import Course, read_course, waited_for, word_of
 from shoal.streams.store.keys import shard_label
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.store import Store
@@ -55,6 +56,8 @@ class Owners(Service, ConsumerRebalanceListener):
         self._together = Together(asyncio.Lock(), Announcements(settings.kafka_servers, policy.table))
         self._not_before: dict[int, float] = {}
         self._course: Course | None = None  # as last seen
+        self._people: Mapping[int, int] = {}  # of every shard, after the last release
+        self._late: dict[int, float] = {}  # since when a release has waited for a shard
         self._state = StateWatch(store, self._on_retry)
         self._instance = Instance(store, instance_of(settings))
         self._is_checked = True  # whether the tokens of the shards that were kept were looked at
@@ -78,6 +81,17 @@ class Owners(Service, ConsumerRebalanceListener):
     def failures(self) -> Mapping[int, str]:
         """Why shards cannot be planned, those that cannot."""
         return {} if self._course is None else self._course.failed
+
+    @property
+    def people(self) -> Mapping[int, int]:
+        """How many people every shard has, absent ones included, after the last release."""
+        return self._people
+
+    @property
+    def waited_for_s(self) -> Mapping[int, float]:
+        """For how long the release under way has waited for each shard, this worker's or not."""
+        now = time.monotonic()
+        return {shard: now - self._late.get(shard, now) for shard in self.words}
 
     @property
     def is_loaded(self) -> bool:
@@ -158,7 +172,7 @@ class Owners(Service, ConsumerRebalanceListener):
             return
         try:
             await self._own(assigned)
-            course = self._course = await patiently(partial(read_course, self._store), self._on_retry)
+            course = await self._look()
             for number in sorted(self._owners.keys() & assigned - self._running.keys()):
                 if self._owners[number].next(course) is not None:
                     self._running[number] = asyncio.create_task(self._advance(number, course))
@@ -176,6 +190,18 @@ class Owners(Service, ConsumerRebalanceListener):
             self._running.clear()
             await self._close()  # a producer cannot be used after an error
             await self.sleep(pause_s(self._attempt))
+
+    async def _look(self) -> Course:
+        """How far the release under way has come."""
+        course = await patiently(partial(read_course, self._store), self._on_retry)
+        if self._course is None or self._course.number != course.number:
+            records = await read_shard_records(self._store)
+            self._people = {shard: records.counts(shard).people for shard in range(self._store.shards)}
+            self._late = {}
+        now, late = time.monotonic(), waited_for(course, self._store.shards)
+        self._late = {shard: self._late.get(shard, now) for shard in late}
+        self._course = course
+        return course
 
     async def _close(self) -> None:
         for owner in self._owners.values():

@@ -39,6 +39,12 @@ class ShardsFailedError(Exception):
         self.release = release
 
 
+def frames_of(cause: BaseException) -> list[str]:
+    """The lines of Shoal's own code that an error came through, the first call first."""
+    frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _is_ours(frame.filename)]
+    return [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
+
+
 def why_not(release: int, cause: BaseException) -> str:
     """The kind of error and the line of code, never what the error says."""
     frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _is_ours(frame.filename)]

@@ -287,8 +287,6 @@ class Planner(Service):
             return Reject(Reason.SKIPPED)
         asked = read_trigger(trigger, self._reader)
         if isinstance(asked, ChangeRequest):
-            if self._policy.shards > 1:
-                return Reject(Reason.REFUSED, "change", "policy")
             found = judge_change(asked, self._policy, digest, last_at)
             return found if isinstance(found, Reject) else asked
         if not isinstance(asked, ReleaseRequest):

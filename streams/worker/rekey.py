@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError, LostError, ServiceError
-from shoal.streams.files.not_built import refuse_shards
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.settings import Settings
 from shoal.streams.store.address import access_of
@@ -26,7 +25,6 @@ class Rekeyed(NamedTuple):
 def run_rekey(settings: Settings) -> Rekeyed:
     """Raises StreamsError, with its exit code."""
     policy = load_policy(settings.policy_path)
-    refuse_shards("new state keys", policy)
     try:
         done = asyncio.run(_rekey(settings, policy))
     except RedisError as error:

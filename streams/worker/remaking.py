@@ -100,7 +100,7 @@ class OneState:
 
 
 class ManyShards:
-    """A table with shards. The policy of such a table never changes."""
+    """A table with shards."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -119,7 +119,7 @@ class ManyShards:
 
     def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:  # noqa: ARG002
         table = self._table
-        made = table.plan(window, number)
+        made = table.plan(window, number, changed)
         foreign = foreign_handles(self._homes(window), window.deltas)
         digests = self._after(made)
         states, cuts = [pack(tuple(part.change.meta)) for part in made.parts], pack_cuts(made.cuts)

@@ -16,6 +16,7 @@ from shoal.core.cells.shard import Shard
 from shoal.core.events.window import Delta
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
+from shoal.core.shards.change import plan_part_change
 from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.desk import gather, present
 from shoal.core.shards.part import PartPlan, plan_part
@@ -53,6 +54,7 @@ from shoal.streams.thread import in_thread
 from shoal.streams.worker.external import ExternalRead, read_external
 from shoal.streams.worker.foreign import foreign_handles
 from shoal.streams.worker.plan_failure import why_not
+from shoal.streams.worker.shard_policies import PolicyReader
 from shoal.streams.worker.vector import PackedVector, origin_of
 
 P = ParamSpec("P")
@@ -98,6 +100,7 @@ class ShardOwner:
         self._state: State | None = None
         self._planned: _Planned | None = None
         self._publisher: PartPublisher | None = None
+        self._policies = PolicyReader(settings.kafka_servers, policy, partitions)
         self._log = get_log(table=policy.table)
 
     async def close(self) -> None:
@@ -134,6 +137,8 @@ class ShardOwner:
             return None if here in course.applied else "apply"
         if course.is_sealed:
             return "send" if course.is_announced and here not in course.parts else None
+        if course.changed is None and course.meaning != self._store.meaning:
+            return None  # another policy has taken over, and this worker is about to end
         if course.vector is None or here in course.failed:
             return None if self._state is not None else "load"
         if course.cuts is None:
@@ -155,10 +160,11 @@ class ShardOwner:
         stored = None if packed is None else meta_of(packed)
         if self._state is None or (self._state.meta if self._state.meta.release else None) != stored:
             self._state = self._planned = None
-            cuts = _read_cuts(self._policy, records.cuts)
+            policy = (await self._policies.of(course)).before
+            cuts = _read_cuts(policy, records.cuts)
             shard = Shard(self._number, None if cuts is None else cuts.box(self._number))
             key = self._settings.key_bytes
-            self._state = await load_shard(self._store, self._policy, key, shard, self._partitions, records)
+            self._state = await load_shard(self._store, policy, key, shard, self._partitions, records)
         if self._state.meta.release != course.number - 1:
             raise DisturbedError
         return self._state
@@ -173,11 +179,12 @@ class ShardOwner:
         for bucket in range(self._store.shards):
             for number, some in (await read_bucket(self._store, course.number, self._partitions, bucket)).items():
                 deltas[number] |= some
+        policy = (await self._policies.of(course)).during
         keyed = KeyedByHandle(self._settings.key_bytes, self._policy.table)
 
         def make() -> Cuts | None:
-            there = dict(present(self._policy, course.number, everybody, deltas))
-            return make_cuts(self._policy, keyed, there)
+            there = dict(present(policy, course.number, everybody, deltas))
+            return make_cuts(policy, keyed, there)
 
         made = await self._try(course, make)
         cuts = _NONE_YET if made is None else pack(made.record())
@@ -188,16 +195,17 @@ class ShardOwner:
         assert course.vector is not None
         store, bucket, release = self._store, self._number, course.number
         records = await read_shard_records(store)
-        cuts = _read_cuts(self._policy, course.cuts)
+        policy = (await self._policies.of(course)).during
+        cuts = _read_cuts(policy, course.cuts)
         deltas = await read_bucket(store, release, self._partitions, bucket)
         peopled = [shard for shard in range(store.shards) if records.counts(shard).people]
         if cuts is not None and records.cuts is None:
             residents = await read_everybody(store, 0, self._partitions, bucket)
         else:
             residents = await read_residents(store, deltas, self._partitions, peopled)
-        has_bonds = bool(self._policy.sensitive.permanent)
+        has_bonds = bool(policy.sensitive.permanent)
         histories = await read_histories(store, residents, has_bonds=has_bonds)
-        found = await self._try(course, gather, self._policy, cuts, release, residents, deltas, histories)
+        found = await self._try(course, gather, policy, cuts, release, residents, deltas, histories)
 
         def packed() -> tuple[dict[int, list[bytes]], list[bytes]]:
             cipher, windows = store.cipher, found.windows
@@ -246,23 +254,27 @@ class ShardOwner:
         assert course.origin is not None
         release = course.number
         origin = origin_of(PackedVector(course.vector, course.origin), release, self._partitions)
-        read = await self._read_external(origin)
+        read = await self._read_external(origin, (await self._policies.of(course)).before)
         if self._planned is None or self._planned[:2] != (release, course.vector):
             self._planned = None
             window = (await read_moves(self._store, release, self._number, course.gathered))._replace(
                 externals=read.groups
             )
-            cuts = _read_cuts(self._policy, course.cuts)
+            before, _, after = await self._policies.of(course)
+            cuts = _read_cuts(before, course.cuts)
             shard = Shard(self._number, None) if cuts is None else cuts.shard(self._number)
             async with self._together.planning:
-                made = await self._try(course, plan_part, state, window, self._policy, release, shard)
+                if after is None:
+                    made = await self._try(course, plan_part, state, window, before, release, shard)
+                else:
+                    made = await self._try(course, plan_part_change, state, window, after, release, shard)
             self._planned = _Planned(release, course.vector, made)
         return self._planned, read
 
-    async def _read_external(self, origin: Origin) -> ExternalRead:
+    async def _read_external(self, origin: Origin, policy: Policy) -> ExternalRead:
         begin, skipped = await self._store.external_offsets(), await read_skipped(self._store)
         servers = self._settings.kafka_servers
-        return await read_external(servers, self._topics, self._policy, begin, origin.external, skipped)
+        return await read_external(servers, self._topics, policy, begin, origin.external, skipped)
 
     async def _try(self, course: Course, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call what is pure in a thread. What it raises is reported, and stops the release, not the worker."""

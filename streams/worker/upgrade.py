@@ -11,7 +11,8 @@ A table in another format:
 
 A window that was open is read again from the topics, as after a rebuild. A table in this format that another engine has
 made needs no conversion: 1, the snapshot, and then 3, which also notes the engine. Killed anywhere, it is run again:
-until step 5 the table is the older version's, after it this one's.
+until step 5 the table is the older version's, after it this one's. A table with shards has had one format so far. What
+its shards have reported of a release that is not sealed goes with step 3; one that is sealed must be finished first.
 """
 
 import asyncio
@@ -27,7 +28,6 @@ from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE
 from shoal.streams.errors import GuaranteeError, InputError, LostError
 from shoal.streams.faults import crash_point
-from shoal.streams.files.not_built import refusal
 from shoal.streams.files.older_policy import read_older_policy, table_of
 from shoal.streams.kafka.companions import working_hosts
 from shoal.streams.kafka.entry import events_id, require
@@ -35,6 +35,7 @@ from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.rights import worker_rights
+from shoal.streams.kafka.sealed import last_announced
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.copy_file import copy_path, keep_copy, put_back
 from shoal.streams.snapshot.folder import make_folder, policy_folder, snapshot_path
@@ -142,9 +143,8 @@ def _with_store(settings: Settings, action: Callable[[Store], Awaitable[T]]) -> 
         store = Store(settings.redis, table, make_cipher(settings.state_key_bytes), access_of(settings))
         try:
             await store.connect(settings.connect_s)
-            await require(settings, table, worker_rights(table, has_clock=False))
-            if shards := (await store.meta_fields()).get(b"shards"):
-                raise refusal("upgrades", table, int(shards))
+            store.shards = int((await store.meta_fields()).get(b"shards", 1))
+            await require(settings, table, worker_rights(table, has_clock=False, shards=store.shards))
             return await action(store)
         finally:
             await store.close()
@@ -173,17 +173,28 @@ async def _look(settings: Settings, store: Store, to: Path | None) -> _Older:
         raise InputError("name a folder for what is kept of the table before it is changed, with --to")
     if not upgrade.is_current:
         await _refuse_workers(settings, store.table)
+    if not upgrade.layout.is_current or (store.shards > 1 and not upgrade.is_current):
+        await _refuse_under_way(settings, store, meta, last)
     if not upgrade.layout.is_current:
-        if not meta.release == meta.sent == meta.applied:
-            raise InputError(
-                f"release {meta.release} of table {store.table} is under way: start the workers of the version that "
-                "began it, let them finish it, and stop them"
-            )
         upgrade = upgrade._replace(copy=copy_path(to, store.table, meta.release, upgrade.layout))
     path = snapshot_path(to, store.table, meta.release)
     if needs_snapshot and not path.exists():
         upgrade = upgrade._replace(snapshot=path)
     return older._replace(upgrade=upgrade)
+
+
+async def _refuse_under_way(settings: Settings, store: Store, meta: TableMeta, last: ManifestRecord | None) -> None:
+    """Raises InputError if a release is sealed and not applied or, with shards, announced: its parts are planned again
+    to be sent, and another engine would not make the same.
+    """
+    seen = 0 if last is None else last.number
+    announced = await last_announced(settings.kafka_servers, store.table) if store.shards > 1 else None
+    number = max(meta.release, 0 if announced is None else announced.number)
+    if not meta.release == meta.sent == meta.applied or number > seen:
+        raise InputError(
+            f"release {number} of table {store.table} is under way: start the workers of the version that began it, "
+            "let them finish it, and stop them"
+        )
 
 
 async def _read(settings: Settings, store: Store) -> _Older:
@@ -192,7 +203,7 @@ async def _read(settings: Settings, store: Store) -> _Older:
     if not fields:
         raise InputError(f"Redis holds nothing of table {table}, so there is nothing to upgrade")
     layout, meta = layout_of(fields), parse_meta(fields)
-    if not layout.is_known:
+    if not layout.is_known or (store.shards > 1 and not layout.is_current):  # with shards there was no other so far
         raise other_version(layout, table)
     bound, values = meta.identity["policy"], meta.identity["values"]
     policy, adds_values = read_older_policy(settings.policy_path, layout, bound, f"table {table}", values)

@@ -100,8 +100,13 @@ async def readiness(store: Store, ingest: Ingest, planner: Planner, owners: Owne
 
 
 def _of_shards(owners: Owners) -> dict[str, Any]:
-    """Where every shard is, and which are this worker's."""
-    return {"shards": {str(shard): word for shard, word in owners.words.items()}, "owned_shards": owners.owned}
+    """Where every shard is, how many people it has and why it fails, if it does, and which are this worker's."""
+    return {
+        "shards": {str(shard): word for shard, word in owners.words.items()},
+        "owned_shards": owners.owned,
+        "shard_people": {str(shard): people for shard, people in owners.people.items()},
+        "shard_failures": {str(shard): why for shard, why in owners.failures.items()},
+    }
 
 
 def judge(

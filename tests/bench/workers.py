@@ -18,7 +18,7 @@ from tests.bench.worker import Worker, WorkerFailed, running_workers
 SHARDS: Final = 4
 WORKERS: Final = 2
 _ROUNDS: Final = 5
-_JOIN_S: Final = 60.0
+_JOIN_S: Final = 120.0
 
 
 def measure(*, quick: bool = False) -> Figures:

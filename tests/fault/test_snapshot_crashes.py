@@ -85,6 +85,7 @@ def test_a_restore_or_rebuild_killed_anywhere_is_done_by_the_next_one(scene: Sce
     ("point", "shards"),
     [(point, {}) for point in ("snapshot.2", "snapshot.3.part:9", "snapshot.5", "snapshot.6")]
     + [(point, SHARDED) for point in ("snapshot.3.part:90", "snapshot.4")],
+    ids=lambda param: param if isinstance(param, str) else "shards" * bool(param),
 )
 def test_a_worker_killed_while_it_writes_a_snapshot_has_published_and_goes_on(
     kafka: str, redis_db: str, table: str, tmp_path: Path, point: str, shards: dict[str, Any]

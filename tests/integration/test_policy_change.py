@@ -9,10 +9,15 @@ import pytest
 from shoal.streams.files.policy_record import pack_policy, unpack_policy
 from shoal.streams.files.policy_yaml import load_policy
 from tests.integration.replayed import assert_a_replay_makes_the_same
-from tests.support.services.table import POLICY, Make, Table, await_that, insert, inserts
+from tests.support.services.table import POLICY, SHARDED, Make, Table, await_that, insert, inserts
 
 ENDED = "has another policy since its last release"
 NEW_ZIP, NEW_VALUE = "z99", "rosacea"
+STEPS = ("1", "2", "3", "4", "5.part", "5", "6", "7.open", "7", "8", "9.part", "9")
+SHARD_STEPS = (
+    "2", "3.part", "3", "4.part", "4", "5", "6.open", "6", "7.open", "7:2", "8.open", "8", "9.part", "9:2", "10.part",
+    "10",
+)  # fmt: skip
 
 
 def changed(table: Table, **privacy: Any) -> Path:
@@ -39,9 +44,11 @@ def manifests(table: Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("model", ["lasting", "redrawn"])
+@pytest.mark.parametrize("model", ["lasting", "redrawn", "shards"])
 def test_a_policy_takes_over_with_a_release_and_everything_goes_on(make: Make, model: str) -> None:
-    table = make(privacy={"values": model, "k": 3, "l": 2})
+    is_sharded = model == "shards"
+    privacy = {"values": "lasting" if is_sharded else model, "k": 3, "l": 2}
+    table = make(privacy=privacy, **(SHARDED if is_sharded else {}))
     worker = table.start_planner()
     table.send(inserts(0, 150))
     table.release()
@@ -116,16 +123,17 @@ def test_a_change_that_is_refused_asks_for_nothing_and_a_forged_one_becomes_a_de
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("point", ["1", "2", "3", "4", "5.part", "5", "6", "7.open", "7", "8", "9.part", "9"])
+@pytest.mark.parametrize("point", [*(f"release.{step}" for step in STEPS), *(f"shards.{step}" for step in SHARD_STEPS)])
 def test_a_worker_killed_at_any_step_of_a_change_leaves_one_release_of_it(make: Make, point: str) -> None:
-    table = make()
+    table = make(**(SHARDED if "shards" in point else {}))
     worker = table.start_planner()
     table.send(inserts(0, 80))
     table.release()
     worker.await_log("release.applied")
     assert worker.stop() == 0
-    dying = table.start_planner(CRASH_AT=f"release.{point}")
+    dying = table.start_planner(CRASH_AT=point)
     new = changed(table)
+    table.send([{"op": "update", "id": f"p{number}", "qid": {"age": 120 - number}} for number in range(0, 80, 3)])
     assert table.run("policy", "change", str(new)).returncode == 0
     table.send(newcomers(300))
     assert dying.wait(60) == -9, dying.log
@@ -136,6 +144,34 @@ def test_a_worker_killed_at_any_step_of_a_change_leaves_one_release_of_it(make: 
     table.await_releases(2)
     table.release()
     worker.await_log("planner.ready")
+    assert worker.stop() == 0
+    assert [manifest["release"] for manifest in manifests(table) if "previous_policy" in manifest] == [2]
+    assert_a_replay_makes_the_same(table, {2: load_policy(new)})
+
+
+@pytest.mark.timeout(240)
+def test_a_change_that_was_announced_comes_out_the_same_after_redis_was_set_back(make: Make) -> None:
+    table = make(**SHARDED)
+    dying = table.start_planner(CRASH_AT="shards.6:2")
+    table.send(inserts(0, 80))
+    table.release()
+    dying.await_log("release.applied")
+    with table.connect() as client:
+        old = {key: client.dump(key) for key in table.keys}
+    new = changed(table)
+    assert table.run("policy", "change", str(new)).returncode == 0
+    assert dying.wait(60) == -9, dying.log
+    table.wipe()
+    with table.connect() as client:
+        for key, value in old.items():
+            client.restore(key, 0, value)
+    again = table.start()
+    assert again.wait(60) == 2, again.log
+    assert "cause=announced" in again.log
+    assert ENDED in again.log.splitlines()[-1]
+    worker = table.start_planner(POLICY=str(new))
+    table.send(newcomers(300))
+    table.release()
     assert worker.stop() == 0
     assert [manifest["release"] for manifest in manifests(table) if "previous_policy" in manifest] == [2]
     assert_a_replay_makes_the_same(table, {2: load_policy(new)})

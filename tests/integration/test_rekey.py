@@ -7,8 +7,9 @@ import pytest
 
 from shoal.streams.store.encryption import KeyRing, is_encrypted
 from shoal.streams.store.rekeying import bound_kind
-from tests.support.services.table import REDRAWN, Make, Table, await_that, insert, inserts
+from tests.support.services.table import REDRAWN, SHARDED, Make, Table, await_that, insert, inserts
 
+KINDS: dict[str, dict[str, Any]] = {"lasting": {}, "redrawn": REDRAWN, "shards": SHARDED}
 OLD, NEW, THIRD = "the old key of the tests", "the new key of the tests", "a third key of the tests"
 
 
@@ -42,9 +43,9 @@ def run(table: Table, first: int, **settings: str) -> None:
     assert worker.stop() == 0
 
 
-@pytest.mark.parametrize("kind", ["lasting", "redrawn"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_table_goes_on_under_another_key_and_the_old_one_may_be_thrown_away(make: Make, kind: str) -> None:
-    table = make(**(REDRAWN if kind == "redrawn" else {}))
+    table = make(**KINDS[kind])
     run(table, 0, STATE_KEY=OLD)
     assert are_under(table, OLD)
     before = table.stored(OLD)
@@ -75,8 +76,9 @@ def test_a_table_that_was_not_encrypted_is_encrypted(make: Make) -> None:
     table.judge(complete=False)
 
 
-def test_workers_with_the_new_key_first_go_on_meanwhile_and_others_end(make: Make) -> None:
-    table = make()
+@pytest.mark.parametrize("kind", ["lasting", "shards"])
+def test_workers_with_the_new_key_first_go_on_meanwhile_and_others_end(make: Make, kind: str) -> None:
+    table = make(**KINDS[kind])
     run(table, 0, STATE_KEY=OLD)
     ahead = table.start_planner(STATE_KEY=f"{NEW},{OLD}")
     behind = table.start(STATE_KEY=f"{OLD},{NEW}")
@@ -93,9 +95,9 @@ def test_workers_with_the_new_key_first_go_on_meanwhile_and_others_end(make: Mak
 
 
 @pytest.mark.parametrize("point", ["rekey.1", "rekey.2.part:3", "rekey.2", "rekey.3"])
-@pytest.mark.parametrize("began", ["plain", "encrypted"])
+@pytest.mark.parametrize("began", ["plain", "encrypted", "encrypted, with shards"])
 def test_one_that_was_killed_is_run_again(make: Make, began: str, point: str) -> None:
-    table = make()
+    table = make(**(SHARDED if "shards" in began else {}))
     key, ring = ("", NEW) if began == "plain" else (OLD, f"{NEW},{OLD}")
     run(table, 0, **({"STATE_KEY": key} if key else {}))
     before = table.stored(key)
@@ -112,6 +114,30 @@ def test_one_that_was_killed_is_run_again(make: Make, began: str, point: str) ->
     assert are_under(table, NEW)
     assert table.stored(NEW) == before
     run(table, 200, STATE_KEY=NEW)
+    table.judge(complete=False)
+
+
+@pytest.mark.parametrize("point", ["3.part:2", "4.part", "4:3", "5", "7", "9.part:3"])
+def test_what_a_release_under_way_has_written_for_shards_is_rekeyed_too(make: Make, point: str) -> None:
+    """Moves, staged changes and windows of a release whose worker was killed in the middle of it."""
+    table = make(**SHARDED)
+    run(table, 0, STATE_KEY=OLD)
+    dying = table.start_planner(STATE_KEY=OLD, CRASH_AT=f"shards.{point}")
+    everywhere = [{"op": "update", "id": f"p{number}", "qid": {"age": 120 - number}} for number in range(60)]
+    table.send([*everywhere, *inserts(300, 30)])  # so that people move
+    table.request()
+    assert dying.wait(60) == -9, dying.log
+    kinds = {key.split(b":")[2] for key in table.keys}
+    assert b"moves" in kinds
+    assert b"stage" in kinds or "3" in point
+    before = table.stored(OLD) if "9" not in point else None
+    assert table.run("rekey", STATE_KEY=f"{NEW},{OLD}").returncode == 0
+    assert are_under(table, NEW)
+    assert before is None or table.stored(NEW) == before
+    worker = table.start_planner(STATE_KEY=NEW)
+    assert len(table.await_releases(2)) == 2
+    table.release()
+    assert worker.stop() == 0
     table.judge(complete=False)
 
 

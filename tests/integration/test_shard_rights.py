@@ -79,6 +79,16 @@ def test_the_rights_in_the_docs_are_enough_and_a_reader_without_parts_is_told_wh
     assert len(shoal.read_topic(shoal.load_policy(policy))) >= 2
 
     assert worker.stop() == 0
+    (needed,) = documented("shoal snapshot", name, shards=True)
+    secure_kafka.grant("consumer", [needed])
+    assert run("consumer", "snapshot", f"{kept}.snapshot")[0] == 0
+    secured.wipe()
+    secure_kafka.grant("consumer", [])
+    code, said = run("consumer", "restore", f"{kept}.snapshot")
+    assert (code, f"grant {needed}" in said) == (2, True), said
+    secure_kafka.grant("consumer", documented("shoal restore", name, shards=True))
+    assert run("consumer", "restore", f"{kept}.snapshot")[0] == 0
+
     secured.wipe()
     rebuilt = secured.run("rebuild", **secure_kafka.settings_for("worker"))
     assert rebuilt.returncode == 0, rebuilt.stderr

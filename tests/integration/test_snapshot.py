@@ -74,7 +74,8 @@ def test_everything_that_a_table_has_is_restored_and_rebuilt_from_a_snapshot(
         assert scene.stored(state_key) == before
         scene.pour(40)
         scene.start(**secret)
-        scene.finish()
+        last = json.loads(scene.finish()[-1].manifest)
+        assert not shards or [one["people"] > 0 for one in last["shards"]] == [True] * shards["scale"]["shards"]
         assert_a_replay_makes_the_same(scene)
     finally:
         scene.close()
@@ -157,6 +158,9 @@ def test_the_policy_s_snapshots_are_written_beside_the_releases_and_a_rebuild_fi
     assert "snapshot.unusable" in rebuilt.stderr
     assert "2 releases since the snapshot of release 4" in rebuilt.stdout
     assert table.stored() == before
+    sound = _inspect(table)["snapshots"][-1]
+    assert sum(sound.get("shards", [])) == (sound["people"] if shards else 0)
+    assert ("people in 3 shards" in table.run("inspect").stdout) == bool(shards)
 
 
 def test_a_snapshot_that_cannot_be_written_is_counted_and_tried_again_and_no_release_fails(

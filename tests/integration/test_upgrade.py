@@ -14,7 +14,7 @@ from tests.support import another_engine
 from tests.support.older import NAMES
 from tests.support.root import ROOT
 from tests.support.services.older_table import OlderTable
-from tests.support.services.table import KEY, Make, Table, insert
+from tests.support.services.table import KEY, SHARDED, Make, Table, insert
 
 Leave = Callable[[str], OlderTable]
 
@@ -182,9 +182,11 @@ def test_a_running_worker_keeps_an_upgrade_from_beginning(make: Make) -> None:
     _assert_refused(table, "are running (on 127.0.0.1): stop them", "--to", str(table.folder))
 
 
-def test_the_engine_goes_up_under_a_table_and_a_snapshot_of_either_engine_is_a_beginning(make: Make) -> None:
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["one shard", "shards"])
+def test_the_engine_goes_up_under_a_table_and_a_snapshot_of_either_engine_is_a_beginning(make: Make, kind: str) -> None:
     """The ordinary case: the same format, other bytes."""
-    table = make()
+    table = make(**({**SHARDED, "release": {"full_every": 5}} if kind == "shards" else {}))
     worker = table.start_planner()
     table.send([insert(number) for number in range(60)])
     table.release()
@@ -207,12 +209,50 @@ def test_the_engine_goes_up_under_a_table_and_a_snapshot_of_either_engine_is_a_b
     table.release()
     newer.await_log("release.applied")
     assert newer.stop() == 0
+    told = [json.loads(release.manifest).get("shards", ()) for release in table.releases()]
+    assert all(part["full"] for part in told[-1]), "another engine may write other bytes"
+    assert kind == "one shard" or not all(part["full"] for part in told[-2])
     after = table.stored()
     for snapshot, code in (("earlier", 2), ("kept", 0)):
         table.wipe()
         rebuilt = _under_another_engine(table, "rebuild", "--snapshot", str(table.folder / snapshot))
         assert rebuilt.returncode == code, rebuilt.stderr
     assert table.stored() == after
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("point", ["shards.4:2", "shards.5", "shards.6"])
+def test_no_release_of_shards_is_made_by_two_engines(make: Make, point: str) -> None:
+    """What some shards have reported is planned again; a release that is sealed is finished by the engine before."""
+    table = make(**SHARDED)
+    worker = table.start_planner()
+    table.send([insert(number) for number in range(60)])
+    table.release()
+    worker.await_log("release.applied")
+    assert worker.stop() == 0
+    dying = table.start_planner(CRASH_AT=point)
+    table.send([insert(number) for number in range(60, 90)])
+    table.request()
+    assert dying.wait(60) == -9
+    options = ("upgrade", "--to", str(table.folder / "kept"), "--yes", "--without-snapshot")
+    upgraded = _under_another_engine(table, *options)
+    if point != "shards.4:2":
+        assert upgraded.returncode == 2
+        assert "release 2 of table" in upgraded.stderr
+        assert "is under way: start the workers of the version that began it" in upgraded.stderr
+        worker = table.start_planner()
+        table.await_releases(2)
+        worker.await_log("release.applied")
+        assert worker.stop() == 0
+        upgraded = _under_another_engine(table, *options)
+    assert upgraded.returncode == 0, upgraded.stderr
+    newer = table.start_under(another_engine.variables(table.folder))
+    found = table.await_releases(2)
+    engines = [json.loads(release.manifest)["engine"] for release in found]
+    assert engines == [ENGINE, another_engine.ENGINE if point == "shards.4:2" else ENGINE]
+    table.release()
+    newer.await_log("release.applied")
+    assert newer.stop() == 0
 
 
 def _under_another_engine(table: Table, *command: str) -> "subprocess.CompletedProcess[str]":

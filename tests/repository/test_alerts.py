@@ -20,6 +20,7 @@ from shoal.streams.store.store import Store
 from shoal.streams.vitals import SinkVitals, SourceVitals
 from shoal.streams.worker.exposition import Exposition
 from shoal.streams.worker.faust_app import make_app
+from shoal.streams.worker.owners import Owners
 from shoal.streams.worker.planner import Planner
 from shoal.streams.worker.standing import FIGURES
 from tests.support.engines.series import clinic_policy
@@ -63,7 +64,8 @@ async def exposed() -> dict[str, set[str]]:
     planner.standing.published(manifest, 0.0, 1, policy)
     planner.standing.due_at = 1.0
     planner.standing.snapshot = 1
-    page = Exposition(make_app(settings, policy, planner), policy.table, ingest, planner.standing).write().decode()
+    app, owners = make_app(settings, policy, planner), Owners(settings, policy, store, 1, lambda _: None)
+    page = Exposition(app, policy.table, ingest, planner.standing, owners).write().decode()
     families = read_page(page)
     for beside in (SourceVitals(policy.table), SinkVitals(policy.table)):
         families |= read_page(beside.metrics().decode())

@@ -88,7 +88,7 @@ class ReleaseReader:
         self._epochs = epochs or Epochs([policy])
         self._hierarchy = policy.sensitive.hierarchy
         self._regions, self._manifests = RegionReader(policy), ManifestReader(policy, findings)
-        self._together, self._shards = Together(policy, findings), ShardReader(self._regions, findings)
+        self._together, self._shards = Together(policy, findings), ShardReader(policy, self._regions, findings)
         first, last, permanent = self._hierarchy.first, self._hierarchy.last, policy.sensitive.permanent
         self._above_permanent = {
             node
@@ -126,7 +126,7 @@ class ReleaseReader:
         epoch = self._epochs.of(manifest, number, self._findings)
         if manifest is not None:
             named = {name: [cell.name for cell in group.cells] for name, group in groups.items()}
-            self._shards.see(number, stored.manifest, epoch.policy, regions, people, named)
+            self._shards.see(number, stored.manifest, epoch, regions, people, named)
         return Published(
             number,
             groups,

@@ -17,6 +17,7 @@ from shoal.core.overlap.external import ExternalGroup
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed, KeyedByHandle
 from shoal.core.release import Members
+from shoal.core.shards.change import plan_part_change
 from shoal.core.shards.moves import ShardWindow, joined
 from shoal.core.shards.part import PartPlan, Summary, plan_part
 from shoal.core.state import State
@@ -59,6 +60,8 @@ class PartJob(NamedTuple):
     shard: Shard
     digest: bytes | None
     externals: Sequence[ExternalGroup]
+    changed: Policy | None = None
+    """The policy that takes over with this release, if one does."""
 
 
 class Placed(NamedTuple):
@@ -88,7 +91,11 @@ def make_part(place: Workplace, job: PartJob) -> PartMade:
     """Plans a part, and writes its files and the shard's state after it."""
     with without_cycle_search():
         state, number = _load(place, job), job.shard.number
-        planned = plan_part(state, _read_window(place, job), place.policy, job.number, job.shard)
+        window = _read_window(place, job)
+        if job.changed is None:
+            planned = plan_part(state, window, place.policy, job.number, job.shard)
+        else:
+            planned = plan_part_change(state, window, job.changed, job.number, job.shard)
         _write_part(place, number, planned)
         placed = Placed.of(planned.members) if place.has_audit else None
         state.apply(planned.change)

@@ -8,6 +8,7 @@ does not depend on how many processes there are.
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,8 +20,10 @@ from shoal.core.cells.shard import Shard
 from shoal.core.events.window import Delta
 from shoal.core.fold import Window
 from shoal.core.people import AWAY, Values
+from shoal.core.policy.policy import Policy
 from shoal.core.publication import shard_prefix
 from shoal.core.release import Members, sha256
+from shoal.core.shards.change import change_cuts, interim
 from shoal.core.shards.cuts import Cuts, Record, Sample
 from shoal.core.shards.desk import Resident, gather, present
 from shoal.core.shards.part import Summary
@@ -52,6 +55,8 @@ class ShardedRelease(NamedTuple):
     made: tuple[PartMade, ...]
     cuts: Cuts | None
     meta: Meta
+    policy: Policy
+    """The one that holds from then on; `cuts` are in its leaves."""
 
     @property
     def is_full(self) -> bool:
@@ -63,7 +68,7 @@ class ShardedTable:
     """The shards of a table between two releases."""
 
     def __init__(self, place: Workplace, jobs: int, saved: SavedShards | None = None) -> None:
-        self.policy, self.keyed = place.policy, place.keyed
+        self.keyed = place.keyed
         self._place, self._jobs = place, jobs
         self._pool: ProcessPoolExecutor | None = None
         self.meta = saved.meta if saved else State.empty(place.policy, self.keyed).meta
@@ -72,6 +77,11 @@ class ShardedTable:
         self._digests: tuple[bytes | None, ...] = digests or (None,) * place.policy.shards
 
     # -- between releases ---------------------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """The one that the next release is made under."""
+        return self._place.policy
 
     def saved(self) -> SavedShards:
         """What a state file has to say."""
@@ -101,27 +111,35 @@ class ShardedTable:
         """Ends the processes."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
+        self._pool = None
 
     # -- a release ----------------------------------------------------------------------------------------------------
 
-    def plan(self, window: Window) -> ShardedRelease:
-        """The next release. The window's deltas are taken out of it one by one, for they need memory."""
+    def plan(self, window: Window, changed: Policy | None = None) -> ShardedRelease:
+        """The next release, with which the policy `changed` takes over, unless it is None.
+
+        The window's deltas are taken out of it one by one, for they need memory.
+        """
         number = self.meta.release + 1
+        policy = self.policy if changed is None else interim(self.policy, changed)
         deltas = window.deltas[0]
         assert isinstance(deltas, dict)
-        cuts = self._gather(number, deltas)
+        cuts = self._gather(policy, number, deltas)
         shards = [Shard(shard, None) if cuts is None else cuts.shard(shard) for shard in range(self.policy.shards)]
         jobs = [
-            PartJob(number, shard, digest, window.externals)
+            PartJob(number, shard, digest, window.externals, changed)
             for shard, digest in zip(shards, self._digests, strict=True)
         ]
         made = self._make(jobs)
         summaries: list[Summary] = [part.summary for part in made]
-        policies, has_cuts = (self.meta.policy, None), cuts is not None
-        manifest = join(self.policy, policies, number, self.meta.manifest, window.at, summaries, has_cuts=has_cuts)
+        policies = (self.meta.policy, None) if changed is None else (changed.digest, self.meta.policy)
+        has_cuts = cuts is not None
+        manifest = join(policy, policies, number, self.meta.manifest, window.at, summaries, has_cuts=has_cuts)
         breach = max(summary.max_breach for summary in summaries)
-        meta = Meta(number, sha256(manifest), 0, breach, ENGINE, self.meta.policy)
-        return ShardedRelease(number, manifest, tuple(made), cuts, meta)
+        meta = Meta(number, sha256(manifest), 0, breach, ENGINE, policies[0])
+        if changed is not None and cuts is not None:
+            cuts = change_cuts(cuts, self.policy, changed)
+        return ShardedRelease(number, manifest, tuple(made), cuts, meta, changed or self.policy)
 
     def parts(self, name: str) -> list[Path]:
         """The files of the release under way that have one kind of records, in the order of shards."""
@@ -131,6 +149,9 @@ class ShardedTable:
         """Take over a sealed release."""
         self.meta, self._cuts = release.meta, release.cuts
         self._digests = tuple(part.digest for part in release.made)
+        if release.policy is not self.policy:
+            self.close()  # processes begin anew, under the policy that has taken over
+            self._place = replace(self._place, policy=release.policy)
 
     def members(self, release: ShardedRelease, ids: Mapping[str, str]) -> Iterator[str]:
         """The lines of the members file, by id."""
@@ -150,29 +171,31 @@ class ShardedTable:
 
     # -- the desk -----------------------------------------------------------------------------------------------------
 
-    def _gather(self, number: int, deltas: dict[str, Delta]) -> Cuts | None:
+    def _gather(self, policy: Policy, number: int, deltas: dict[str, Delta]) -> Cuts | None:
         """Writes what each shard is told, and returns the cuts, which this release may make."""
         for shard in range(self.policy.shards):
             self._place.window(shard).unlink(missing_ok=True)
         mapped = self._mapped()
         # Before there are cuts nobody was published, and everybody is looked at.
         everybody = dict(_residents(mapped)) if self._cuts is None else {}
-        cuts = self._cuts or self._make_cuts(number, everybody, deltas)
+        cuts = self._cuts or self._make_cuts(policy, number, everybody, deltas)
         histories = _Histories(mapped)
         for known, some in self._batches(mapped, everybody, deltas):
-            found = gather(self.policy, cuts, number, known, {0: some}, histories)
+            found = gather(policy, cuts, number, known, {0: some}, histories)
             for shard, window in found.windows.items():
                 with self._place.window(shard).open("ab") as file:
                     file.write(msgpack.packb(window.pack()))
         return cuts
 
-    def _make_cuts(self, number: int, everybody: Mapping[str, Resident], deltas: Mapping[str, Delta]) -> Cuts | None:
-        sample = Sample(self.policy, self.keyed)
+    def _make_cuts(
+        self, policy: Policy, number: int, everybody: Mapping[str, Resident], deltas: Mapping[str, Delta]
+    ) -> Cuts | None:
+        sample = Sample(policy, self.keyed)
         known = {handle: deltas[handle] for handle in everybody if handle in deltas}
-        sample.add(present(self.policy, number, everybody, {0: known}))
+        sample.add(present(policy, number, everybody, {0: known}))
         new = ((handle, delta) for handle, delta in deltas.items() if handle not in everybody)
         while some := dict(islice(new, AT_ONCE)):
-            sample.add(present(self.policy, number, {}, {0: some}))
+            sample.add(present(policy, number, {}, {0: some}))
         return sample.cuts()
 
     def _batches(

@@ -2,8 +2,8 @@
 -- its `sealed` record names. A partition that has read on, or was frozen elsewhere, reads its window again, and all do
 -- if other records were left out of it than Redis knows of.
 -- ARGV: token, release, trigger, time of the trigger or '', clock in seconds, number of shards, a fresh token for
--- partitions, number of partitions, number of records left out, number of records left out too late, (begin, end) of
--- each partition, members of `skipped`…, those that it must not have…, (label, end)… of the external topic
+-- partitions, number of partitions, number of records left out, number of records left out too late, what the policy
+-- means that takes over with it or '', (begin, end) of each partition, members of `skipped`…, those that it must not have…, (label, end)… of the external topic
 local ingest, barrier = KEYS[1] .. 'ingest', KEYS[1] .. 'barrier'
 local token = redis.call('HGET', ingest, 'token:triggers')
 local meta = redis.call('HMGET', KEYS[1] .. 'meta', 'release', 'applied', 'sent')
@@ -12,7 +12,7 @@ if token ~= ARGV[1] then return 'fenced' end
 local before = string.format('%d', tonumber(ARGV[2]) - 1)
 if meta[1] ~= before or meta[2] ~= before or meta[3] ~= before then return 'stale' end
 local after, marks, again = string.format('%d', tonumber(ARGV[2]) + 1), {}, false
-local late = 11 + 2 * tonumber(ARGV[8]) + tonumber(ARGV[9])
+local late = 12 + 2 * tonumber(ARGV[8]) + tonumber(ARGV[9])
 local others = late + tonumber(ARGV[10])
 for i = late - tonumber(ARGV[9]), late - 1 do
   again = redis.call('SADD', KEYS[1] .. 'skipped', ARGV[i]) == 1 or again
@@ -22,7 +22,7 @@ for i = late, others - 1 do
 end
 for number = 0, tonumber(ARGV[8]) - 1 do
   local partition = string.format('%d', number)
-  local first, last = ARGV[11 + 2 * number], ARGV[12 + 2 * number]
+  local first, last = ARGV[12 + 2 * number], ARGV[13 + 2 * number]
   local place = redis.call('HMGET', ingest, 'offset:' .. partition, 'window:' .. partition)
   if not place[1] or not place[2] then return 'lost' end
   local frozen = redis.call('HMGET', barrier, 'release', 'mark:' .. partition)
@@ -43,6 +43,7 @@ end
 redis.call('DEL', barrier)
 redis.call('UNLINK', KEYS[1] .. 'course')
 redis.call('HSET', barrier, 'release', ARGV[2], 'trigger', ARGV[3], 'at', ARGV[4], 'again', ARGV[7], unpack(marks))
+if ARGV[11] ~= '' then redis.call('HSET', barrier, 'policy', ARGV[11]) end
 for i = others, #ARGV, 2 do redis.call('HSET', barrier, 'given:' .. ARGV[i], ARGV[i + 1]) end
 local seen = redis.call('HGET', ingest, 'trigger')
 if not seen or tonumber(seen) <= tonumber(ARGV[3]) then

@@ -23,6 +23,7 @@ from shoal.streams.prometheus import (
     STEPS,
     State,
 )
+from shoal.streams.store.course import WORDS
 from shoal.streams.store.records import FORMAT
 from tests.support.root import ROOT
 
@@ -58,7 +59,8 @@ def allowed(table: str) -> dict[str, set[str]]:
         "part": {*PARTS},
         "request": {*REQUESTS},
         "script": {*_SCRIPTS},
-        "state": _words(State),
+        "state": {*_words(State), *WORDS},
+        "shard": set(),
         "course": _words(Course),
         # Faust's: its only topic, and the stream on it.
         "topic": {topics.triggers, f"topic.{topics.triggers}"},

@@ -41,6 +41,7 @@ attributes:
 sensitive: {{name: disease, hierarchy: {name}-disease.csv, open: [d0], permanent: [d11]}}
 privacy: {{values: {model}, k: {k}, l: 2, headroom: 2}}
 """
+SHARDED = "scale: {shards: 5}\nrelease: {full_every: 3}\n"
 
 
 def write_policy(folder: Path, name: str, model: str, zips: list[str], values: list[str], k: int) -> Path:
@@ -48,7 +49,9 @@ def write_policy(folder: Path, name: str, model: str, zips: list[str], values: l
     chains = (f"{label};k{int(label[1:]) % 3};*\n" if label[0] == "d" else f"{label};*\n" for label in values)
     (folder / f"{name}-disease.csv").write_text("".join(chains))
     path = folder / f"{name}.yaml"
-    path.write_text(POLICY.format(name=name, model=model, k=k))
+    is_sharded = model == "shards"
+    text = POLICY.format(name=name, model="lasting" if is_sharded else model, k=k)
+    path.write_text(text + SHARDED if is_sharded else text)
     return path
 
 
@@ -106,7 +109,7 @@ class Town:
         return [json.loads(path.read_text()) for path in sorted((self.path / "out").glob("*/manifest.json"))]
 
 
-@pytest.fixture(params=["lasting", "redrawn"])
+@pytest.fixture(params=["lasting", "redrawn", "shards"])
 def town(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Town:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return Town(tmp_path, request.param, draw_events(1))
@@ -223,3 +226,55 @@ def test_a_value_that_began_before_the_change_is_never_shown_among_new_ones(
     assert main(town.command("--change", CHANGE.format(town.new))) == 0
     assert (exposed(town) == 0) is is_careful
     assert (town.audit() == 0) is is_careful, "the auditor finds it, too"
+
+
+class Flat(Town):
+    """A sharded table whose cuts stand between siblings, so that new labels lie beside a shard's own."""
+
+    def __init__(self, folder: Path, full_every: int) -> None:
+        super().__init__(folder, "shards", draw_events(2, arrivals=(140, 20, 120)), k=(6, 7))
+        labels = "attributes:\n  zip: {{type: category, values: [{zips}]}}\n"
+        for path, zips in ((self.old, ZIPS), (self.new, ZIPS + NEW_ZIPS)):
+            head, _, rest = path.read_text().partition("attributes:")
+            rest = rest[rest.index("sensitive:") :].replace("full_every: 3", f"full_every: {full_every}")
+            rest = rest.replace("shards: 5", "shards: 2")
+            path.write_text(head + labels.format(zips=", ".join(zips)) + rest)
+        events = map(json.loads, self.lines)
+        kept = [{**event, "qid": {"zip": event["qid"]["zip"]}} if "qid" in event else event for event in events]
+        self.events.write_text("".join(json.dumps(event) + "\n" for event in kept if event["op"] != "external"))
+
+    def regions(self) -> dict[str, set[str]]:
+        """By cell, every region that was ever published under its id."""
+        found: dict[str, set[str]] = {}
+        for name, content in self.tree().items():
+            for line in content.splitlines() if name.endswith("cells.jsonl") else ():
+                cell = json.loads(line)
+                found.setdefault(cell["cell"], set()).add(json.dumps(cell["region"]))
+        return found
+
+
+@pytest.mark.parametrize("full_every", [1, 4])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_new_labels_beside_a_shard_s_own_come_to_it_and_every_cell_keeps_its_region(
+    tmp_path: Path, jobs: int, full_every: int
+) -> None:
+    town = Flat(tmp_path, full_every)
+    assert main(town.command("--change", CHANGE.format(town.new), "--jobs", jobs)) == 0
+    assert town.audit() == 0
+    told = [[json.dumps(shard["region"]) for shard in one["shards"]] for one in town.manifests()]
+    assert told[AT - 1] == told[0], "the release of the change is written with the labels before it"
+    assert told[AT][:-1] == told[0][:-1]
+    assert all(label in told[AT][-1] and label not in told[0][-1] for label in NEW_ZIPS)
+    assert all(len(regions) == 1 for regions in town.regions().values())
+    assert any(cell.startswith("s1-") and NEW_ZIPS[0] in str(regions) for cell, regions in town.regions().items())
+
+
+def test_the_auditor_finds_a_shard_whose_cells_take_in_new_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change.Translation, "_tears", lambda _, __: [])
+    town = Flat(tmp_path, 1)
+    assert main(town.command("--change", CHANGE.format(town.new))) == 0
+    old, new = f'"{ZIPS[-1]}"', f'"{NEW_ZIPS[0]}"'
+    assert any(old in str(regions) and new in str(regions) for regions in town.regions().values())
+    assert town.audit() == 1

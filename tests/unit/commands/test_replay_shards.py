@@ -159,14 +159,12 @@ def test_too_few_people_are_all_withheld_and_the_manifest_says_so(tmp_path: Path
     assert (out / "cells.jsonl").read_bytes() == (out / "groups.jsonl").read_bytes() == b""
 
 
-def test_the_shards_of_a_table_and_its_policy_stay_as_they_are(tmp_path: Path) -> None:
+def test_the_shards_of_a_table_stay_as_they_are(tmp_path: Path) -> None:
     policy, events = draw_table(12)
     file = write_events(tmp_path / "events", events)
     run(tmp_path, policy, file, "one", state=tmp_path / "state")
     with pytest.raises(InputError, match="belongs to another policy"):
         run(tmp_path, replace(policy, shards=4), file, "one", state=tmp_path / "state")
-    with pytest.raises(InputError, match="--change is not built yet for tables with scale"):
-        run(tmp_path, policy, file, "two", changes={2: replace(policy, k=policy.k + 1)})
 
 
 def test_nothing_of_a_shard_stays_behind_without_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
