@@ -53,28 +53,37 @@ def started(
             future.cancel()
 
 
-def die_at(scene: Scene, point: str, *, beside: bool = False) -> Worker:
+def die_at(scene: Scene, point: str, beside: str = "") -> Worker:
     """Start a worker that dies at this point, and let more and more happen until it has.
 
-    With `beside` another one works on the same table, and the one that dies is the planner.
+    With `beside` another one works on the same table, and dies at the point of that name. If it is the same point,
+    whoever comes to it first dies: only one of two workers is the planner, and nobody knows which.
     """
     if not beside:
         scene.ask()  # of whoever comes
-    dying = scene.start(CRASH_AT=point)
+    doomed = [scene.start(CRASH_AT=point)]
     if beside:
-        dying.await_log("planner.ready", PATIENCE_S)
-        scene.start().await_log("shard.owned", PATIENCE_S)
+        other = scene.start(CRASH_AT=beside)
+        doomed += [other] if beside == point else []
+        other.await_log("shard.owned", PATIENCE_S)
         scene.ask()
+
+    def dead() -> Worker | None:
+        return next((worker for worker in doomed if worker.process.poll() is not None), None)
+
     for _ in range(_MOST_RELEASES):
         served = len(scene.releases())
         await_that(
-            lambda served=served: dying.process.poll() is not None or len(scene.releases()) > served,
+            lambda served=served: dead() is not None or len(scene.releases()) > served,
             PATIENCE_S,
-            dying._log,
+            *(worker._log for worker in doomed),
         )
-        if dying.process.poll() is not None:
+        if dead() is not None:
             break
         scene.pour(100)
         scene.ask()
-    assert scene.await_exit(dying) == -9, dying.log
+    await_that(lambda: dead() is not None, PATIENCE_S, *(worker._log for worker in doomed))
+    dying = dead()
+    assert dying is not None
+    assert dying.wait() == -9, dying.log
     return dying

@@ -318,8 +318,7 @@ def test_an_engine_that_forgets_marks_on_the_way_is_found_out(monkeypatch: pytes
     monkeypatch.setattr(Table, "check_invariants", lambda self: None)
     _forget_marks(monkeypatch)
     with pytest.raises(AssertionError, match="a mark was lost on the way"):
-        for seed in range(300, 320):
-            draw_restless_ward(seed, Marking)
+        _ = [draw_restless_ward(seed, Marking) for seed in range(300, 320)]
 
 
 def _two_towns() -> Ward:
