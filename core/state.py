@@ -29,7 +29,7 @@ from shoal.core.signatures.signature import SignatureRecord, Signatures
 from shoal.core.signatures.trail import Trail
 from shoal.core.stored import Stored, read_person, write_people, write_person
 
-ENGINE = "2.3"
+ENGINE = "2.4"
 
 __all__ = [
     "ENGINE",

@@ -12,12 +12,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.core.policy.policy import Policy
+from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.state import ENGINE
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.replay import Job, replay
 from shoal.streams.files.unwatched import Unwatched
-from tests.support.histories.mixed import draw_events, draw_policy
+from tests.support.histories.mixed import Event, draw_events, draw_policy
 from tests.support.root import ROOT
 
 RECORDED: Final = Path(__file__).with_name("engine.json")
@@ -37,6 +37,31 @@ def _histories() -> Iterator[tuple[str, Policy, str | Sequence[Any]]]:
         draw = random.Random(seed)
         policy = draw_policy(draw)
         yield f"mixed {seed}", policy, list(draw_events(draw, policy, 120, 5))
+    yield "crowd", *_crowd(random.Random(0))
+
+
+def _crowd(draw: random.Random) -> tuple[Policy, list[Event]]:
+    """Enough people with one value each that rare values find company of their own: no other history here has."""
+    labels = [f"d{rank}" for rank in range(24)]
+    document = {
+        "table": "crowd",
+        "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
+        "sensitive": {"name": "disease", "values": labels},
+        "privacy": {"k": 5, "l": 2},
+    }
+    weights = [1 / (rank + 4) for rank in range(len(labels))]
+
+    def insert(number: int) -> Event:
+        value = draw.choices(labels, weights)[0]
+        return {"op": "insert", "id": f"p{number}", "qid": {"age": draw.randrange(100)}, "sensitive": [value]}
+
+    events = [insert(number) for number in range(600)]
+    for release in range(3):
+        events.append({"op": "release"})
+        gone = draw.sample(range(600), 30) if release == 0 else []
+        events += ({"op": "delete", "id": f"p{number}"} for number in gone)
+        events += (insert(1_000 * (release + 1) + number) for number in range(30))
+    return build_policy(document, {}, b"crowd"), events
 
 
 def _digest(policy: Policy, events: str | Sequence[Any]) -> str:
