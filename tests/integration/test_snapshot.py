@@ -44,6 +44,8 @@ def test_everything_that_a_table_has_is_restored_and_rebuilt_from_a_snapshot(
     try:
         worker = scene.start_planner(**secret)
         scene.settle()
+        if shards:
+            scene.fill(200)  # for the cuts
         pour = partial(scene.pour, 300)
         for happens in (pour, pour, scene.thin):
             happens()
