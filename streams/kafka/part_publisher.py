@@ -9,15 +9,17 @@ The first record of each transaction has the transaction's number as a header.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 from typing import Final, NamedTuple
 
 from aiokafka import TopicPartition
 
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.faults import crash_point
+from shoal.streams.kafka.manifest import Headers
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics
-from shoal.streams.kafka.transaction import Message, Transaction
+from shoal.streams.kafka.transaction import Transaction
 
 LARGEST_BYTES: Final = 32 * 1024 * 1024
 NUMBER: Final = "transaction"
@@ -61,11 +63,11 @@ class PartPublisher:
                 continue
             if start < done:
                 raise self._another(number)
-            messages = [Message(key, record) for record in records[start:stop]]
-            messages[0] = messages[0]._replace(headers=((NUMBER, str(at).encode()),))
+            headers: Iterator[Headers] = chain([((NUMBER, str(at).encode()),)], repeat(()))
+            messages = zip(repeat(key), records[start:stop], headers)
             topic, shard = self._partition.topic, self._partition.partition
             end = await self._transaction.send(topic, shard, messages, crash="shards.7.open")
-            first = end - len(messages) if first is None else first
+            first = end - (stop - start) if first is None else first
             crash_point("shards.7.part")
         self._end = end
         return Sent(begin if first is None else first, end)
@@ -96,6 +98,9 @@ class PartPublisher:
 
 def split(records: Sequence[bytes], largest_bytes: int) -> Iterator[tuple[int, int]]:
     """Runs of records, from one place to before another, for one transaction each."""
+    if records and sum(map(len, records)) + _OVERHEAD * len(records) <= largest_bytes:
+        yield 0, len(records)
+        return
     start, size = 0, 0
     for place, record in enumerate(records):
         length = len(record) + _OVERHEAD
