@@ -31,7 +31,7 @@ from shoal.core.events.guard import EMPTY, Guard
 from shoal.core.fold import Window
 from shoal.core.groups.ledger import GroupRecord
 from shoal.core.overlap.external import ExternalGroup
-from shoal.core.people import Person, Qid
+from shoal.core.person import Person, Qid
 from shoal.core.plan import plan
 from shoal.core.policy.difference import differences
 from shoal.core.policy.hierarchy import Hierarchy

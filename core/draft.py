@@ -10,7 +10,8 @@ from shoal.core.cells.mondrian import grow
 from shoal.core.cells.shard import Shard
 from shoal.core.cells.tree import Rows, Tree
 from shoal.core.fold import Folded, Window, fold
-from shoal.core.people import NOWHERE, People
+from shoal.core.people import People
+from shoal.core.person import NOWHERE
 from shoal.core.policy.policy import Policy
 from shoal.core.publication import Earlier, Publication, PublishedRows, Showing, Written, shard_prefix
 from shoal.core.release import (

@@ -24,7 +24,8 @@ from shoal.core.events.window import (
     held_in,
 )
 from shoal.core.overlap.external import ExternalGroup
-from shoal.core.people import FORGOTTEN, NOBODY, NOWHERE, People, Person, Qid, Values
+from shoal.core.people import People
+from shoal.core.person import FORGOTTEN, NOBODY, NOWHERE, Person, Qid, Values
 
 NO_VALUES: frozenset[int] = frozenset()
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.shard import Shard
 from shoal.core.overlap.external import as_external
-from shoal.core.people import Ids
+from shoal.core.person import Ids
 from shoal.core.policy.policy import Policy
 from shoal.core.publication import ShownCells
 from shoal.core.randomness import Keyed

@@ -14,7 +14,8 @@ from shoal.core.cells.tree import Rows
 from shoal.core.draft import Decided, Draft
 from shoal.core.events.window import ERASED_STATUS
 from shoal.core.fold import Folded
-from shoal.core.people import NONE, People
+from shoal.core.people import People
+from shoal.core.person import NONE
 from shoal.core.policy.policy import Policy
 from shoal.core.publication import PublishedRows, Showing
 from shoal.core.release import NO_VALUE, ShownGroup

@@ -19,7 +19,7 @@ to do about it.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from shoal.core.people import Person
+from shoal.core.person import Person
 from shoal.core.randomness import Keyed
 from shoal.core.state import ENGINE, READERS
 

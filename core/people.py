@@ -1,4 +1,4 @@
-"""Everyone an event was ever about: one row per person over parallel columns, and the record each row is stored as.
+"""Everyone an event was ever about: one row per person over parallel columns.
 
 Layout. Rows are given out in order of first appearance and never removed, because a person's ledger outlives their
 record. Everything about a person is a number in a column: sets of sensitive values and guards are interned (a code
@@ -11,7 +11,7 @@ order uses tags (keyed hashes of ids) or the ids themselves.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,71 +19,15 @@ from numpy.typing import NDArray
 from shoal.core.cells.tree import Column, Rows, Tree
 from shoal.core.events.guard import Guard, as_guard
 from shoal.core.events.window import ABSENT, PRESENT
+from shoal.core.person import AWAY, NOBODY, NONE, NOTHING, NOWHERE, IdList, Ids, Person, Qid, RowsById, Values
 from shoal.core.policy.policy import Attribute
 from shoal.core.randomness import Keyed
 from shoal.core.sampling import sampling
 
-NOBODY = -1  # the group of someone who is not published
-NOTHING = -1  # the end of a chain of exposures
-NOWHERE = -1  # the coarse cell of someone who is published at their leaf
-NONE = 0  # the code of the empty set of values
-AWAY = 0  # the status of a row whose person lives in another shard now: nothing of them is left here
-FORGOTTEN = 1 << 31  # the release at which the quasi-identifiers of somebody erased became what they are: after all
-
-Qid = tuple[int | float, ...]
-Values = tuple[int, ...]
 T = TypeVar("T")
 
 
-class Person(NamedTuple):
-    """A person as they are stored.
-
-    `home` is the partition their events come from, `qid` one number per attribute (a category's is its leaf code),
-    `values` sorted leaf codes, `group` the group they are published in or -1, `exposures` every group they were ever
-    published in, `since` the release at which their quasi-identifiers became what they are, `guard` their wish, `held`
-    the permanent values they were ever given, sorted, also while they are absent, `coarse` the inner node they are
-    published at instead of their leaf, or -1 (see `core/overlap/generalize.py`). In a lasting table `entries` says what
-    was shown of them (see `core/signatures/entries.py`) and `trail` where they were before; there is neither group,
-    exposure nor coarse cell then.
-    """
-
-    status: int
-    home: int
-    qid: Qid
-    values: Values
-    group: int
-    exposures: tuple[int, ...]
-    since: int
-    guard: Guard | None = None
-    held: Values = ()
-    coarse: int = NOWHERE
-    entries: tuple[tuple[int, ...], ...] = ()
-    trail: tuple[Qid, ...] = ()
-
-
 _FROZEN = ("status", "home", "since", "leaf", "tag", "set", "guard", "held")  # the others are alike in lasting tables
-
-
-class IdList(Protocol):
-    """Ids by row. It only ever grows."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, row: int, /) -> str: ...
-
-    def extend(self, ids: Iterable[str], /) -> None: ...
-
-
-class RowsById(Protocol):
-    """Rows by id. It only ever grows."""
-
-    def get(self, person_id: str, /) -> int | None: ...
-
-    def update(self, rows: Mapping[str, int], /) -> None: ...
-
-
-class Ids(IdList, RowsById, Protocol):
-    """Both at once, of people who are read from a file."""
 
 
 class Interned(Generic[T]):
@@ -163,7 +107,7 @@ class People:
         return columns | {name: self._fixed[name][: self.size] for name in _FROZEN}
 
     def thaw(
-        self, columns: Mapping[str, NDArray[Any]], ids: "Ids", sets: Iterable[Values], guards: Iterable[Any]
+        self, columns: Mapping[str, NDArray[Any]], ids: Ids, sets: Iterable[Values], guards: Iterable[Any]
     ) -> None:
         """The inverse, into people of whom nobody is known yet. `ids` may read them when somebody asks."""
         self.size = len(ids)

@@ -18,7 +18,8 @@ from shoal.core.overlap.carried import overlapping_holders, unsafe_groups
 from shoal.core.overlap.formation import Overlapped, form_overlapping, merged
 from shoal.core.overlap.generalize import ReleaseContext, generalize, refill
 from shoal.core.overlap.overlaps import ExternalIndex, Overlaps, index_of
-from shoal.core.people import NOBODY, People
+from shoal.core.people import People
+from shoal.core.person import NOBODY
 from shoal.core.policy.policy import Policy
 from shoal.core.publication import PublishedRows, Showing
 from shoal.core.randomness import Keyed

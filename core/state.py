@@ -17,7 +17,8 @@ from shoal.core.cells.tree import NodeRecord, Rows, Tree, top_down
 from shoal.core.cohort.clique import Clique, Cohorts
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.overlap.external import ExternalGroup, Externals, as_external
-from shoal.core.people import AWAY, NOBODY, NOWHERE, People, Person
+from shoal.core.people import People
+from shoal.core.person import AWAY, NOBODY, NOWHERE, Person
 from shoal.core.policy.policy import Policy
 from shoal.core.publication import ShownCells
 from shoal.core.randomness import Keyed

@@ -19,7 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.core.cells.tree import Rows
-from shoal.core.people import NOBODY, NONE, NOWHERE, People, Person
+from shoal.core.people import People
+from shoal.core.person import NOBODY, NONE, NOWHERE, Person
 from shoal.core.signatures.entries import Entries
 from shoal.core.signatures.trail import Trail
 

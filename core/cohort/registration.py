@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows, Tree
 from shoal.core.events.window import ABSENT, DEREGISTERED_STATUS, ERASED_STATUS, PRESENT
-from shoal.core.people import NOBODY, People
+from shoal.core.people import People
+from shoal.core.person import NOBODY
 from shoal.core.randomness import Keyed
 
 Mask = NDArray[np.bool_]

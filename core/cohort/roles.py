@@ -29,7 +29,7 @@ from shoal.core.cohort.clique import (
 from shoal.core.cohort.container import Containers
 from shoal.core.cohort.draft import CohortDraft
 from shoal.core.cohort.registration import Mask, TreeOrder
-from shoal.core.people import NOBODY
+from shoal.core.person import NOBODY
 
 
 class Roles:

@@ -15,7 +15,8 @@ from shoal.core.cohort.participation_all import ParticipationAllRoles
 from shoal.core.cohort.registration import Mask
 from shoal.core.groups.ledger import Ledger
 from shoal.core.groups.pool import Ties
-from shoal.core.people import NOBODY, People
+from shoal.core.people import People
+from shoal.core.person import NOBODY
 from shoal.core.policy.policy import Policy
 
 

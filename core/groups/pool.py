@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from shoal.core.cells.tree import Rows
 from shoal.core.events.guard import Guard
 from shoal.core.groups.weight import open_leaves
-from shoal.core.people import People, Values
+from shoal.core.people import People
+from shoal.core.person import Values
 from shoal.core.policy.policy import Policy
 from shoal.core.runs import each_between
 

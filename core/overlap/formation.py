@@ -39,7 +39,7 @@ from shoal.core.overlap.tuning import (
     TRIES_PER_GROUP,
 )
 from shoal.core.overlap.uneven_groups import fit_uneven_groups
-from shoal.core.people import Values
+from shoal.core.person import Values
 from shoal.core.policy.policy import Policy
 from shoal.core.sampling import sampling
 

@@ -26,7 +26,8 @@ from shoal.core.cells.tree import Rows, Tree
 from shoal.core.groups.ledger import Ledger
 from shoal.core.overlap.overlaps import ExternalIndex
 from shoal.core.overlap.tuning import COARSE_LOSS
-from shoal.core.people import NOBODY, NOWHERE, People
+from shoal.core.people import People
+from shoal.core.person import NOBODY, NOWHERE
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed, Tags
 

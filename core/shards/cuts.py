@@ -21,7 +21,7 @@ from shoal.core.cells.cut_scale import shallowest
 from shoal.core.cells.region import domain, roundest_between
 from shoal.core.cells.shard import Box, Shard
 from shoal.core.cells.tree import Column, NodeRecord, Rows, Tree, top_down
-from shoal.core.people import Qid
+from shoal.core.person import Qid
 from shoal.core.policy.policy import Attribute, Policy
 from shoal.core.randomness import Keyed, Tags
 

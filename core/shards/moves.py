@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from shoal.core.events.window import Delta
 from shoal.core.overlap.external import ExternalGroup, as_external
-from shoal.core.people import Person
+from shoal.core.person import Person
 from shoal.core.signatures.entries import EntryRecord
 from shoal.core.stored import read_person, write_person
 

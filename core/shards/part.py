@@ -13,7 +13,7 @@ from shoal.core.errors import CoreError
 from shoal.core.events.window import PRESENT
 from shoal.core.fold import Folded, Window
 from shoal.core.measure.loss import LossSums
-from shoal.core.people import AWAY
+from shoal.core.person import AWAY
 from shoal.core.plan import decide
 from shoal.core.policy.policy import Policy
 from shoal.core.release import Members, Part, Tally

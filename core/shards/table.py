@@ -12,7 +12,7 @@ import numpy as np
 from shoal.core.cells.shard import Shard
 from shoal.core.errors import CoreError
 from shoal.core.fold import Window
-from shoal.core.people import Qid, Values
+from shoal.core.person import Qid, Values
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.core.release import sha256

@@ -7,7 +7,7 @@ one.
 import numpy as np
 
 from shoal.core.cells.tree import Rows
-from shoal.core.people import NONE
+from shoal.core.person import NONE
 from shoal.core.policy.policy import Policy
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, NO_SIGNATURE, SHOWN, STARRED, Entries

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from shoal.core.cells.tree import Rows
-from shoal.core.people import People, Qid
+from shoal.core.people import People
+from shoal.core.person import Qid
 
 Trail = dict[int, tuple[Qid, ...]]  # by row; most people never move
 EVERYWHERE: Final[Qid] = ()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from shoal.core.change import plan_change
-from shoal.core.people import Values
+from shoal.core.person import Values
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed, KeyedByHandle

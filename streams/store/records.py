@@ -20,7 +20,7 @@ import numpy as np
 
 from shoal.core.events.event import Reject
 from shoal.core.older import LAYOUT
-from shoal.core.people import AWAY
+from shoal.core.person import AWAY
 from shoal.core.state import READERS, WRITERS, Change, LazyPeople, Meta, Person, State, Stored
 from shoal.core.stored import HOME, read_person
 from shoal.streams.store.encryption import Cipher

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from shoal.core.change import plan_change
 from shoal.core.events.intake import Intake
-from shoal.core.people import AWAY
+from shoal.core.person import AWAY
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle

@@ -1,6 +1,7 @@
 """The figures as tables that read the same on a terminal and in docs/benchmarks.md, goals beside what was measured."""
 
 from collections.abc import Sequence
+from textwrap import fill
 
 from tests.bench.figures import Figures
 from tests.bench.worker import STEPS
@@ -282,7 +283,7 @@ def show_workers(found: Figures) -> str:
             "Seconds from the trigger to the manifest as a `read_committed` consumer sees it.",
             table(head, lines),
             table((name, "", "goal"), goals),
-            f"Where they go after 1 % changed, by lines of the coordinator's log and in a shard: {', '.join(steps)}.",
+            fill(f"Where they go after 1 % changed, by the coordinator's log and in a shard: {', '.join(steps)}.", 120),
         )
     )
 

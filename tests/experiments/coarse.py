@@ -18,7 +18,7 @@ from shoal.core.measure.query import Query, count_true, draw_queries, estimate, 
 from shoal.core.measure.release_reader import read_columns
 from shoal.core.overlap.external import External, ExternalGroup, parse_external
 from shoal.core.overlap.overlaps import index_of
-from shoal.core.people import NOBODY, NOWHERE
+from shoal.core.person import NOBODY, NOWHERE
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.policy.strategy import Adaptive

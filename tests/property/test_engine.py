@@ -12,7 +12,7 @@ from shoal.core.cells.tree import Tree
 from shoal.core.draft import Draft
 from shoal.core.events.window import PRESENT
 from shoal.core.groups.ledger import Accounts
-from shoal.core.people import NOBODY
+from shoal.core.person import NOBODY
 from shoal.core.plan import plan
 from shoal.core.state import State
 from tests.support.engines.series import (

@@ -14,7 +14,8 @@ import shoal.core.overlap.generalize
 from shoal.core.audit import Auditor, Truth
 from shoal.core.cells.tree import Rows, Tree
 from shoal.core.overlap.generalize import ReleaseContext
-from shoal.core.people import NOWHERE, People
+from shoal.core.people import People
+from shoal.core.person import NOWHERE
 from shoal.core.plan import Plan
 from tests.support.engines.audited import sentences, stored
 from tests.support.engines.series import DISEASES, clinic_policy

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
-from shoal.core.people import IdList
+from shoal.core.person import IdList
 from shoal.core.randomness import Tags
 
 BYTES, TAG_BYTES = 15, 8

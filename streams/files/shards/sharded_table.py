@@ -19,7 +19,7 @@ import msgpack
 from shoal.core.cells.shard import Shard
 from shoal.core.events.window import Delta
 from shoal.core.fold import Window
-from shoal.core.people import AWAY, Values
+from shoal.core.person import AWAY, Values
 from shoal.core.policy.policy import Policy
 from shoal.core.publication import shard_prefix
 from shoal.core.release import Members, sha256

@@ -10,7 +10,7 @@ import pytest
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import ERASED_STATUS
 from shoal.core.overlap.external import External, parse_external
-from shoal.core.people import FORGOTTEN, Person
+from shoal.core.person import FORGOTTEN, Person
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.state import RECORDS, State

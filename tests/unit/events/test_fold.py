@@ -2,7 +2,8 @@
 
 from shoal.core.events.window import ABSENT, DEREGISTERED, DEREGISTERED_STATUS, GONE, PATCH, PRESENT, PUT, REGISTER
 from shoal.core.fold import Window, fold
-from shoal.core.people import NOBODY, People, Person
+from shoal.core.people import People
+from shoal.core.person import NOBODY, Person
 from shoal.core.plan import plan
 from shoal.core.state import State
 from tests.support.engines.series import clinic_policy

@@ -14,7 +14,8 @@ from shoal.core.groups.deal import _Check
 from shoal.core.groups.formation import Formation, form_groups
 from shoal.core.groups.ledger import GroupRecord, Ledger
 from shoal.core.groups.pool import Pool
-from shoal.core.people import NOBODY, People, Person
+from shoal.core.people import People
+from shoal.core.person import NOBODY, Person
 from shoal.core.policy.policy import Policy
 from shoal.core.policy.strategy import Floats, required_ratio
 from shoal.core.randomness import Keyed

@@ -16,7 +16,8 @@ from shoal.core.overlap.external import External, ExternalGroup, Externals, pars
 from shoal.core.overlap.generalize import ReleaseContext, generalize
 from shoal.core.overlap.overlaps import ExternalIndex
 from shoal.core.overlap.tuning import COARSE_LOSS
-from shoal.core.people import NOWHERE, People
+from shoal.core.people import People
+from shoal.core.person import NOWHERE
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.randomness import Keyed

@@ -8,7 +8,8 @@ from shoal.core.events.event import Reason, Reject
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import ABSENT, DEREGISTERED, GONE, PRESENT, PUT, REGISTER
 from shoal.core.fold import Window, fold
-from shoal.core.people import People, Person
+from shoal.core.people import People
+from shoal.core.person import Person
 from shoal.core.randomness import Keyed
 from tests.support.engines.series import clinic_policy
 

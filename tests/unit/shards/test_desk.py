@@ -6,7 +6,7 @@ import msgpack
 
 from shoal.core.events.guard import Guard
 from shoal.core.events.window import DEREGISTERED, ERASED, GONE, PATCH, PRESENT, PUT, PUT_ANEW, REGISTER, Delta
-from shoal.core.people import FORGOTTEN, Person
+from shoal.core.person import FORGOTTEN, Person
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.desk import RecordedHistories, Resident, gather, present
