@@ -55,7 +55,7 @@ def configure_log(log_format: str = "text", level: str = "info", *, debug: bool 
         cache_logger_on_first_use=True,
     )
     root = logging.getLogger()
-    root.handlers[:] = [_LibraryHandler()]
+    root.handlers[:] = [LibraryHandler()]
     root.setLevel(logging.WARNING)
     for noisy in ("aiokafka", "faust", "mode", "asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -80,7 +80,7 @@ def keep_allowed(_logger: Any, _method: str, event: Event) -> Event:
     return event
 
 
-class _LibraryHandler(logging.Handler):
+class LibraryHandler(logging.Handler):
     """Passes on the library's name and the text of its warning, without arguments: they may quote events.
 
     A client whose service is away repeats a warning many times a second; it is passed on once in ten seconds.

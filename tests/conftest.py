@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import logging
 import os
 import secrets
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 import redis
+import structlog
 from hypothesis import HealthCheck, settings
 
 from deploy.local import Kafka, Local, Redis, Unavailable
+from shoal.streams.log import LibraryHandler
 from tests.support.missing import fail_if_required
 from tests.support.services.services import (
     Found,
@@ -40,6 +43,16 @@ _databases = itertools.cycle(range(1, 16))
 _postgres_databases = itertools.count(1)
 _found = pytest.StashKey[dict[str, str]]()
 _missing = pytest.StashKey[dict[str, str]]()
+
+
+@pytest.fixture(autouse=True)
+def _unconfigured_log() -> Iterator[None]:
+    """A command that a test runs writes its log to the test's standard error, which is closed when the test ends."""
+    yield
+    root = logging.getLogger()
+    root.handlers[:] = [handler for handler in root.handlers if not isinstance(handler, LibraryHandler)]
+    structlog.reset_defaults()
+    logging.captureWarnings(False)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ import json
 import logging
 
 import pytest
-import structlog
 
 from shoal.streams.log import FIELDS, configure_log, get_log, keep_allowed
 
@@ -56,9 +55,3 @@ def test_a_library_that_repeats_itself_is_passed_on_once_in_a_while(lines: io.St
 def test_what_libraries_tell_below_a_warning_is_not_passed_on(lines: io.StringIO) -> None:
     logging.getLogger("aiokafka").info("Sending (key=%s value=%s)", "canary", "canary")
     assert lines.getvalue() == ""
-
-
-def teardown_module() -> None:
-    structlog.reset_defaults()
-    logging.getLogger().handlers[:] = []
-    logging.captureWarnings(False)
