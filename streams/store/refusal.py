@@ -1,8 +1,9 @@
-"""Which errors of Redis pass by themselves, and what the others mean, in one sentence each.
+"""Which errors of Redis pass without help, and a sentence for each of the others.
 
-Waiting is for what ends without anybody changing a setting: an outage, a failover, a full memory, a full disk. What
-only an operator can change is said at once. redis-py makes classes of some error codes and strips them from the text,
-and leaves others in it; a script of Redis 6 has them in the middle. So both are looked at.
+Workers wait for what ends without anybody changing a setting: an outage, a failover, a full memory, a full disk. What
+only an operator can change is said at once. redis-py turns some error codes into classes and strips them from the text.
+It leaves others in the text, and scripts of Redis 6 have them in the middle. So both the class and the text are
+checked.
 """
 
 import asyncio

@@ -11,8 +11,8 @@ A table in another format:
 
 A window that was open is read again from the topics, as after a rebuild. A table in this format that another engine has
 made needs no conversion: 1, the snapshot, and then 3, which also notes the engine. Killed anywhere, it is run again:
-until step 5 the table is the older version's, after it this one's. A table with shards has had one format so far. What
-its shards have reported of a release that is not sealed goes with step 3; one that is sealed must be finished first.
+until step 5 the table is the older version's, after it this one's. A table with shards has had one format so far. Step
+3 deletes what its shards have reported of a release that is not sealed. A sealed release must be finished first.
 """
 
 import asyncio
