@@ -68,7 +68,7 @@ def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
         sentinels = "; a Sentinel's are in SHOAL_REDIS_SENTINEL_PASSWORD" if "+sentinel:" in where else ""
         return InputError(
             f"Redis at {where} does not let this client in: check SHOAL_REDIS_USERNAME and SHOAL_REDIS_PASSWORD, or "
-            f"what stands for them in SHOAL_REDIS{sentinels}"
+            f"the user and password in SHOAL_REDIS{sentinels}"
         )
     # A refused EXEC is an ended transaction, with the reason in its text.
     if isinstance(error, NoPermissionError) or (isinstance(error, ExecAbortError) and "permission" in str(error)):
@@ -95,7 +95,7 @@ def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
         is_cut = any(word in str(error) for word in ("closed", "reset"))
         other = ", or write rediss in it if the server speaks TLS" if is_cut else ""
         return ServiceError(f"Redis cannot be reached at {where}: start it, or set SHOAL_REDIS{other}")
-    return ServiceError(f"Redis at {where} does not do what it is asked ({type(error).__name__})")
+    return ServiceError(f"Redis at {where} answers with an error ({type(error).__name__})")
 
 
 def _wants_room(error: BaseException) -> str | None:

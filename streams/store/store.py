@@ -175,7 +175,7 @@ class Store:
             )
         if word != "ok":
             raise InputError(
-                f"table {self.table} is being brought under another key, or is: start this worker with that key first "
+                f"table {self.table} is under another key, or soon will be: start this worker with that key first "
                 "in SHOAL_STATE_KEY"
             )
         return token

@@ -170,7 +170,7 @@ async def _look(settings: Settings, store: Store, to: Path | None) -> _Older:
     if upgrade.is_current and not (needs_snapshot and to):
         return older
     if to is None:
-        raise InputError("name a folder for what is kept of the table before it is changed, with --to")
+        raise InputError("name a folder with --to: the table is kept there before it is changed")
     if not upgrade.is_current:
         await _refuse_workers(settings, store.table)
     if not upgrade.layout.is_current or (store.shards > 1 and not upgrade.is_current):
