@@ -1,7 +1,7 @@
 """A change of policy in a table with shards: each shard's part of the release, and the regions of the shards after it.
 
-Every shard is translated by itself (`core/change.py`). The cuts keep their places: they stand between labels that were
-there before, and new labels belong to the shard of the old one before them.
+Each shard is translated on its own (`core/change.py`). The cuts keep their places between labels that existed before.
+New labels belong to the shard of the old label before them.
 """
 
 from dataclasses import replace

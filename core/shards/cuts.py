@@ -1,14 +1,14 @@
-"""Cuts: the regions of a table's shards, and which of them somebody lives in.
+"""Cuts: the regions of a table's shards, and which of them a person lives in.
 
 Layout. The cuts are the top of the table's one tree: inner nodes as every tree has them, and one leaf for each shard,
 numbered from left to right. They are made once, from a sample, and stay for ever. What a shard's own tree adds lies
 below its leaf, so every region that is published is a node of one tree.
 
-How they are made. n shards of a region are cut into floor(n/2) on the left and the others on the right, so that people
-part in proportion. Each attribute offers the cut that comes nearest to this. Of those that come near enough, the one
-that is worth most is taken, as in `core/cells/mondrian.py`. Where the sample offers none, the region is cut anywhere: a
-shard may be empty. A cut in a float attribute is the roundest number between its neighbours, and a category is cut
-between siblings.
+How they are made. A region of n shards is cut into floor(n/2) on the left and the others on the right, so that people
+are divided in proportion. Each attribute offers the cut that comes nearest to this. Of the cuts that come near enough,
+the most valuable one is taken, as in `core/cells/mondrian.py`. Where the sample offers no cut, the region is cut
+anywhere: a shard may be empty. A cut in a float attribute is the roundest number between its neighbours, and a category
+is cut between siblings.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

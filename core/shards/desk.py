@@ -1,9 +1,9 @@
 """The desk: folds the window of some people over the records of the release before, and says which shards it concerns.
 
 Ingest knows no shards, because an update of one attribute does not say where its person lives. So a desk takes all
-deltas about the ids of one bucket, from all partitions, and the records of these people. Somebody whose folded record
-lies in another shard than the old one is a departure here and an arrival there. There and back again in one window is
-no move, because only the folded record counts.
+deltas about the ids of one bucket, from all partitions, and the records of these people. If a person's folded record
+lies in another shard than the old one, the person is a departure here and an arrival there. A person who goes there and
+back in one window does not move, because only the folded record counts.
 """
 
 from collections import defaultdict

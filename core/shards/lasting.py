@@ -1,11 +1,11 @@
-"""A shard's steps: those of a lasting table, with people who come from other shards and go to them.
+"""A shard's steps: those of a lasting table, with people who move between shards.
 
-Somebody who leaves is forgotten here. Their entries end as if their spells had ended, so that their places count as
-fallen free, and then nothing of them is left. Somebody who comes brings their entries with them (`moves.py`). From then
-on they are treated like everybody else whose record changed.
+A person who leaves is forgotten here. Their entries end as if their spells had ended, so that their places count as
+fallen free. Then nothing of them is left. A person who arrives brings their entries along (`moves.py`). From then on
+they are treated like everybody else whose record changed.
 
-A clique that somebody left is not whole and not shown while they are away. Nobody is ever in two cliques of one value:
-somebody who was in one elsewhere is written down as a clique of one that was lost, which is never shown.
+A clique that a person left is not whole, and not shown while they are away. Nobody is ever in two cliques of one value:
+a person who was in one elsewhere is recorded here as a lost clique of one, which is never shown.
 """
 
 from collections.abc import Mapping, Set

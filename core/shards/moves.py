@@ -1,7 +1,7 @@
-"""Moves: what a shard is told about a release, and everything of a person that follows them from shard to shard.
+"""Moves: a shard's input for a release, and everything that a person takes from shard to shard.
 
 A shard's signatures, groups and cliques are its own, and their numbers mean nothing elsewhere. So a *traveller* takes
-along what they stand for: of each entry the values of its signature, and for which permanent values they are in a
+along what the numbers stand for: the values of each entry's signature, and the permanent values for which they are in a
 clique. The group stays behind.
 """
 

@@ -122,7 +122,7 @@ class ShardDraft(Draft):
         rows = people.rows_of(arrivals)
         back = [(row, arrivals[handle].person) for handle, row in zip(arrivals, rows, strict=True) if row is not None]
         if bool(np.any(people.status[[row for row, _ in back]] != AWAY)):
-            raise CoreError(f"somebody comes to shard {self._shard_number} who is there already")
+            raise CoreError(f"somebody moves to shard {self._shard_number} who is there already")
         people.put(back)
         new = [(handle, arrivals[handle].person) for handle, row in zip(arrivals, rows, strict=True) if row is None]
         people.extend(new)

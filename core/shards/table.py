@@ -1,7 +1,7 @@
 """A sharded table in one process: all its shards in memory, planned one after the other.
 
-It is what the service does with many workers and `shoal replay` with files: desk, parts, manifest. Forecasts are made
-with it, and tests hold the others against it.
+It does what the service does with many workers and `shoal replay` with files: desk, parts, manifest. Forecasts use it,
+and tests compare the other two with it.
 """
 
 from collections.abc import Mapping, Sequence

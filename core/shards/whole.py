@@ -1,4 +1,4 @@
-"""The whole of a sharded release: what its parts come to, under one manifest."""
+"""The whole of a sharded release: its parts together, under one manifest."""
 
 from collections.abc import Sequence
 from dataclasses import fields

@@ -4,8 +4,9 @@ Layout. Entries are appended and never removed, because a signature is for ever 
 chain, newest first: `head` is by the person's row, `before` by entry. What is stored of an entry is an `EntryRecord` in
 its person's record; entries that nothing remains of (not held, never shown) are left out there.
 
-Of somebody erased stays under which signatures they were shown, and in how many spells, so that the promise to them
-counts it if they come back; but not with which values. Such an entry is a *remainder*: its value is a number below 0.
+Of an erased person, two facts stay: under which signatures they were shown, and in how many spells. So the promise to
+them still counts this if they come back. The values do not stay. Such an entry is a *remainder*: its value is a number
+below 0.
 
 No result may depend on the order of entries: a restart reads them back in any order.
 """

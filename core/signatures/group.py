@@ -1,8 +1,8 @@
 """The groups of a lasting table: what each of them shows, and since when.
 
 A group is one of four kinds (docs/contract.md, "Releases"): a signature, with each of its values `rounds` times; plain,
-with one value that needs no protection; "*"; or a clique, which shows one permanent value once. Who is in a group is
-said by the entries (and by the cliques); a group that nobody is in any more is not published and never comes back.
+with one value that needs no protection; "*"; or a clique, which shows one permanent value once. The entries (and the
+cliques) say who is in a group. An empty group is not published and never comes back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,8 @@
 """Where values occur: how many newcomers have each value in each neighbourhood, if that is more than chance.
 
 Count queries about a region are answered from the rows of a signature that lie there, each of which is any of its
-values. So values that occur near each other answer best. Where no value prefers any neighbourhood, what looks near is
-chance, and to follow it costs signatures of values that are about as frequent. Pearson's test tells the two apart.
+values. So values that occur near each other answer best. Where no value prefers any neighbourhood, apparent nearness is
+chance, and following it costs signatures of equally frequent values. Pearson's test tells the two apart.
 """
 
 import numpy as np

@@ -105,11 +105,11 @@ def peel(counts: Rows, m: int, known: Signatures, near: Rows) -> Rows:
 def pack_rarest(counts: Rows, m: int) -> dict[tuple[int, ...], int]:
     """New signatures with their rounds, from the rarest values up; `counts` is reduced by what they take.
 
-    A signature loses its balance the sooner the fewer rows it has, and fills it up the later. So the rarest value that
-    is left and the next rare ones make a signature, with as many rounds as the rarest has newcomers: each rare value
-    has nearly all of its newcomers in one place. What is left must still make rounds, so a value that would become more
-    than one in m of it is in the signature in place of a rare one. It stops where there are too many such values, at
-    the latest after as many signatures as twice the values.
+    The fewer rows a signature has, the sooner it loses its balance, and the longer it takes to regain it. So the rarest
+    value that is left and the next rare ones make a signature, with as many rounds as the rarest has newcomers. Each
+    rare value then has nearly all of its newcomers in one place. The remaining newcomers must still make rounds, so a
+    value that would become more than one in m of them joins the signature in place of a rare one. The search stops when
+    there are too many such values, at the latest after twice as many signatures as values.
     """
     found: dict[tuple[int, ...], int] = {}
     while np.count_nonzero(counts) >= m:

@@ -7,8 +7,8 @@ are matrices of the same shape, by place in the signature:
 - `pending`: entries that ended since the last *batch* of this signature was looked at;
 - `offered`: places that newcomers with that value may take.
 
-Comparing a newcomer's value with a place that fell free tells what the one who left had. So a place is offered only
-together with others of its *batch*, the entries that ended since the last offer:
+Comparing a newcomer's value with a place that fell free reveals the value of the person who left. So a place is offered
+only together with others of its *batch*, the entries that ended since the last offer:
 
 - a batch is looked at in the first release in which it holds l entries. If no value has more than 1/l of it, all its
   places are offered. If one has, but there are values enough, as many of each are offered as `fair_caps` says: those

@@ -1,7 +1,7 @@
 """Trails: where people were before they moved, because somebody who was ever in another publisher's region is in it.
 
-(docs/design.md, "Values that last", other publishers.) Where somebody erased was is forgotten. Should they come back,
-they count as having been everywhere.
+(docs/design.md, "Values that last", other publishers.) Of an erased person, these places are forgotten. If they come
+back, they count as having been everywhere.
 """
 
 from typing import Final

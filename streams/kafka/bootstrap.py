@@ -1,12 +1,12 @@
 """A client's first connection: to a broker that answers, without waiting long for one that does not.
 
-aiokafka takes the brokers it is given in any order, and waits for each as long as for a request, half a minute. A
-broker whose machine is gone, or that hangs, refuses nothing; it is silent. Shoal opens many clients, some for a single
+aiokafka asks the given brokers in any order, and waits for each as long as for a request: half a minute. A broker that
+hangs, or whose machine is gone, does not refuse a connection; it is silent. Shoal opens many clients, some for a single
 question, and each release needs several, one after the other. One silent broker of three made a release take minutes,
-while what was connected already went on.
+while clients that were already connected went on.
 
-`install` gives every client of this process another way of beginning: a broker has five seconds, and those that were
-silent lately are asked last.
+`install` changes how every client of this process begins: a broker has five seconds to answer, and brokers that were
+silent recently are asked last.
 """
 
 import random
@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaConnectionError
 _TRY_MS: Final = 5_000
 _LATELY_S: Final = 60.0
 
-_silent: dict[str, float] = {}  # brokers that did not let a client begin, and when that was
+_silent: dict[str, float] = {}  # brokers that did not answer a new client, and when
 _begin = AIOKafkaClient.bootstrap
 
 

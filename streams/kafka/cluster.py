@@ -1,7 +1,7 @@
 """What the brokers say of topics: whether they exist, how they are laid out, and what this client may do with them.
 
 aiokafka's own request stops at version 5 of Kafka's Metadata; version 10 (Kafka 2.8) also names the operations that the
-client is allowed, and each topic's id, which a topic that is deleted and made again does not keep. An older broker is
+client is allowed, and each topic's id, which changes when a topic is deleted and made again. An older broker is
 believed.
 """
 

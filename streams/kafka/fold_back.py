@@ -1,6 +1,7 @@
 """All records as they stand after a release of the topic, without reading the topic from its start.
 
-Back from that release to the last ones in which each shard was in full, and then forward, putting them together.
+The reader goes back from that release to the last ones in which each shard was full. Then it goes forward and puts them
+together.
 """
 
 import json

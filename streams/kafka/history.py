@@ -1,8 +1,8 @@
 """The last releases of a table, looked up from the end of their topic, for a page that must not read all of it.
 
 The records of a release lie side by side before its manifest, which says how many they are, or in parts elsewhere. So
-the manifest before it is found in one step, and a release is read without those before it, but for what a release needs
-that holds only what changed. What was read once is remembered.
+the manifest before it is found in one step, and a release is read without those before it. A release that holds only
+what changed also needs earlier ones. What was read once is remembered.
 """
 
 import json

@@ -135,7 +135,7 @@ def write_states(proofs: Sequence[str]) -> tuple[str, bytes]:
 
 
 def read_states(headers: Mapping[str, bytes]) -> list[str] | None:
-    """The inverse; None if it is not there, and nothing that anybody could have if it is no list."""
+    """The inverse. None without the header; if it is no list, a value that no state has."""
     if _STATES not in headers:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Releases in an older format, as the same releases in this one: what every reader makes of them before it reads on.
+"""Converts releases in an older format to this one. Every reader does this before it reads on.
 
 Digests are always those of the bytes as they were published, so the chain is followed with those.
 """

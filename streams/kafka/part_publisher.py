@@ -75,7 +75,8 @@ class PartPublisher:
     async def _committed(self, key: bytes, records: Sequence[bytes], begin: int) -> tuple[int, int | None, int]:
         """How many records of a part are committed, the offset of the first, and the one after the last.
 
-        Nobody else can have sent anything since this owner's last part: then the topic is not read.
+        The topic is not read if the part begins where this owner's last part ended: nobody else can have sent anything
+        since.
         """
         count, first, end = 0, None, begin
         if begin == self._end:

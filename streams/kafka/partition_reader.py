@@ -120,7 +120,7 @@ async def read_ends(servers: list[str], topic: str, partitions: int) -> dict[int
 def check_alive(consumer: AIOKafkaConsumer) -> None:
     """Raises KafkaError if the task that fetches, or the one that asks for metadata, has ended with an error.
 
-    aiokafka tells nobody: such a consumer is silent for ever, and looks as if nothing came.
+    aiokafka does not report it: such a consumer is silent for ever, as if no record came.
     """
     for task in (consumer._fetcher.error_future, consumer._client._sync_task):
         if task is not None and task.done():

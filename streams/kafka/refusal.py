@@ -1,7 +1,7 @@
 """Why Kafka cannot be reached: connects once more to learn the reason, which clients only log.
 
 aiokafka's clients answer every failure to connect with the same error. One bare connection tells a broker that is down
-from a wrong password, a certificate that nobody vouches for, and a wrong security protocol.
+from a wrong password, an untrusted certificate, and a wrong security protocol.
 """
 
 import ssl

@@ -153,7 +153,7 @@ class ReleaseReader:
         async with open_reader(self._servers) as consumer:
             chain = await fold_back(consumer, self._partition, self._parts, found, self._table)
         if (chain.number, chain.digest) != (after.number, after.digest):
-            raise GuaranteeError(f"release {after.number} on the topic is another than was read before.")
+            raise GuaranteeError(f"release {after.number} on the topic is not the one that was read before.")
         self._chain = chain
 
 

@@ -1,8 +1,7 @@
 """The rights on a broker with an authorizer: the fewest that each role needs, and which of them are missing.
 
-The table in docs/operating.md, "Least rights", says the same, and a test grants exactly that. Everything is asked for
-before the first record is read, so a missing right is a sentence at the start, not a failure in the middle of a
-release.
+The table in docs/operating.md, "Least rights", says the same, and a test grants exactly that. All rights are checked
+before the first record is read, so a missing right is an error at the start, not in the middle of a release.
 """
 
 import asyncio

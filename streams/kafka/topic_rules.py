@@ -1,8 +1,9 @@
 """Checks topics that somebody else created or changed: refuses those that cannot work, and names the risky ones.
 
-Refused is what would lose a record that a rebuild needs, or that could never be written. Remarked upon is what may go
-wrong later. Events and what others published may be deleted once a snapshot has what became of them; without snapshots
-they must be kept for ever, as releases always must: whoever begins to read them needs the whole chain.
+A topic is refused if it would lose a record that a rebuild needs, or if a record could never be written to it. A topic
+is reported if something may go wrong later. Events and what others published may be deleted once a snapshot has what
+became of them. Without snapshots they must be kept for ever, as releases always must: a new reader needs the whole
+chain.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -181,7 +181,7 @@ async def admin_client(servers: list[str], within_s: float) -> AsyncIterator[AIO
     except KafkaError as error:
         raise unreachable(servers) from error
     finally:
-        with contextlib.suppress(asyncio.TimeoutError):  # what a broker that hangs has not taken is not waited for
+        with contextlib.suppress(asyncio.TimeoutError):  # do not wait for a broker that hangs
             await asyncio.wait_for(admin.close(), _CLOSE_S)
 
 

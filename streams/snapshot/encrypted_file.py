@@ -91,7 +91,7 @@ class EncryptedFile:
         if secret is None:
             raise InputError(
                 f"{self.path} was written under another key: set SHOAL_STATE_KEY, or SHOAL_KEY if there was none, to "
-                "the key of that time"
+                "the key that wrote it"
             )
         cipher, number, is_last = _cipher(secret, self.cover["salt"]), 0, False
         with self.path.open("rb") as file:

@@ -5,7 +5,8 @@
 2. look   Redis must not know the table
 3. write  the records, then the place and `meta` in one transaction (streams/store/whole_table.py)
 
-Broken off before the end, Redis counts as knowing nothing, and the next restore or rebuild clears what is there.
+If a restore stops before the end, Redis counts as knowing nothing, and the next restore or rebuild clears what is
+there.
 """
 
 import asyncio

@@ -9,8 +9,8 @@
 | the last      | the number of records of each kind                                                                 |
 
 Identities and records are as `streams/store/records.py` packs them, decrypted: the file has an encryption of its own.
-`records` is the number of that layout. A file of an older one is converted as it is read (core/older.py), and one that
-an older engine left is as good: it is the state after a release, whoever made that.
+`records` is the number of that layout. A file of an older one is converted as it is read (core/older.py), and a file of
+an older engine is as good: it is the state after a release, whichever engine made the release.
 """
 
 import time

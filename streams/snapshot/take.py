@@ -7,7 +7,7 @@
            with shards the records must be those whose digests the manifest's record names
 5. file    the last part, then the disk, then its name
 
-Nothing is written to Redis, so a snapshot keeps nobody waiting and can be broken off anywhere. A file under its name is
+Nothing is written to Redis, so no worker waits for a snapshot, and it can be stopped anywhere. A file under its name is
 whole. What a worker does meanwhile belongs to the next release, which finds it on the topics.
 """
 

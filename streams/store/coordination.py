@@ -1,6 +1,6 @@
 """What the coordinator of a table with shards writes to Redis, beside the freeze: vector, seal, announcement, end.
 
-The coordinator is the planner of a table with one shard, under the same token. It sees reports, never people.
+The coordinator has the planner's token, as in a table with one shard. It sees reports, never people.
 """
 
 import secrets
@@ -35,9 +35,9 @@ class Vector:
     skipped: Mapping[str, frozenset[int]]
     """By label, the records that were left out of it."""
     too_late: Mapping[str, frozenset[int]]
-    """By label, records of the window that were left out since, and that are a part of it for all that."""
+    """By label, records of the window that were left out later, and still belong to it."""
     policy: str
-    """What the policy means that takes over with it, "" if none does."""
+    """The meaning of the policy that takes over with the release, "" if none does."""
 
 
 class Coordination:
@@ -47,8 +47,8 @@ class Coordination:
         self._store, self._token, self._partitions = store, token, partitions
 
     async def tell_vector(self, release: int, vector: str, origin: bytes, policy: str | None = None) -> None:
-        """Step 2, at its end: every partition has passed; desks may begin. `vector` is the digest of `origin`, `policy`
-        what the policy means that takes over.
+        """The end of step 2: every partition has passed, and desks may begin. `vector` is the digest of `origin`,
+        `policy` the meaning of the policy that takes over.
         """
         await self._write("vector", release, vector, self._partitions, origin, policy or "")
 
@@ -68,7 +68,7 @@ class Coordination:
         policy: str | None = None,
     ) -> None:
         """Step 5: from here on this is the release, unless Redis is lost before step 6. `lasting` are the fields of
-        `shards` from step 10 on, `policy` is what the policy means that takes over.
+        `shards` from step 10 on, `policy` is the meaning of the policy that takes over.
 
         Raises DisturbedError, also if a shard's chunks are not all there: its owner stages them again.
         """

@@ -1,7 +1,7 @@
-"""How far a release of a table with shards has come, as everybody who works on it reads it in Redis.
+"""How far a release of a table with shards has come, as Redis has it.
 
-The release under way is always the one after the last that is applied. Owners of shards and the coordinator look at the
-same few fields and do what is theirs to do next; none of them tells another. docs/protocol.md, "With shards", has the
+The release under way is always the one after the last that is applied. Owners of shards and the coordinator read the
+same few fields, and each does its next step. They send each other nothing. docs/protocol.md, "With shards", has the
 steps.
 """
 
@@ -35,9 +35,9 @@ class Course(NamedTuple):
     """By shard, the offset of its first record on the parts topic, and the offset after the last."""
     applied: frozenset[int]
     meaning: str
-    """What the policy means that the table has, from the seal on the one that takes over."""
+    """The meaning of the table's policy; from the seal on, of the one that takes over."""
     changed: str | None
-    """What the policy means that takes over with the release, if one does."""
+    """The meaning of the policy that takes over with the release, if one does."""
 
     @property
     def can_gather(self) -> bool:

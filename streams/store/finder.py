@@ -50,7 +50,7 @@ class PrimaryFinder:
 
 
 class SlotFinder:
-    """Asks nodes of a Cluster who has the slot of a key; whoever is named is asked, too, the next time."""
+    """Asks nodes of a Cluster which one has the slot of a key. A node that they name is also asked the next time."""
 
     def __init__(self, nodes: Sequence[Node], key: bytes, options: dict[str, Any]) -> None:
         self._named, self._slot, self._options = tuple(nodes), key_slot(key), options

@@ -1,8 +1,8 @@
 """What a desk reads and writes: the records of the people of its bucket, and what it found for each shard.
 
-A person's record is in the hash of their home partition, in the shard that they live in, and a window does not say
-which shard that is. So a desk asks every shard's hash; of people whose home was not known when the window began it asks
-those of every partition, too. docs/scale.md has what that costs.
+A person's record is in the hash of their home partition, in the shard that they live in. A window does not say which
+shard that is, so a desk looks in every shard's hash. If a person's home was not known when the window began, it looks
+in the hashes of every partition, too. docs/scale.md has the cost.
 
 What a desk found is written in elements of a few thousand people, encrypted as a window's elements are.
 """

@@ -1,6 +1,6 @@
 """A table in Redis as an older version left it (core/older.py), read whole.
 
-Encryption was another one where people were called by their ids: the field was a keyed hash of the id, which stood
+Encryption was different when people were stored by their ids: the field was a keyed hash of the id, and the id stood
 before the value inside the encryption.
 """
 

@@ -1,8 +1,9 @@
-"""Which errors of Redis pass by themselves, and what the others mean, in one sentence each.
+"""Which errors of Redis pass without help, and a sentence for each of the others.
 
-Waiting is for what ends without anybody changing a setting: an outage, a failover, a full memory, a full disk. What
-only an operator can change is said at once. redis-py makes classes of some error codes and strips them from the text,
-and leaves others in it; a script of Redis 6 has them in the middle. So both are looked at.
+Workers wait for what ends without anybody changing a setting: an outage, a failover, a full memory, a full disk. What
+only an operator can change is said at once. redis-py turns some error codes into classes and strips them from the text.
+It leaves others in the text, and scripts of Redis 6 have them in the middle. So both the class and the text are
+checked.
 """
 
 import asyncio
@@ -67,7 +68,7 @@ def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
         sentinels = "; a Sentinel's are in SHOAL_REDIS_SENTINEL_PASSWORD" if "+sentinel:" in where else ""
         return InputError(
             f"Redis at {where} does not let this client in: check SHOAL_REDIS_USERNAME and SHOAL_REDIS_PASSWORD, or "
-            f"what stands for them in SHOAL_REDIS{sentinels}"
+            f"the user and password in SHOAL_REDIS{sentinels}"
         )
     # A refused EXEC is an ended transaction, with the reason in its text.
     if isinstance(error, NoPermissionError) or (isinstance(error, ExecAbortError) and "permission" in str(error)):
@@ -94,7 +95,7 @@ def explain(error: BaseException, where: str, table: str = "") -> StreamsError:
         is_cut = any(word in str(error) for word in ("closed", "reset"))
         other = ", or write rediss in it if the server speaks TLS" if is_cut else ""
         return ServiceError(f"Redis cannot be reached at {where}: start it, or set SHOAL_REDIS{other}")
-    return ServiceError(f"Redis at {where} does not do what it is asked ({type(error).__name__})")
+    return ServiceError(f"Redis at {where} answers with an error ({type(error).__name__})")
 
 
 def _wants_room(error: BaseException) -> str | None:

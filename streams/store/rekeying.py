@@ -72,7 +72,7 @@ async def rekey_table(store: Store, ring: KeyRing) -> Rewritten:
 async def _reseal(store: Store, before: str, after: str, rekey: str, labels: Sequence[str]) -> None:
     if await store.order("reseal", before, after, rekey, *labels) != "ok":
         raise InputError(
-            f"another `shoal rekey`, or a worker with a key of its own, is at table {store.table}: try again"
+            f"another `shoal rekey`, or a worker with another key, works on table {store.table}: try again"
         )
 
 

@@ -42,7 +42,7 @@ class Barrier(NamedTuple):
     external: tuple[int, ...] = ()
     """Where each partition of the external topic ended when the release was frozen."""
     policy: str | None = None
-    """What the policy means that takes over with this release, if one does."""
+    """The meaning of the policy that takes over with this release, if one does."""
 
 
 class ReleaseLog:
@@ -69,7 +69,7 @@ class ReleaseLog:
         policy: str = "",
     ) -> str:
         """Step 1. `ends` are offsets that the windows must reach at least; those of external partitions, labelled
-        `external:p`, are exact. `policy` is what the policy means that takes over. Answers ok, seen or frozen.
+        `external:p`, are exact. `policy` is the meaning of the policy that takes over. Answers ok, seen or frozen.
 
         Raises DisturbedError if `release` is not the next.
         """
@@ -130,7 +130,7 @@ class ReleaseLog:
         self, before: str | None, sealed: Meta, chunks: int, counts: Counts, policy: str | None = None
     ) -> None:
         """Step 6: from here on this is the release, whatever happens. `before` is the digest of the manifest before,
-        `policy` what the policy means that takes over.
+        `policy` the meaning of the policy that takes over.
         """
         meta = pack(tuple(sealed))
         what = (sealed.release, before or "", str(sealed.manifest), meta, chunks, str(counts), policy or "")

@@ -103,7 +103,7 @@ class ShardLog:
 
 
 async def _all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Wait until all of them are over, and raise what the first of them raises: none goes on behind the caller."""
+    """Wait until all writes have ended, then raise the first error: no write goes on after this returns."""
     for outcome in await asyncio.gather(*writes, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome

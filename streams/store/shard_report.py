@@ -1,4 +1,4 @@
-"""What a shard reports when it is planned: all that the coordinator has to know of it, and nothing about people."""
+"""What a shard reports when it is planned: what the coordinator needs to know, and nothing about people."""
 
 from typing import NamedTuple
 

@@ -1,18 +1,17 @@
 """The digest of a shard's state, by which a snapshot proves that its records are those a release was published from.
 
 The digest is the sum, modulo 2^256, of a keyed hash of every record: its kind, its identity and its packed fields,
-before any encryption. So the order of records makes no difference, and a release adds the hashes of what it writes and
-subtracts those of what it replaces or takes away: it costs what changed.
+before any encryption. So the order of records makes no difference. A release adds the hashes of the records that it
+writes and subtracts those of the records that it replaces or removes. The cost follows the number of changes.
 
 Why a sum is enough (Bellare and Micciancio 1997, AdHash; Clarke et al. 2003, MSet-Add-Hash). Without the secret a keyed
 hash is a random function, so any other collection of records, one with a record twice included, has the same sum with
 a probability of 2^-256. The quicker attacks on sums (Wagner 2002) choose among hashes that they can compute, and nobody
 without the secret can compute one.
 
-The sum is not published. Sums of two releases differ by the hashes of what changed, so that everybody would see that a
-person's record changed, or became again what it was. What the manifest's record names is the *proof*: a keyed hash of
-the sum and of the release, the shard, the shard's own record and the cuts. It is another one in every release, whatever
-changed.
+The sum is not published. Sums of two releases differ by the hashes of what changed, so everybody would see that a
+person's record changed, or changed back. The manifest's record names the *proof* instead: a keyed hash of the sum, the
+release, the shard, the shard's own record and the cuts. The proof is different in every release, whatever changed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +29,7 @@ _PROOF: Final = "proof"
 
 
 class StateDigest:
-    """The digest of one shard, brought from release to release. `value` is as it is stored."""
+    """The digest of one shard, carried from release to release. `value` is its stored form."""
 
     def __init__(self, keyed: Keyed, value: bytes = bytes(_BYTES)) -> None:
         self._key, self._sum = _key(keyed), int.from_bytes(value)

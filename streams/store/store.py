@@ -71,7 +71,7 @@ class Store:
         self, url: str, table: str, cipher: Cipher, access: Access | None = None, meaning: str = "", shards: int = 1
     ) -> None:
         self.url, self.table, self.cipher, self.shards = url, table, cipher, shards
-        self.meaning = meaning  # of the policy that this worker runs under; "" for whoever does not ingest or plan
+        self.meaning = meaning  # of the policy that this worker runs under; "" if it neither ingests nor plans
         self.prefix = f"{{shoal:{table}}}:".encode()
         # redis-py types its answers as either of two kinds of text.
         self.redis: Any = open_redis(url, access, self.prefix)
@@ -175,7 +175,7 @@ class Store:
             )
         if word != "ok":
             raise InputError(
-                f"table {self.table} is being brought under another key, or is: start this worker with that key first "
+                f"table {self.table} is under another key, or soon will be: start this worker with that key first "
                 "in SHOAL_STATE_KEY"
             )
         return token

@@ -65,7 +65,7 @@ class Coordinator(Maker):
         self.standing.published(None if self._last is None else self._last.value, waiting.last_s, people, self._policy)
 
     async def finish_sealed(self, release_log: ReleaseLog, publisher: Publisher) -> None:
-        """Go on with a release that is sealed; freeze one again that was announced and that Redis was set back behind.
+        """Go on with a sealed release. Freeze an announced one again if Redis was set back behind it.
 
         Raises GuaranteeError if Redis and the releases topic contradict each other.
         """

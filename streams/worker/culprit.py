@@ -1,9 +1,9 @@
 """Which record stops a release that cannot be planned: found by planning again with fewer of the window's people.
 
-Planning is pure, so it can be tried as often as one likes. People are taken in until it fails: the last one taken in is
-somebody without whom it would not have failed yet, and the records about them in this window are named. If it fails
-without anybody, the groups of other publishers are tried likewise. A person is found in some twenty plans, however many
-there are. Records have a place; nothing else of them is ever said.
+Planning is pure, so it can be repeated. People are added until planning fails. Without the last person added it would
+not have failed yet, so the records about this person in this window are named. If planning fails without anybody, the
+groups of other publishers are searched in the same way. The search takes some twenty plans, however many people there
+are. It names the places of records and says nothing else about them.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

@@ -1,8 +1,7 @@
-"""`shoal doctor`: what a worker checks before it starts, looked at one by one, and nothing is begun or made.
+"""`shoal doctor`: makes every check that a worker makes before it starts, and begins nothing.
 
-A worker stops at the first thing that is wrong. Here every check says its sentence, and one that cannot be made because
-an earlier one failed says that. The only write is the one with which the rights on Redis are tried: a key that is
-removed at once.
+A worker stops at the first thing that is wrong. Here every check reports its result. A check that cannot be made
+because an earlier one failed says so. The only write tries the rights on Redis: a key that is removed at once.
 """
 
 import platform

@@ -1,11 +1,12 @@
 """The file of `shoal shard dump`: one shard and its moves of a frozen release, and planning them without any service.
 
-It is an encrypted file (streams/snapshot/encrypted_file.py). The first part says what it is of; the others are (kind of
+It is an encrypted file (streams/snapshot/encrypted_file.py). The first part describes the dump. The others are (kind of
 record, records) of the state, ("moves", a piece of what the desks found), and ("places", where the events of these
 people are). The last one is the number of parts.
 
-Planning is pure. So the file fails as the shard did, on any machine with this version and the secret, and can be tried
-with fewer people: the last one taken in with whom it fails is named by the places of their events.
+Planning is pure. So the file fails as the shard did, on any machine with this version and the secret. It can also be
+planned with fewer people: the search adds people until planning fails, and names the last one added by the places of
+their events.
 """
 
 import asyncio
@@ -38,9 +39,9 @@ Place = tuple[int, int]  # partition and offset of a record
 
 
 class DumpHead(NamedTuple):
-    """What a dump is of: the release, the shard, the policies, packed, of which the second takes over unless it is "",
-    the cuts, the shard's own record, packed, whether the release before had these cuts, and the places of the records
-    of other publishers' groups.
+    """The contents of a dump: the release, the shard, the packed policies (the second takes over unless it is ""), the
+    cuts, the shard's own record, packed, whether the release before had these cuts, and the places of the records of
+    other publishers' groups.
     """
 
     release: int
@@ -53,7 +54,7 @@ class DumpHead(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """What came of planning a dump: the digest of the part, or the kind of error and where it was raised."""
+    """The result of planning a dump: the digest of the part, or the kind of error and where it was raised."""
 
     table: str
     release: int
@@ -66,15 +67,15 @@ class Planned(NamedTuple):
 
 
 def plan_dump(settings: Settings, path: Path) -> Planned:
-    """Plan a dump; if that raises something, look for the record without which it would not.
+    """Plan a dump. If planning raises an error, look for the record that causes it.
 
-    Raises InputError if the file is damaged, none, or under another secret. Takes some twenty plans if it fails.
+    Raises InputError if the file is damaged, is no dump, or is under another secret. A failure takes some twenty plans.
     """
     dump = _Dump(settings, path)
     found = Planned(dump.table, dump.head.release, dump.head.shard, len(dump.people), None)
     try:
         return found._replace(digest=dump.plan(dump.window).summary.part.digest.hex())
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what is to be shown
+    except Exception as error:  # noqa: BLE001 - any error is the result to show
         frames, kind = tuple(frames_of(error)), type(error).__name__
     return found._replace(error=kind, frames=frames, culprit=asyncio.run(_culprit(dump)))
 
@@ -85,7 +86,7 @@ class _Dump:
     def __init__(self, settings: Settings, path: Path) -> None:
         file = EncryptedFile(path)
         if DUMP not in file.cover:
-            raise InputError(f"{path} is not a dump of a shard, which `shoal shard dump` writes")
+            raise InputError(f"{path} is not a file that `shoal shard dump` writes")
         parts = [unpack(part) for part in file.parts(secrets_of(settings))]
         if parts.pop() != len(parts) + 1:
             raise file.damaged()
@@ -113,13 +114,13 @@ class _Dump:
 
     @property
     def people(self) -> list[str]:
-        """Everybody whom the release tells this shard something about, in one order for every run."""
+        """Everybody in this shard's window, in the same order in every run."""
         window = self.window
         deltas = (handle for here in window.deltas.values() for handle in here)
         return sorted({*deltas, *window.departures, *window.lost, *window.arrivals})
 
     def plan(self, window: ShardWindow) -> PartPlan:
-        """The part that this window makes; the state stays as it is."""
+        """The part that this window makes. Does not change the state."""
         state, number = self._state, self.head.release
         if self.after is None:
             return plan_part(state, window, state.policy, number, self.shard)

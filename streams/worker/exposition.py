@@ -1,7 +1,7 @@
-"""`/metrics`: what a worker has counted, and what can be looked up at the moment Prometheus asks.
+"""`/metrics`: what a worker has counted, and what it can look up when Prometheus asks.
 
-Everything here is in memory. Neither Redis nor Kafka is asked, so a scrape takes milliseconds, whatever state they are
-in, and is there when they are not. Faust's own sensors stand beside Shoal's, under `faust_`; they see only triggers.
+Everything here is in memory. Neither Redis nor Kafka is asked, so a scrape takes milliseconds whatever state they are
+in, even if they are down. Faust's own sensors stand beside Shoal's, under `faust_`; they see only triggers.
 """
 
 from collections.abc import Iterable, Iterator

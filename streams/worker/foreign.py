@@ -1,4 +1,4 @@
-"""Who of a window is at home in another partition than the one that their events came by."""
+"""The people of a window whose home is not the partition that their events came by."""
 
 from collections.abc import Mapping
 

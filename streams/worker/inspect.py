@@ -1,6 +1,6 @@
 """`shoal inspect`: what there is of a table, where, and what a rebuild or an upgrade would do. It changes nothing.
 
-Everything here is a number, a digest, a fingerprint, a path or a time; nothing is about a person but how many there
+Everything here is a number, a digest, a fingerprint, a path or a time. Nothing is about people except how many there
 are.
 """
 

@@ -1,7 +1,8 @@
-"""The name of a worker among those of its table, the same after a restart: its shards wait for it as long as a session.
+"""A worker's name, the same after a restart. Its shards wait for it as long as a session lasts.
 
-Kafka lets the newest member of a name replace the one before it, which would join again and replace the newest, and so
-on. So each worker writes to Redis that the name is its own, and the one that finds another's mark there ends.
+If a second member joins under the same name, Kafka lets it replace the first. The first would join again and replace
+the second, and so on. So each worker writes to Redis that the name is its own. A worker that finds another worker's
+mark there ends.
 """
 
 import re
@@ -20,7 +21,7 @@ _LONGEST: Final = 200
 
 
 def instance_of(settings: Settings) -> str | None:
-    """SHOAL_INSTANCE, else the host and the port, which no two workers share; None if there is no port either."""
+    """SHOAL_INSTANCE, or the host and the port, which no two workers share; None without either."""
     if settings.instance is not None:
         return settings.instance
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:_LONGEST]
@@ -35,7 +36,7 @@ class Instance:
         self._mark, self._has_claimed, self._looked = secrets.token_hex(8), False, 0.0
 
     async def claim(self) -> None:
-        """Before the group is joined. Raises InputError if it was this worker's, and is another's now."""
+        """Called before joining the group. Raises InputError if this worker had the name and another has it now."""
         if self._has_claimed:
             await self.check(soon=True)
         if self.name is not None:

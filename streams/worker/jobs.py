@@ -1,8 +1,8 @@
-"""`shoal worker --jobs J`: J workers, each a process of its own, under one that starts them and ends with them.
+"""`shoal worker --jobs J`: J workers, each a separate process, under a parent that starts them and ends with them.
 
-The one above does no work. It passes Ctrl-C and SIGTERM on, and when one of the workers ends, whatever the reason, it
-ends the others and then itself, with the exit code of the first: a container that runs it fails and is started again as
-one with a single worker would be. A worker whose parent is gone, however it went, ends in good order.
+The parent does no work. It passes on Ctrl-C and SIGTERM. When a worker ends for any reason, the parent ends the others
+and then itself, with the exit code of the first. So its container fails and is started again, like one with a single
+worker. A worker whose parent is gone for any reason ends in good order.
 
 Each job has its own port, from SHOAL_WEB_PORT upwards, and its own instance.
 """
@@ -26,7 +26,7 @@ _LAST_PORT: Final = 65_535
 
 
 def run_jobs(arguments: Sequence[str], jobs: int) -> int:
-    """Run so many workers with these arguments, until a signal or one of them ends all; returns the exit code."""
+    """Run this many workers with these arguments until a signal comes or one of them ends; returns the exit code."""
     ending: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -69,12 +69,12 @@ def end_with_parent() -> None:
 
 def _start(arguments: Sequence[str], job: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "shoal.streams.cli", *arguments, "--job", str(job)]
-    # A session of its own: Ctrl-C reaches the one above alone, which passes it on once.
+    # A separate session: Ctrl-C reaches only the parent, which passes it on once.
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
 
 def _stop(workers: Sequence[subprocess.Popen[Any]]) -> None:
-    """End all of them, in good order if they can."""
+    """End all workers, in good order if possible."""
     for worker in workers:
         if worker.poll() is None:
             worker.terminate()
@@ -88,5 +88,5 @@ def _stop(workers: Sequence[subprocess.Popen[Any]]) -> None:
 
 
 def _exit_code(code: int) -> int:
-    """As a shell says it: 128 and the signal, if one ended the process."""
+    """As a shell reports it: 128 plus the signal if one ended the process."""
     return code if code >= 0 else 128 - code

@@ -1,6 +1,6 @@
-"""The figures of the last releases that take their records to say, measured only while somebody looks at the page.
+"""Figures of the last releases that can only be computed from their records, and only while somebody has the page open.
 
-A program of its own measures them, at low priority, the newest first, several small releases at a time.
+A separate program measures them at low priority, the newest first, several small releases at a time.
 """
 
 import asyncio

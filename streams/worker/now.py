@@ -29,7 +29,7 @@ class Rate:
 
 
 def write_now(ready: Mapping[str, Any], ingest: Ingest, standing: Standing, rate: Rate) -> Iterable[str]:
-    """What `/ready` says, in words and tiles, and where every partition stands."""
+    """What `/ready` says, as text and tiles, and the state of every partition."""
     places = ingest.places()
     accepted, rejected = int(ready["accepted"]), int(ready["rejected"])
     tiles = [

@@ -1,8 +1,8 @@
-"""The shards that this worker owns: taken and let go of as Kafka says, and worked on one after the other.
+"""The shards that this worker owns: taken and released as Kafka assigns them, and worked on one after the other.
 
-The topic `shoal.<table>.shards` is never written to: its partitions only say which worker owns which shard, by a
-consumer group. Ownership is proved in Redis by a token for each shard, and in Kafka by a transactional id. A shard that
-is assigned again keeps its memory if its token still stands.
+Nobody writes to the topic `shoal.<table>.shards`: the consumer group of its partitions only assigns shards to workers.
+Ownership is proved in Redis by a token for each shard, and in Kafka by a transactional id. A shard that is assigned
+again stays in memory if its token is unchanged.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Owners(Service, ConsumerRebalanceListener):
         self._late: dict[int, float] = {}  # since when a release has waited for a shard
         self._state = StateWatch(store, self._on_retry)
         self._instance = Instance(store, instance_of(settings))
-        self._is_checked = True  # whether the tokens of the shards that were kept were looked at
+        self._is_checked = True  # whether the tokens of the shards that were kept have been checked
         self._attempt = 0
         self._log = get_log(table=policy.table)
 
@@ -79,7 +79,7 @@ class Owners(Service, ConsumerRebalanceListener):
 
     @property
     def failures(self) -> Mapping[int, str]:
-        """Why shards cannot be planned, those that cannot."""
+        """Why shards cannot be planned, by shard."""
         return {} if self._course is None else self._course.failed
 
     @property
@@ -102,7 +102,7 @@ class Owners(Service, ConsumerRebalanceListener):
 
     @Service.task
     async def _join(self) -> None:
-        """Be a member of the group, whatever the work is at."""
+        """Stay a member of the group, whatever step the work is in."""
         await self._until_stopped(self._belong)
 
     @Service.task
@@ -165,7 +165,7 @@ class Owners(Service, ConsumerRebalanceListener):
     # -- the work -----------------------------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
-        """Look once, begin for each shard what is next, and wait for one of them to be done."""
+        """Look once, begin the next step of each shard, and wait until one step is done."""
         assigned = self._assigned
         if assigned is None:
             await self.sleep(_IDLE_S)
@@ -220,7 +220,7 @@ class Owners(Service, ConsumerRebalanceListener):
             raise error
 
     async def _own(self, assigned: frozenset[int]) -> None:
-        """Take ownership of the assigned shards, and forget the others and those that were another worker's since."""
+        """Take ownership of the assigned shards. Forget the others, and those that another worker has had since."""
         if not self._is_checked:
             for number in sorted(self._owners.keys() - self._running.keys()):
                 try:

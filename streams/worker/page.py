@@ -1,8 +1,8 @@
 """The page that a worker serves: what it is doing right now, and the releases of its table.
 
 Everything on it is published, or a figure of the worker itself. The releases come from their topic, not from this
-worker's memory, so every worker shows the same. Looking into a release, or measuring one, parses all of it; a process
-of its own does that, at low priority, and ingest goes on.
+worker's memory, so every worker shows the same. Looking into a release, or measuring one, parses all of it. A separate
+process does this at low priority, and ingest goes on.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The error of a release that cannot be planned, in words that say nothing about people."""
+"""The error of a release that cannot be planned. Its text says nothing about people."""
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +11,9 @@ _PACKAGE: Final = Path(__file__).resolve().parents[2]
 
 
 class PlanFailedError(Exception):
-    """A release cannot be planned: the window has something that the engine does not get over. Never leaves the worker.
+    """A release cannot be planned: something in the window makes the engine fail. Never leaves the worker.
 
-    Its text names the kind of error and the line of code, never what the error says: that may quote an event. `again`
+    Its text names the kind of error and the line of code, never the error's own text, which may quote an event. `again`
     plans another window in place of `window`, which ends at `ends`, and fails as this one did or does not. `places` has
     partition and offset of the record of each group of other publishers.
     """

@@ -296,7 +296,7 @@ class _Replayed:
         )
 
     def _check(self, release: CommittedRelease, origin: Origin) -> Policy | None:
-        """Refuse what another engine made, or a policy that nobody has; the policy that takes over, if one does."""
+        """The policy that takes over, if one does. Refuses a release of another engine, and an unknown policy."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         first = self.whole.meta.release + 1
         if engine != ENGINE or release.number != first:  # a reader passes over those of engine 1.0

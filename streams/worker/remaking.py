@@ -104,7 +104,7 @@ class ManyShards:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._digests: list[bytes] | None = None  # of the states, once somebody asks
+        self._digests: list[bytes] | None = None  # of the states, computed when first needed
 
     @property
     def meta(self) -> Meta:

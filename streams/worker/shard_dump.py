@@ -1,7 +1,7 @@
-"""`shoal shard dump`: one shard, and what it was told of the release under way, into a file to be planned elsewhere.
+"""`shoal shard dump`: writes one shard and its input for the release under way to a file, to be planned elsewhere.
 
-It owns nothing and changes nothing. What it reads stands as long as the release waits: the records of the release
-before, the moves of all desks, the window on the events topic. Whether the release went on meanwhile is looked at last.
+It owns nothing and changes nothing. What it reads does not change while the release waits: the records of the release
+before, the moves of all desks, the window on the events topic. Last it checks whether the release went on meanwhile.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ def run_dump(settings: Settings, shard: int, out: Path) -> Dumped:
     """Dump a shard. Raises StreamsError, OSError."""
     policy = load_policy(settings.policy_path)
     if policy.shards == 1:
-        raise InputError(f"table {policy.table} has no shards: what stops its release is named by `/ready`")
+        raise InputError(f"table {policy.table} has no shards: `/ready` names what stops its release")
     if shard >= policy.shards:
         raise InputError(f"table {policy.table} has the shards 0 to {policy.shards - 1}")
     try:

@@ -1,9 +1,9 @@
 """One shard in the memory of the worker that owns it: its part in steps 3, 4, 7 and 9 of a release.
 
-Everything is decided from what Redis says (`Course`): `advance` looks at it and does the one thing that is this shard's
-to do next, if there is one. So an owner that has just begun goes on wherever the one before it stopped. The state in
-memory is that of the last release that is applied; the plan of the next one is kept until that is applied, too. Both
-can be had again: the state from Redis, the plan from the state and what the desks have written.
+Every decision follows from what Redis says (`Course`): `advance` looks at it and does this shard's next step, if there
+is one. So a new owner goes on where the one before it stopped. The state in memory is that of the last applied release.
+The plan of the next release is kept until that release is applied, too. Both can be made again: the state from Redis,
+the plan from the state and what the desks have written.
 """
 
 import asyncio
@@ -110,7 +110,7 @@ class ShardOwner:
             await publisher.stop()
 
     async def advance(self, course: Course) -> bool:
-        """Do what is this shard's to do next; False if there is nothing.
+        """Do this shard's next step; False if there is none.
 
         Raises FencedError, DisturbedError, LostError, GuaranteeError, RedisError, KafkaError.
         """
@@ -151,7 +151,7 @@ class ShardOwner:
     # -- the state ----------------------------------------------------------------------------------------------------
 
     async def _load(self, course: Course) -> None:
-        """Before the first release of this owner, so that it does not wait for it."""
+        """Load before this owner's first release, so that the release does not wait for it."""
         await self._current(course, await read_shard_records(self._store))
 
     async def _current(self, course: Course, records: ShardRecords) -> State:
@@ -172,7 +172,7 @@ class ShardOwner:
     # -- step 3 -------------------------------------------------------------------------------------------------------
 
     async def _cut(self, course: Course) -> None:
-        """Shard 0 only, while there are no cuts: they are made, if there are enough people to make them from."""
+        """Shard 0 only, while there are no cuts: make them if there are enough people."""
         assert course.vector is not None
         everybody = await read_everybody(self._store, 0, self._partitions)
         deltas: dict[int, dict[str, Delta]] = {number: {} for number in range(self._partitions)}
@@ -277,7 +277,7 @@ class ShardOwner:
         return await read_external(servers, self._topics, policy, begin, origin.external, skipped)
 
     async def _try(self, course: Course, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call what is pure in a thread. What it raises is reported, and stops the release, not the worker."""
+        """Call what is pure in a thread. An error is reported, and stops the release, not the worker."""
         try:
             return await in_thread(function, *args, **kwargs)
         except Exception as error:
@@ -292,7 +292,7 @@ class ShardOwner:
     # -- steps 7 and 9 ------------------------------------------------------------------------------------------------
 
     async def _send(self, course: Course) -> None:
-        """The part, from memory or planned again; it must be the announced one before any of it leaves."""
+        """The part, from memory or planned again. It must be the announced one before any of it is sent."""
         servers, table = self._settings.kafka_servers, self._policy.table
         state = await self._current(course, await read_shard_records(self._store))
         made = (await self._make(course, state))[0].plan

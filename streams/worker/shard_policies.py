@@ -1,7 +1,7 @@
-"""The policies that a release of a table with shards is made under: one, or two where another one takes over with it.
+"""The policies that a release of a table with shards is made under: one, or two if it changes the policy.
 
-An owner may run under either of them. Until the seal it runs under the one before. After it, workers under the new one
-finish what is left, and plan parts again from records in the leaves of the policy before. So both are read from the
+An owner may run under either policy. Until the seal it runs under the old one. After the seal, workers under the new
+policy finish the release, and plan parts again from records in the leaves of the old one. So both are read from the
 trigger that asked for the change.
 """
 
@@ -18,8 +18,8 @@ from shoal.streams.worker.vector import PackedVector, origin_of
 
 
 class Policies(NamedTuple):
-    """`before` has the leaves of what is stored and gathered, `during` the numbers of the release as well; `after`
-    takes over with it, unless it is None.
+    """`before` has the leaves of what is stored and gathered. `during` also has the numbers of the release. `after`
+    takes over with the release, unless it is None.
     """
 
     before: Policy

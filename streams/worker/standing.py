@@ -1,6 +1,6 @@
 """What the planner is doing and since when, and the figures of the last release: for `/ready` and `/metrics`.
 
-The planner and the release maker say where they are; nothing is decided from it. A step is timed from where it is
+The planner and the release maker report where they are. No decision depends on it. A step is timed from where it is
 entered to where the next one is, so that the steps of a release add up to the whole of it.
 """
 
@@ -45,7 +45,7 @@ class Standing:
         self.due_at: float | None = None
         self.snapshot: int | None = None  # the release of the newest one
         self.note: str | None = None
-        """Why nobody is published, where there is nothing wrong."""
+        """Why nobody is published although nothing is wrong."""
 
     @property
     def seconds(self) -> float:

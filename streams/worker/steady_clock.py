@@ -1,8 +1,8 @@
-"""A clock that jumps of the machine's clock do not carry away.
+"""A clock that ignores jumps of the machine's clock.
 
 The machine's clock may be set, or be wrong for a moment. Two rules keep releases coming. Spans are measured by the
-monotonic clock, which nobody can set. And a time of day that does not follow from the one before is believed only once
-it has held for a while: until then the one before goes on.
+monotonic clock, which nobody can set. A time of day that does not follow from the one before is believed only after it
+has held for a while. Until then the clock goes on from the earlier time.
 """
 
 import time

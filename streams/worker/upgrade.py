@@ -11,8 +11,8 @@ A table in another format:
 
 A window that was open is read again from the topics, as after a rebuild. A table in this format that another engine has
 made needs no conversion: 1, the snapshot, and then 3, which also notes the engine. Killed anywhere, it is run again:
-until step 5 the table is the older version's, after it this one's. A table with shards has had one format so far. What
-its shards have reported of a release that is not sealed goes with step 3; one that is sealed must be finished first.
+until step 5 the table is the older version's, after it this one's. A table with shards has had one format so far. Step
+3 deletes what its shards have reported of a release that is not sealed. A sealed release must be finished first.
 """
 
 import asyncio
@@ -170,7 +170,7 @@ async def _look(settings: Settings, store: Store, to: Path | None) -> _Older:
     if upgrade.is_current and not (needs_snapshot and to):
         return older
     if to is None:
-        raise InputError("name a folder for what is kept of the table before it is changed, with --to")
+        raise InputError("name a folder with --to: the table is kept there before it is changed")
     if not upgrade.is_current:
         await _refuse_workers(settings, store.table)
     if not upgrade.layout.is_current or (store.shards > 1 and not upgrade.is_current):

@@ -28,5 +28,5 @@ def origin_of(vector: PackedVector, number: int, partitions: int) -> Origin:
     """What a release is made of. Raises GuaranteeError if the digest is another one."""
     release, _, headers = unpack(vector.packed)
     if release != number or sha256(vector.packed).hexdigest() != vector.digest:
-        raise GuaranteeError("Redis has another vector for a release than the one by which it is named")
+        raise GuaranteeError("Redis has a vector that does not match its release or its digest")
     return read_origin(number, dict(headers), partitions)

@@ -68,7 +68,7 @@ def show_service(found: Figures) -> str:
         for key, name in (("first_steps", "first"), ("later_steps", "1 % changed"))
     ]
     parts += [
-        "Where they go: seconds on the clock up to each of these lines of the worker's log.",
+        "The same time by step: seconds on the clock up to each of these lines of the worker's log.",
         table(("people", *STEPS[1:]), steps),
     ]
     return "\n\n".join(parts)
@@ -283,7 +283,11 @@ def show_workers(found: Figures) -> str:
             "Seconds from the trigger to the manifest as a `read_committed` consumer sees it.",
             table(head, lines),
             table((name, "", "goal"), goals),
-            fill(f"Where they go after 1 % changed, by the coordinator's log and in a shard: {', '.join(steps)}.", 120),
+            fill(
+                "The release after 1 % changed by step, from the coordinator's log and within a shard: "
+                f"{', '.join(steps)}.",
+                120,
+            ),
         )
     )
 
