@@ -13,14 +13,12 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 from shoal.core.cells.shard import Shard
-from shoal.core.events.window import Delta
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
 from shoal.core.shards.change import plan_part_change
-from shoal.core.shards.cuts import Cuts
+from shoal.core.shards.cuts import Cuts, Sample
 from shoal.core.shards.desk import gather, present
 from shoal.core.shards.part import PartPlan, plan_part
-from shoal.core.shards.table import make_cuts
 from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError
 from shoal.streams.faults import crash_point
@@ -172,21 +170,18 @@ class ShardOwner:
     # -- step 3 -------------------------------------------------------------------------------------------------------
 
     async def _cut(self, course: Course) -> None:
-        """Shard 0 only, while there are no cuts: make them if there are enough people."""
+        """Shard 0 only, while there are no cuts: make them if there are enough people, read bucket by bucket."""
         assert course.vector is not None
-        everybody = await read_everybody(self._store, 0, self._partitions)
-        deltas: dict[int, dict[str, Delta]] = {number: {} for number in range(self._partitions)}
-        for bucket in range(self._store.shards):
-            for number, some in (await read_bucket(self._store, course.number, self._partitions, bucket)).items():
-                deltas[number] |= some
         policy = (await self._policies.of(course)).during
-        keyed = KeyedByHandle(self._settings.key_bytes, self._policy.table)
-
-        def make() -> Cuts | None:
-            there = dict(present(policy, course.number, everybody, deltas))
-            return make_cuts(policy, keyed, there)
-
-        made = await self._try(course, make)
+        sample = Sample(policy, KeyedByHandle(self._settings.key_bytes, self._policy.table))
+        for bucket in range(self._store.shards):
+            residents = await read_everybody(self._store, 0, self._partitions, bucket)
+            deltas = await read_bucket(self._store, course.number, self._partitions, bucket)
+            there = await self._try(
+                course, lambda *args: dict(present(*args)), policy, course.number, residents, deltas
+            )
+            await self._try(course, sample.add, there.items())
+        made = await self._try(course, sample.cuts)
         cuts = _NONE_YET if made is None else pack(made.record())
         await self._shard_log.tell_cuts(course.number, course.vector, cuts)
 

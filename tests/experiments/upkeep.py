@@ -117,6 +117,9 @@ def main() -> None:
         least += price * float(alike.sum())
         print(f"{alike.mean():.3f} newcomers of each value: {price:.2f} for each newcomer")
     print(f"at least {least / crowd.people:.2%} of the rows, for {coming.sum():.0f} newcomers per release")
+    for holders in (2, 4, 8, 16, 32):
+        price = least_upkeep(m=4, coming=holders * ending, ending=ending)
+        print(f"{holders} holders of each value: {price * holders * ending:.2f} for each value at any time")
 
 
 if __name__ == "__main__":
