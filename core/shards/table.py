@@ -12,7 +12,7 @@ import numpy as np
 from shoal.core.cells.shard import Shard
 from shoal.core.errors import CoreError
 from shoal.core.fold import Window
-from shoal.core.person import Qid, Values
+from shoal.core.person import Values
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.core.release import sha256
@@ -24,14 +24,7 @@ from shoal.core.shards.part import PartPlan, plan_part
 from shoal.core.shards.whole import join
 from shoal.core.state import Meta, State
 
-__all__ = ["Table", "TablePlan", "join_cohorts", "make_cuts", "people_needed"]
-
-
-def make_cuts(policy: Policy, keyed: Keyed, people: Mapping[str, Qid]) -> Cuts | None:
-    """The cuts of a table from everybody who is present, by handle; None while these are too few."""
-    sample = Sample(policy, keyed)
-    sample.add(people.items())
-    return sample.cuts()
+__all__ = ["Table", "TablePlan", "join_cohorts", "people_needed"]
 
 
 @dataclass(frozen=True)
@@ -106,8 +99,9 @@ class Table:
         about = {handle for here in window.deltas.values() for handle in here}
         residents = self._residents(None if cuts is None else about)
         if cuts is None:
-            here = dict(present(policy, number, residents, window.deltas))
-            cuts = make_cuts(policy, self.states[FIRST].keyed, here)
+            sample = Sample(policy, self.states[FIRST].keyed)
+            sample.add(dict(present(policy, number, residents, window.deltas)).items())
+            cuts = sample.cuts()
         gathered = gather(policy, cuts, number, residents, window.deltas, self)
         parts = []
         for shard, state in enumerate(self.states):
