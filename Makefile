@@ -27,7 +27,7 @@ demo: $(VENV)/.demo ## the whole pipeline on a made-up clinic, in under a minute
 	@$(BIN)/shoal demo $(ARGS)
 
 test: $(VENV)/.dev ## every test but the soak, on a real Kafka and Redis where there are any
-	$(BIN)/python -m pytest --numprocesses 4 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 6 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 test-fast: $(VENV)/.dev ## the tests that need no service and less than five seconds each; under two minutes
 	$(BIN)/python -m pytest --numprocesses 2 -m "not slow and not integration and not fault and not soak" $(ARGS)

@@ -35,7 +35,7 @@ Location = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """One release: a line of JSON for each cell and each group as they stand in it, and `manifest_json`.
 
@@ -47,8 +47,13 @@ class Release:
     cell_records: tuple[bytes, ...]
     group_records: tuple[bytes, ...]
     manifest_json: bytes
-    policy: Policy | None = field(default=None, compare=False, repr=False)
+    policy: Policy | None = field(default=None, compare=False)
     """The policy that it was read with, if any."""
+
+    def __repr__(self) -> str:
+        """Short enough for a notebook: the records are not in it."""
+        told = self.manifest
+        return f"<release {self.number} of {told['table']}: {told['people']} people, {told['groups']} groups>"
 
     @property
     def records(self) -> tuple[bytes, ...]:

@@ -2,6 +2,9 @@
 
 Python waits at exit for the threads of the default executor. A plan under way would delay a shutdown for as long as it
 takes, and for nothing: a release that is not sealed is planned again.
+
+`numpy.unique` looks for `numpy.ma`, which numpy imports when it is first asked for it. Two threads that ask at the same
+moment may end with a RecursionError, and shards are planned side by side. So it is imported here, before any thread is.
 """
 
 import asyncio
@@ -10,6 +13,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import islice
 from typing import ParamSpec, TypeVar
+
+import numpy.ma  # noqa: F401 - see above
 
 from shoal.streams.memory import without_cycle_search
 

@@ -39,6 +39,15 @@ settings.load_profile("patient")
 _TESTS = Path(__file__).parent
 _RUN = secrets.token_hex(4)
 _MARKED_FOLDERS = ("integration", "fault")
+# The service tests' longest files, the longest first: whatever begins last should be short.
+_LONGEST = (
+    "fault/test_shard_loss", "integration/test_policy_change", "fault/test_shard_crashes", "integration/test_rekey",
+    "fault/test_snapshot_crashes", "fault/test_shard_workers", "integration/test_snapshot", "integration/test_upgrade",
+    "fault/test_erasure_crashes", "integration/test_cdc", "fault/test_services", "integration/test_series",
+    "integration/test_rebuild", "integration/test_deltas", "fault/test_crash_points", "integration/test_shards",
+    "fault/test_shard_cluster", "integration/test_worker", "integration/test_external", "fault/test_workers",
+    "fault/test_upgrade_crashes", "fault/test_source", "fault/test_refusals", "integration/test_hospital",
+)  # fmt: skip
 _databases = itertools.cycle(range(1, 16))
 _postgres_databases = itertools.count(1)
 _found = pytest.StashKey[dict[str, str]]()
@@ -159,14 +168,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is in tests/integration and tests/fault is marked so by being there.
 
     The tests of one such file run in one process, one after the other. Each process has a Kafka and a Redis of its own.
-    These tests wait more than they compute, so `make test` has more processes than most machines have cores. Services
-    that somebody gave the run are used by one process at a time.
+    These tests wait more than they compute, so `make test` has more processes than most machines have cores. They come
+    first, the longest files before the others. Services that somebody gave the run are used by one process at a time.
     """
     for item in items:
-        folder = item.path.relative_to(_TESTS).parts[0] if item.path.is_relative_to(_TESTS) else ""
+        folder, file = _place(item)
         if folder in _MARKED_FOLDERS:
             item.add_marker(folder)
-            item.add_marker(pytest.mark.xdist_group("services" if _are_given() else f"{folder}/{item.path.stem}"))
+            item.add_marker(pytest.mark.xdist_group("services" if _are_given() else file))
+    items.sort(key=_turn)
+
+
+def _place(item: pytest.Item) -> tuple[str, str]:
+    """The folder of tests with this one, and its file in it."""
+    folder = item.path.relative_to(_TESTS).parts[0] if item.path.is_relative_to(_TESTS) else ""
+    return folder, f"{folder}/{item.path.stem}"
+
+
+def _turn(item: pytest.Item) -> int:
+    folder, file = _place(item)
+    if file in _LONGEST:
+        return _LONGEST.index(file)
+    return len(_LONGEST) + (folder not in _MARKED_FOLDERS)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -112,6 +112,20 @@ def gather(
     return Gathered(closed, tuple(sorted(routed.misrouted)))
 
 
+def may_move(residents: Mapping[str, Resident], deltas: Deltas) -> dict[str, Resident]:
+    """Those of these people whom the deltas may take to another shard, between cuts that stand.
+
+    Only of them histories are asked for. A person is forgotten, or has new quasi-identifiers, or stays.
+    """
+    moving = {
+        handle
+        for here in deltas.values()
+        for handle, (kind, qid, *_) in here.items()
+        if kind >= ERASED or (qid is not None and any(part is not None for part in qid))
+    }
+    return {handle: residents[handle] for handle in residents.keys() & moving}
+
+
 def present(
     policy: Policy, number: int, residents: Mapping[str, Resident], deltas: Deltas
 ) -> Iterator[tuple[str, Qid]]:

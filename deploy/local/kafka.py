@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import uuid
 from pathlib import Path
+from typing import ClassVar
 
 from deploy.local.jars import kafka_jars
 from deploy.local.ports import free_port
@@ -52,6 +53,7 @@ class Kafka(Service):
 
     name = "kafka"
     ready_within_s = 90.0
+    compiler: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, folder: Path, port: int | None = None, *, watched: bool = True, heap_mb: int = 512) -> None:
         super().__init__(folder, port, watched=watched)
@@ -74,7 +76,7 @@ class Kafka(Service):
             self._format(java, classpath, settings)
         heap = [f"-Xms{self._heap_mb // 2}m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-Xshare:auto"]
         quiet = [f"-Dlog4j.configuration={_LOG4J.as_uri()}", "-Djava.awt.headless=true"]
-        return [java, *heap, *quiet, "-cp", classpath, "kafka.Kafka", str(settings)]
+        return [java, *heap, *self.compiler, *quiet, "-cp", classpath, "kafka.Kafka", str(settings)]
 
     def settings(self, logs: Path) -> str:
         """The broker's server.properties."""
@@ -114,6 +116,12 @@ class Kafka(Service):
         )
         if done.returncode != 0:
             raise Unavailable(f"Kafka could not format its storage: {(done.stderr or done.stdout).strip()[-300:]}")
+
+
+class BriefKafka(Kafka):
+    """A broker that lives for minutes, as tests have it: the second compiler would cost more than it saves."""
+
+    compiler = ("-XX:TieredStopAtLevel=1",)
 
 
 def new_cluster() -> str:

@@ -81,7 +81,7 @@ class Service(ABC):
             )
         if self._watched:
             watchdog.watch(self._process.pid)
-        self._await_ready(began + self.ready_within_s)
+        self._await_ready(time.monotonic() + self.ready_within_s)  # preparing may have downloaded something
         self.started_in_s = time.monotonic() - began
         return self
 

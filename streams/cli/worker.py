@@ -32,8 +32,10 @@ def command(ctx: click.Context, policy: Path | None, jobs: int, job: int | None)
 
         options = [*(["--debug"] if is_debugging(ctx) else []), *([] if named is None else ["--policy", named])]
         return run_jobs(["worker", *options], jobs)
+    from shoal.streams.memory import use_one_heap
     from shoal.streams.worker.app import run_worker
 
+    use_one_heap()
     if job is not None:
         from shoal.streams.worker.jobs import end_with_parent, of_job
 

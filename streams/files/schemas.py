@@ -6,6 +6,7 @@ version with a file of its own, and the file of the old one stays in docs/schema
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +33,7 @@ DOCUMENTS: Final[Mapping[str, Document]] = {
 """By the name that `shoal policy schema` takes."""
 
 
+@cache
 def write_document(what: str) -> str:
     """A schema as text."""
     return json.dumps(DOCUMENTS[what].make(), indent=2, ensure_ascii=False) + "\n"

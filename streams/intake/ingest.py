@@ -17,7 +17,6 @@ its way, for the answer to a commit decides to which window the next one belongs
 """
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -33,24 +32,25 @@ from shoal.streams.deadletter.scheduler import DeadLetters
 from shoal.streams.errors import FencedError, GuaranteeError, InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.partition import Partition, load_partition
+from shoal.streams.intake.progress import Progress
 from shoal.streams.intake.state_watch import StateWatch
 from shoal.streams.intake.watch import Course, Place, Watch, hear
-from shoal.streams.kafka.group_consumer import POLL_MS, open_group_consumer
+from shoal.streams.kafka.group_consumer import open_group_consumer
 from shoal.streams.kafka.partition_reader import check_alive, stop_client
 from shoal.streams.kafka.record import Record
 from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.metrics import Metrics
-from shoal.streams.prometheus import EVENTS, KAFKA_SECONDS, REBALANCES, RECONNECTS
+from shoal.streams.prometheus import REBALANCES, RECONNECTS
 from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError, is_passing, patiently, pause_s, trouble
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import MovedError
 
-_IDLE_S: Final = 0.05  # how often an idle partition looks for a barrier
-_GROUP_COMMIT_S: Final = 5.0
-_PROGRESS_S: Final = 10.0
+_IDLE_S: Final = 0.05
+_POLL_MS: Final = 50  # after which an idle partition looks for a barrier: a release waits for the last of them
+_LOOK_S: Final = 0.04  # between two looks, if events come; shorter than a poll, so that every poll without events looks
 _MOST_WAITING: Final = 50_000  # rejects of one partition, before ingest waits for its dead letters
 
 
@@ -73,12 +73,11 @@ class Ingest(Service, ConsumerRebalanceListener):
         self._parts: dict[int, Partition] = {}
         self._flights: dict[int, asyncio.Task[None]] = {}  # batches on their way to Redis, one a partition
         self._letters = DeadLetters(settings.kafka_servers, store)
-        self._looked = self._committed = self._reported = 0.0
+        self._looked = 0.0
         self._setbacks = (0, b"")  # what partitions were last set back for, as far as all of them know
-        self._metrics = Metrics()
+        self._progress = Progress(get_log(table=policy.table))
         self._watch = Watch(settings.session_s)
         self._state = StateWatch(store, self._on_retry)
-        self._told = 0
         self._log = get_log(table=policy.table)
 
     # -- what the web views ask ---------------------------------------------------------------------------------------
@@ -95,11 +94,7 @@ class Ingest(Service, ConsumerRebalanceListener):
 
     def metrics(self) -> Metrics:
         """What this worker has counted, as of now."""
-        self._metrics.lag = self._lag()
-        return self._metrics
-
-    def _lag(self) -> int:
-        return sum(place.lag for place in self.places().values())
+        return self._progress.metrics(sum(place.lag for place in self.places().values()))
 
     @property
     def partitions(self) -> int:
@@ -222,7 +217,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         partitions = [self._partition(number) for number in idle]
         fetched: dict[TopicPartition, Sequence[Record]] = {}
         if idle:
-            wait_ms = 0 if self._flights else POLL_MS
+            wait_ms = 0 if self._flights else _POLL_MS
             fetched = await consumer.getmany(*partitions, timeout_ms=wait_ms, max_records=self._settings.batch)
         if self._must_align():  # a rebalance came in between, and has put the consumer elsewhere
             return
@@ -242,7 +237,9 @@ class Ingest(Service, ConsumerRebalanceListener):
             await asyncio.wait(self._flights.values(), timeout=_IDLE_S, return_when=asyncio.FIRST_COMPLETED)
         elif not idle:
             await asyncio.sleep(_IDLE_S)  # there are more workers than partitions, or the topic is gone
-        await self._report(consumer)
+        if self._is_aligned and self._parts:
+            await self._progress.commit(consumer, self._offsets)
+        self._progress.tell(self.metrics)
 
     def _must_align(self) -> bool:
         return not self._is_aligned
@@ -328,7 +325,7 @@ class Ingest(Service, ConsumerRebalanceListener):
         finds out. Partitions with a batch on its way do not commit now, and look once more.
         """
         now = time.monotonic()
-        if now - self._looked < _IDLE_S:
+        if now - self._looked < _LOOK_S:
             return False
         self._looked = now
         release, setbacks = await patiently(self._store.barrier_and_setbacks, self._on_retry)
@@ -349,10 +346,7 @@ class Ingest(Service, ConsumerRebalanceListener):
                 crash_point("ingest.3")
                 self._refused.pop(part.number, None)
                 self._watch.move()
-                self._metrics.accepted += batch.accepted
-                self._metrics.rejected += len(batch.rejects)
-                EVENTS.labels(part.number, "accepted").inc(batch.accepted)
-                EVENTS.labels(part.number, "rejected").inc(len(batch.rejects))
+                self._progress.count(part.number, batch.accepted, len(batch.rejects))
                 if reply.waiting:
                     self._letters.wake(part.number)
                     if reply.waiting > _MOST_WAITING:
@@ -392,20 +386,8 @@ class Ingest(Service, ConsumerRebalanceListener):
         if attempt in (1, 5) or attempt % 30 == 0:
             self._log.warning("redis.retry", step="ingest", error=type(error).__name__, attempt=attempt)
 
-    # -- what others see ----------------------------------------------------------------------------------------------
-
-    async def _report(self, consumer: AIOKafkaConsumer) -> None:
-        now = time.monotonic()
-        if now - self._committed > _GROUP_COMMIT_S and self._is_aligned and self._parts:
-            self._committed = now
-            offsets = {self._partition(number): part.offset for number, part in self._parts.items()}
-            only_for_tools = contextlib.suppress(KafkaError, asyncio.TimeoutError)  # those that watch the lag
-            with only_for_tools, KAFKA_SECONDS.labels("group-commit").time():
-                await asyncio.wait_for(consumer.commit(offsets), 3.0)
-        seen = self._metrics.accepted + self._metrics.rejected
-        if now - self._reported > _PROGRESS_S and seen != self._told:
-            self._reported, self._told = now, seen
-            self._log.info("ingest.progress", **self.metrics().as_dict())
+    def _offsets(self) -> dict[TopicPartition, int]:
+        return {self._partition(number): part.offset for number, part in self._parts.items()}
 
     def _partition(self, number: int) -> TopicPartition:
         return TopicPartition(self._topics.events, number)

@@ -80,6 +80,7 @@ async def read_to_end(
 
 async def read_oldest(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int:
     """The offset of the first record that a partition still has, or would have. Raises KafkaError."""
+    await _learn(consumer, partition.topic)
     return int((await consumer.beginning_offsets([partition]))[partition])
 
 
@@ -113,8 +114,14 @@ async def read_at(consumer: AIOKafkaConsumer, partition: TopicPartition, offsets
 async def read_ends(servers: list[str], topic: str, partitions: int) -> dict[int, int]:
     """Where each partition of a topic ends now: its high watermark."""
     async with open_reader(servers, committed=False) as consumer:
+        await _learn(consumer, topic)
         ends = await consumer.end_offsets([TopicPartition(topic, number) for number in range(partitions)])
     return {partition.partition: end for partition, end in ends.items()}
+
+
+async def _learn(consumer: AIOKafkaConsumer, topic: str) -> None:
+    """Ask who has a topic. Asked for offsets of a topic that it does not know, aiokafka waits 0.1 s and tries again."""
+    await consumer._client.add_topic(topic)
 
 
 def check_alive(consumer: AIOKafkaConsumer) -> None:

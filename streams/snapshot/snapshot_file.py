@@ -14,7 +14,7 @@ an older engine is as good: it is the state after a release, whichever engine ma
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
@@ -44,6 +44,7 @@ _AT_ONCE: Final = 4_096  # records in a part
 
 Packed = tuple[Any, bytes]
 Found = dict[str, list[Packed]]
+Keep = Callable[[State], State]
 
 
 class Shards(NamedTuple):
@@ -180,9 +181,10 @@ class SnapshotFile:
         """Raises InputError if it is damaged, cut short, under another key, or has records of another layout."""
         return self._read_head(next(self._file.parts(secrets)))
 
-    def load(self, secrets: Sequence[bytes], policy: Policy, key: bytes) -> Loaded:
+    def load(self, secrets: Sequence[bytes], policy: Policy, key: bytes, keep: Keep = lambda state: state) -> Loaded:
         """Everything, once all of it is known to be there. Raises InputError as `head` does.
 
+        `keep` is given the state of each shard, and what it returns stands in its place: with files, one is in memory.
         Takes seconds for a million people: call it in a thread.
         """
         with without_cycle_search():
@@ -207,7 +209,7 @@ class SnapshotFile:
                 rejects.setdefault(label, []).append(RejectNote(*unpack(note)))
             keyed = KeyedByHandle(key, policy.table)
             proofs = _proofs(head, keyed, (_digest(keyed, mine) for mine in found.values()))
-            whole = _whole(head, found, policy, keyed)
+            whole = _whole(head, found, policy, keyed, keep)
             return Loaded(replace(head, place=replace(head.place, rejects=rejects)), whole, proofs)
 
     def _read_head(self, part: bytes) -> Head:
@@ -235,7 +237,9 @@ def _proofs(head: Head, keyed: Keyed, digests: Iterable[StateDigest]) -> list[st
     return proofs_of(keyed, head.meta.release, [one.value for one in digests], shards.states, shards.cuts)
 
 
-def _whole(head: Head, found: dict[int | None, Found], policy: Policy, keyed: KeyedByHandle) -> State | Table:
+def _whole(
+    head: Head, found: dict[int | None, Found], policy: Policy, keyed: KeyedByHandle, keep: Keep
+) -> State | Table:
     """The state that the records describe. Lets go of each shard's when they are read."""
 
     def load(number: int | None, meta: Meta, shard: Shard | None = None) -> State:
@@ -248,9 +252,8 @@ def _whole(head: Head, found: dict[int | None, Found], policy: Policy, keyed: Ke
     cuts = None if head.shards.cuts is None else Cuts.read(policy, unpack(head.shards.cuts))
     places = [Shard(number, None) if cuts is None else cuts.shard(number) for number in range(policy.shards)]
     own = map(meta_of, head.shards.states)
-    return Table(
-        policy, [load(shard.number, meta, shard) for shard, meta in zip(places, own, strict=True)], cuts, head.meta
-    )
+    states = [keep(load(shard.number, meta, shard)) for shard, meta in zip(places, own, strict=True)]
+    return Table(policy, states, cuts, head.meta)
 
 
 def _unpacked(records: Iterable[Packed]) -> Iterator[tuple[Any, Any]]:

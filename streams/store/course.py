@@ -16,6 +16,8 @@ class Course(NamedTuple):
     """What is known of the release under way, `number`. What desks and shards have told is of this vector only."""
 
     number: int
+    is_frozen: bool
+    """Whether it has a barrier; what the release is made of is not told before every partition has passed it."""
     is_sealed: bool
     is_sent: bool
     vector: str | None
@@ -90,12 +92,14 @@ async def read_course(store: Store) -> Course:
     is_begun = found.get(b"release") == str(number).encode()
     if is_sealed and not is_begun:
         raise LostError
-    is_frozen = frozen is not None and int(frozen) == number and vector is not None and found.get(b"vector") == vector
-    if not is_begun or not (is_sealed or is_frozen):
+    is_frozen = frozen is not None and int(frozen) == number
+    is_told = is_frozen and vector is not None and found.get(b"vector") == vector
+    if not is_begun or not (is_sealed or is_told):
         found = {}
     fields = {name.decode(): value for name, value in found.items()}
     return Course(
         number=number,
+        is_frozen=is_frozen,
         is_sealed=is_sealed,
         is_sent=int(sent) == number,
         vector=fields["vector"].decode() if "vector" in fields else None,

@@ -19,6 +19,7 @@ from shoal.core.shards.moves import Deltas, ShardWindow, joined
 from shoal.core.signatures.bonds import Bond
 from shoal.core.signatures.signature import SignatureRecord
 from shoal.core.state import READERS
+from shoal.streams.store.coordination import ShardRecords
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.keys import (
     BONDS,
@@ -59,6 +60,20 @@ async def read_bucket(store: Store, release: int, partitions: int, bucket: int) 
     numbers = range(partitions)
     windows = await asyncio.gather(*(read_log(store, release, number, bucket) for number in numbers))
     return dict(zip(numbers, windows, strict=True))
+
+
+async def read_known(
+    store: Store, records: ShardRecords, deltas: Deltas, partitions: int, bucket: int, *, has_cuts: bool
+) -> dict[str, Resident]:
+    """Those whom a desk folds and who have a record: the people of its window or, in the release that makes the cuts,
+    everybody of its bucket. `records` are those of the release before, `has_cuts` is of this one.
+    """
+    peopled = [shard for shard in range(store.shards) if records.counts(shard).people]
+    if not peopled:
+        return {}
+    if has_cuts and records.cuts is None:
+        return await read_everybody(store, 0, partitions, bucket)
+    return await read_residents(store, deltas, partitions, peopled)
 
 
 async def read_residents(store: Store, deltas: Deltas, partitions: int, shards: Sequence[int]) -> dict[str, Resident]:
@@ -107,17 +122,18 @@ async def read_everybody(store: Store, shard: int, partitions: int, bucket: int 
 
 
 async def read_histories(store: Store, residents: Mapping[str, Resident], *, has_bonds: bool) -> RecordedHistories:
-    """What the numbers in these people's records stand for."""
+    """What the numbers in these people's records stand for, and their cliques."""
     numbers: list[set[int]] = [set() for _ in range(store.shards)]
     for resident in residents.values():
         numbers[resident.shard].update(entry[_SIGNATURE] for entry in resident.person.entries if entry[_SIGNATURE] >= 0)
+    lived_in = {resident.shard for resident in residents.values()}
     signatures: list[dict[int, SignatureRecord]] = []
     bonds: list[dict[int, Bond]] = []
     for shard, wanted in enumerate(numbers):
         fields = [str(number).encode() for number in sorted(wanted)]
         answers = [pair for some in _portions({SIGNATURES: fields}) for pair in await _ask(store, shard, some)]
         signatures.append({int(field): READERS["signatures"](unpack(value)) for field, value in answers})
-        bonds.append(await _read_bonds(store, shard) if has_bonds else {})
+        bonds.append(await _read_bonds(store, shard) if has_bonds and shard in lived_in else {})
     return RecordedHistories(signatures, bonds)
 
 

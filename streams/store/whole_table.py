@@ -8,10 +8,11 @@ found on their topic and not sent again (streams/deadletter/box.py), so nothing 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.shards.table import Table
+from shoal.core.shards.cuts import Cuts
 from shoal.core.state import Meta, State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
@@ -148,28 +149,39 @@ async def read_place(store: Store, offsets: Sequence[int], external: Sequence[in
     return replace(place, rejects={label: notes for label, notes in settled.items() if notes})
 
 
-async def write_table(store: Store, identity: Identity, whole: State | Table, place: TablePlace) -> None:
+class Shards(Protocol):
+    """A table with shards, whose states are asked for once, one after the other."""
+
+    @property
+    def meta(self) -> Meta: ...
+    @property
+    def cuts(self) -> Cuts | None: ...
+    @property
+    def states(self) -> Iterable[State]: ...
+
+
+async def write_table(store: Store, identity: Identity, whole: State | Shards, place: TablePlace) -> None:
     """Replace everything that Redis has of the table. `meta` is written last: until then Redis counts as knowing
     nothing.
     """
 
     async def write() -> Counts:
-        if isinstance(whole, Table):
-            return await _write_shards(store, whole)
-        return Counts(*[await _write(store, kind, whole) for kind in KINDS])
+        if isinstance(whole, State):
+            return Counts(*[await _write(store, kind, whole) for kind in KINDS])
+        return await _write_shards(store, whole)
 
     await _replace(store, identity, whole.meta, place, write)
 
 
-async def _write_shards(store: Store, table: Table) -> Counts:
+async def _write_shards(store: Store, table: Shards) -> Counts:
     """The records of every shard, and those of the shards themselves; returns how many there are."""
-    counts, digests = [], []
+    counts, digests, states = [], [], []
     for shard, state in enumerate(table.states):
         digest = StateDigest(state.keyed)
         counts.append(Counts(*[await _write(store, kind, state, shard, digest) for kind in KINDS]))
         digests.append(digest.value)
-    states, cuts = [pack(tuple(state.meta)) for state in table.states], pack_cuts(table.cuts)
-    lasting = write_shard_records(states, cuts, counts=counts, digests=digests)
+        states.append(pack(tuple(state.meta)))
+    lasting = write_shard_records(states, pack_cuts(table.cuts), counts=counts, digests=digests)
     await store.redis.hset(store.key(SHARDS_META), mapping=lasting)
     return Counts(*map(sum, zip(*counts, strict=True)))
 

@@ -6,8 +6,10 @@ commit script only, that the elements after it replace the whole log.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from zlib import crc32
+
+import msgspec
 
 from shoal.core.events.window import Delta, overlay
 from shoal.streams.errors import FencedError, LostError
@@ -22,7 +24,7 @@ from shoal.streams.store.keys import (
     shard_key,
     window_key,
 )
-from shoal.streams.store.records import PERSON, pack, person_of, status_of, unpack
+from shoal.streams.store.records import PERSON, pack, person_of, status_of
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
 
@@ -30,6 +32,10 @@ REPLACE: Final = b""
 WINDOW: Final = b"window"
 _ELEMENTS_AT_ONCE: Final = 16
 _IS_HELD: Final = 2
+
+# A `Delta` whose arrays are tuples, at every depth: told so, msgspec takes a little more than half of msgpack's time.
+_Told = tuple[int, tuple[Any, ...] | None, tuple[int, ...] | None, tuple[int, ...] | None, tuple[Any, ...] | None]
+read_changes = msgspec.msgpack.Decoder(dict[str, _Told]).decode
 
 
 class MovedError(Exception):
@@ -131,7 +137,7 @@ async def read_log(store: Store, window: int, partition: int, bucket: int | None
 
     def add(elements: Sequence[bytes]) -> None:
         for element in elements:
-            overlay(found, unpack(store.cipher.decrypt(WINDOW, field, element)))
+            overlay(found, read_changes(store.cipher.decrypt(WINDOW, field, element)))
 
     while elements := await store.redis.lrange(key, at, at + _ELEMENTS_AT_ONCE - 1):
         await in_thread(add, elements)

@@ -15,7 +15,7 @@ from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.snapshot.folder import listed, policy_folder
 from shoal.streams.snapshot.restore import check_made, check_proved, find_manifest
-from shoal.streams.snapshot.snapshot_file import Head, SnapshotFile, secrets_of
+from shoal.streams.snapshot.snapshot_file import Head, Keep, SnapshotFile, secrets_of
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.meta import identity_of
 from shoal.streams.store.whole_table import TablePlace
@@ -44,31 +44,34 @@ class Usable(NamedTuple):
 
 
 async def find_beginning(
-    settings: Settings, policy: Policy, cipher: Cipher, given: Path | None, partitions: int
+    settings: Settings, policy: Policy, cipher: Cipher, given: Path | None, partitions: int, keep: Keep
 ) -> Beginning | None:
     """The snapshot to begin with: the file `given`, or the newest usable one of a folder, by default the policy's.
 
-    None if a folder has none that can be used. Raises InputError if the file that was given cannot be, KafkaError.
+    `keep` is what `SnapshotFile.load` does with the state of each shard. None if a folder has none that can be used.
+    Raises InputError if the file that was given cannot be, KafkaError.
     """
     folder = given or policy_folder(settings, policy)
     if folder is None:
         return None
     if not folder.is_dir() and given is not None:
-        return await _begin_with(given, settings, policy, cipher, partitions)
+        return await _begin_with(given, settings, policy, cipher, partitions, keep)
     log = get_log(table=policy.table)
     for candidate in listed(folder, policy.table):
         try:
-            return await _begin_with(candidate.path, settings, policy, cipher, partitions)
+            return await _begin_with(candidate.path, settings, policy, cipher, partitions, keep)
         except InputError as error:
             log.warning("snapshot.unusable", release=candidate.release, reason=str(error))
     return None
 
 
-async def _begin_with(path: Path, settings: Settings, policy: Policy, cipher: Cipher, partitions: int) -> Beginning:
+async def _begin_with(
+    path: Path, settings: Settings, policy: Policy, cipher: Cipher, partitions: int, keep: Keep
+) -> Beginning:
     """Raises InputError if a snapshot cannot be used here."""
     file = SnapshotFile(path, policy.table)
     _, made, manifest = await check_usable(file, settings, policy, cipher, partitions)
-    loaded = await in_thread(file.load, secrets_of(settings), made, settings.key_bytes)
+    loaded = await in_thread(file.load, secrets_of(settings), made, settings.key_bytes, keep)
     check_proved(path, loaded, manifest)
     head = loaded.head
     get_log(table=policy.table).info("snapshot.loaded", release=head.meta.release, people=head.counts.people)

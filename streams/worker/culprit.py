@@ -69,6 +69,15 @@ async def find_culprit(
     return Culprit("events", number, offsets) if offsets else None
 
 
+def records_of(places: Iterable[tuple[int, int]]) -> Culprit | None:
+    """A person's records of a window, given by partition and offset: those of the last partition they came by."""
+    found = sorted(places)
+    if not found:
+        return None
+    home = found[-1][0]
+    return Culprit("events", home, [offset for partition, offset in found if partition == home])
+
+
 async def last_straw(most: int, fails_with: Callable[[int], Awaitable[bool]]) -> int:
     """The first of `most` things with which planning fails, if it fails with all of them and not with none."""
     passes, fails = 0, most

@@ -28,7 +28,8 @@ from shoal.streams.settings import Settings
 from shoal.streams.snapshot.encrypted_file import EncryptedFile
 from shoal.streams.snapshot.snapshot_file import secrets_of
 from shoal.streams.store.records import meta_of, unpack
-from shoal.streams.worker.culprit import Culprit, fails, last_straw
+from shoal.streams.worker.culprit import Culprit, fails, last_straw, records_of
+from shoal.streams.worker.dumped_desk import DESK, GatheredDump, gather_dump
 from shoal.streams.worker.plan_failure import frames_of
 
 DUMP: Final = "dump"  # on the cover: release and shard
@@ -66,12 +67,24 @@ class Planned(NamedTuple):
     culprit: Culprit | None = None
 
 
-def plan_dump(settings: Settings, path: Path) -> Planned:
-    """Plan a dump. If planning raises an error, look for the record that causes it.
+def plan_dump(settings: Settings, path: Path) -> Planned | GatheredDump:
+    """Plan the dump of a shard, or gather from that of a desk. If that raises an error, look for the record that causes
+    it.
 
     Raises InputError if the file is damaged, is no dump, or is under another secret. A failure takes some twenty plans.
     """
-    dump = _Dump(settings, path)
+    file = EncryptedFile(path)
+    if DUMP not in file.cover and DESK not in file.cover:
+        raise InputError(f"{path} is not a file that `shoal shard dump` writes")
+    parts = [unpack(part) for part in file.parts(secrets_of(settings))]
+    if parts.pop() != len(parts) + 1:
+        raise file.damaged()
+    if DESK in file.cover:
+        return gather_dump(settings, str(file.cover["table"]), parts)
+    return _plan(_Dump(settings, file, parts))
+
+
+def _plan(dump: "_Dump") -> Planned:
     found = Planned(dump.table, dump.head.release, dump.head.shard, len(dump.people), None)
     try:
         return found._replace(digest=dump.plan(dump.window).summary.part.digest.hex())
@@ -83,13 +96,7 @@ def plan_dump(settings: Settings, path: Path) -> Planned:
 class _Dump:
     """A file that was read, and its shard."""
 
-    def __init__(self, settings: Settings, path: Path) -> None:
-        file = EncryptedFile(path)
-        if DUMP not in file.cover:
-            raise InputError(f"{path} is not a file that `shoal shard dump` writes")
-        parts = [unpack(part) for part in file.parts(secrets_of(settings))]
-        if parts.pop() != len(parts) + 1:
-            raise file.damaged()
+    def __init__(self, settings: Settings, file: EncryptedFile, parts: Sequence[Any]) -> None:
         self.table, self.head = str(file.cover["table"]), DumpHead(*parts[0])
         before, after = (unpack_policy(packed) if packed else None for packed in self.head.policies)
         if before is None:
@@ -153,8 +160,4 @@ async def _culprit(dump: _Dump) -> Culprit | None:
         partition, offset = dump.head.external[last]
         return Culprit("external", partition, [offset])
     last = await last_straw(len(people), lambda count: fails(plan, dump.only(frozenset(people[:count]), externals)))
-    places = sorted(dump.places.get(people[last], ()))
-    if not places:
-        return None
-    home = places[-1][0]
-    return Culprit("events", home, [offset for partition, offset in places if partition == home])
+    return records_of(dump.places.get(people[last], ()))

@@ -33,10 +33,11 @@ from shoal.streams.store.keys import shard_label
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.store.store import Store
 from shoal.streams.worker.instance import Instance, instance_of
-from shoal.streams.worker.shard_owner import ShardOwner, Together
+from shoal.streams.worker.shard_owner import ShardOwner
+from shoal.streams.worker.together import Together
 
 _IDLE_S: Final = 0.05
-_BUSY_S: Final = 0.01  # while a release is under way
+_BUSY_S: Final = 0.01  # while a release is under way and a shard waits for it
 _PAUSE_S: Final = 0.3
 
 
@@ -53,7 +54,7 @@ class Owners(Service, ConsumerRebalanceListener):
         self._assigned: frozenset[int] | None = None  # None while a rebalance is under way
         self._owners: dict[int, ShardOwner] = {}
         self._running: dict[int, asyncio.Task[None]] = {}  # a step of a shard, by shard
-        self._together = Together(asyncio.Lock(), Announcements(settings.kafka_servers, policy.table))
+        self._together = Together(Announcements(settings.kafka_servers, policy.table))
         self._not_before: dict[int, float] = {}
         self._course: Course | None = None  # as last seen
         self._people: Mapping[int, int] = {}  # of every shard, after the last release
@@ -173,11 +174,10 @@ class Owners(Service, ConsumerRebalanceListener):
         try:
             await self._own(assigned)
             course = await self._look()
-            for number in sorted(self._owners.keys() & assigned - self._running.keys()):
+            for number in sorted(self._waiting(assigned)):
                 if self._owners[number].next(course) is not None:
                     self._running[number] = asyncio.create_task(self._advance(number, course))
-            is_busy = course.vector is not None or course.is_sealed
-            await self._collect(_BUSY_S if is_busy else _IDLE_S)
+            await self._collect(pause_between_looks_s(course, has_waiting=bool(self._waiting(assigned))))
             self._attempt = 0
         except (RedisError, KafkaError, ServiceError, OSError) as error:
             if is_refusal(error) or (isinstance(error, RedisError) and not is_passing(error)):
@@ -190,6 +190,10 @@ class Owners(Service, ConsumerRebalanceListener):
             self._running.clear()
             await self._close()  # a producer cannot be used after an error
             await self.sleep(pause_s(self._attempt))
+
+    def _waiting(self, assigned: frozenset[int]) -> frozenset[int]:
+        """The shards of this worker that are not in the middle of a step."""
+        return frozenset(self._owners.keys() & assigned - self._running.keys())
 
     async def _look(self) -> Course:
         """How far the release under way has come."""
@@ -264,3 +268,11 @@ class Owners(Service, ConsumerRebalanceListener):
         RECONNECTS.labels("redis", "shards").inc()
         if attempt in (1, 5) or attempt % 30 == 0:
             self._log.warning("redis.retry", step="shards", error=type(error).__name__, attempt=attempt)
+
+
+def pause_between_looks_s(course: Course, *, has_waiting: bool) -> float:
+    """How long until an owner looks at the release again. It looks more often from the freeze on, while some shard of
+    this worker waits for the others. A shard in the middle of a step needs no look: the worker wakes when it ends.
+    """
+    is_under_way = course.is_frozen or course.is_sealed
+    return _BUSY_S if is_under_way and has_waiting else _IDLE_S

@@ -18,6 +18,11 @@ class PlanFailedError(Exception):
     partition and offset of the record of each group of other publishers.
     """
 
+    advice = (
+        "find the record that stops it among those since the last release and leave it out with "
+        "`shoal skip TOPIC PARTITION OFFSET`"
+    )
+
     def __init__(
         self,
         release: int,
@@ -34,6 +39,11 @@ class PlanFailedError(Exception):
 class ShardsFailedError(Exception):
     """Some shards of a release cannot be planned. Never leaves the worker; its text is what they reported."""
 
+    advice = (
+        "`shoal shard dump` and `shoal shard plan` find the record that stops it; leave it out with "
+        "`shoal skip TOPIC PARTITION OFFSET`"
+    )
+
     def __init__(self, release: int, failed: Mapping[int, str]) -> None:
         super().__init__("; ".join(why for _, why in sorted(failed.items())))
         self.release = release
@@ -45,11 +55,11 @@ def frames_of(cause: BaseException) -> list[str]:
     return [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
 
 
-def why_not(release: int, cause: BaseException) -> str:
+def why_not(release: int, cause: BaseException, done: str = "planned") -> str:
     """The kind of error and the line of code, never what the error says."""
     frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _is_ours(frame.filename)]
     place = f" at {_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-    return f"release {release} cannot be planned ({type(cause).__name__}{place})"
+    return f"release {release} cannot be {done} ({type(cause).__name__}{place})"
 
 
 def _is_ours(filename: str) -> bool:

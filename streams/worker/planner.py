@@ -55,16 +55,11 @@ from shoal.streams.worker.maker import Maker
 from shoal.streams.worker.plan_failure import PlanFailedError, ShardsFailedError
 from shoal.streams.worker.publish import Publisher
 from shoal.streams.worker.release_maker import ReleaseMaker
-from shoal.streams.worker.skipping import record_of
+from shoal.streams.worker.skipping import NOT_LEFT_OUT, record_of
 from shoal.streams.worker.snapshots import keep_snapshots
 from shoal.streams.worker.standing import Standing
 from shoal.streams.worker.timers import keep_time
 from shoal.streams.worker.trigger import Trigger, judge_request, read_trigger
-
-_WHAT_TO_DO = (
-    "find the record that stops it among those since the last release and leave it out with "
-    "`shoal skip TOPIC PARTITION OFFSET`"
-)
 
 
 class _Tenure(NamedTuple):
@@ -76,10 +71,6 @@ class _Tenure(NamedTuple):
     box: DeadLetterBox
 
 
-_NOT_LEFT_OUT = {
-    "late": Reject(Reason.TOO_LATE, "skip", "offset"),
-    "unknown": Reject(Reason.OUT_OF_DOMAIN, "skip", "partition"),
-}
 _LOOK_S = 1.0  # how often a planner that is stuck looks for a `skip`
 _LOOK_ANYWAY_S = 15.0  # how often the topic is looked at if nobody brings a trigger
 _TRY_AGAIN_S = 300.0  # what stopped it may have passed by itself, if it was memory
@@ -300,7 +291,7 @@ class Planner(Service):
     ) -> bool:
         """A trigger that makes no release: stale, served with a later one, or a `skip`. False if it is rejected."""
         if isinstance(asked, SkipRequest):
-            asked = _NOT_LEFT_OUT.get(await self._leave_out(tenure, asked))
+            asked = NOT_LEFT_OUT.get(await self._leave_out(tenure, asked))
         if isinstance(asked, Reject):
             await tenure.release_log.skip(trigger.offset, note_of(trigger.offset, asked))
             self._log.warning("trigger.rejected", offset=trigger.offset, reason=str(asked.reason))
@@ -363,9 +354,9 @@ class Planner(Service):
             try:
                 if await self._maker.make(tenure.release_log, tenure.publisher, release):
                     raise PolicyChangedError(self._policy.table)
-            except PlanFailedError as error:
+            except (PlanFailedError, ShardsFailedError) as error:
                 self._log.error("release.failed", release=release, reason=str(error))
-                self.standing.say(Doing.STUCK, f"{error}: {_WHAT_TO_DO}")
+                self.standing.say(Doing.STUCK, f"{error}: {error.advice}")
                 with self._maker.held_up():
                     search = asyncio.create_task(self._name_culprit(tenure, error))
                     try:
@@ -373,16 +364,16 @@ class Planner(Service):
                     finally:
                         search.cancel()
                         await asyncio.gather(search, return_exceptions=True)
-            except ShardsFailedError as error:
-                self._log.error("release.failed", release=release, reason=str(error))
-                self.standing.say(Doing.STUCK, f"{error}: {_WHAT_TO_DO}")
-                with self._maker.held_up():
-                    await self._await_skip(tenure)
             else:
                 return
 
-    async def _name_culprit(self, tenure: _Tenure, error: PlanFailedError) -> None:
-        """Say which record stops a release, when that is found out. It takes some twenty plans."""
+    async def _name_culprit(self, tenure: _Tenure, error: PlanFailedError | ShardsFailedError) -> None:
+        """Say which record stops a release, when that is found out. It takes some twenty plans.
+
+        With shards nobody has the whole plan: `shoal shard plan` looks for the record.
+        """
+        if isinstance(error, ShardsFailedError):
+            return
         begins = await self._maker.window_begins(tenure.publisher)
         handle_of = Keyed(self._settings.key_bytes, self._policy.table).handle
         found = await find_culprit(error, self._servers, self._policy, begins, handle_of)

@@ -13,12 +13,14 @@ does not send them again.
 
 import asyncio
 import json
+import os
 import time
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from aiokafka import TopicPartition
@@ -61,7 +63,7 @@ from shoal.streams.worker.beginning import Beginning, find_beginning
 from shoal.streams.worker.changing import read_policies
 from shoal.streams.worker.external import read_external, source_of
 from shoal.streams.worker.publish import Publisher
-from shoal.streams.worker.remaking import Remade, Whole, begin_anew, go_on_with
+from shoal.streams.worker.remaking import Remade, Shelf, Whole, begin_anew
 from shoal.streams.worker.skipping import record_of
 from shoal.streams.worker.trigger import Trigger, judge_request, read_trigger
 
@@ -85,8 +87,15 @@ def run_rebuild(settings: Settings, snapshot: Path | None, watcher: Steps, *, de
     configure_log(settings.log_format, settings.log_level, debug=debug)
     set_limit(settings.max_record)
     policy = load_policy(settings.policy_path)
+    if policy.shards > 1 and settings.state_key is not None and "TMPDIR" not in os.environ:
+        raise InputError(
+            "people are encrypted at rest, and a rebuild keeps shards in temporary files, which are not: set TMPDIR to "
+            "a folder on an encrypted disk or in memory"
+        )
     try:
-        return asyncio.run(_rebuild(settings, policy, snapshot, watcher))
+        # Where the rebuild is interrupted, its thread may still write there.
+        with TemporaryDirectory(prefix="shoal-rebuild-", ignore_cleanup_errors=True) as folder:
+            return asyncio.run(_rebuild(settings, policy, snapshot, watcher, Path(folder)))
     except KafkaError as error:
         if is_refusal(error):  # it was granted when the rebuild began
             raise refused(settings.kafka_servers, [f"what was taken away from it ({type(error).__name__})"]) from error
@@ -97,7 +106,7 @@ def run_rebuild(settings: Settings, snapshot: Path | None, watcher: Steps, *, de
         raise ServiceError("Redis went away during the rebuild; it has no state now, so run it again") from error
 
 
-async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, watcher: Steps) -> Rebuilt:
+async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, watcher: Steps, folder: Path) -> Rebuilt:
     cipher, shards = make_cipher(settings.state_key_bytes), policy.shards
     store = Store(settings.redis, policy.table, cipher, access_of(settings), shards=shards)
     log = get_log(table=policy.table)
@@ -118,9 +127,12 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, wa
             raise InputError(f"nothing of table {policy.table} is published yet: start the worker, it begins by itself")
         if await _is_current(store, policy, identity, last.number, last.value):
             return Rebuilt(policy.table, last.number)
-        begin = await find_beginning(settings, policy, store.cipher, snapshot, partitions)
+        shelf = Shelf(settings.key_bytes, folder)
+        begin = await find_beginning(settings, policy, store.cipher, snapshot, partitions, shelf.keep)
         policies = await read_policies(servers, topics, policy, 0 if begin is None else begin.place.next_trigger)
-        replayed = _Replayed(policy if begin is None else begin.policy, settings, partitions, begin, policies)
+        first_policy = policy if begin is None else begin.policy
+        begun = begin_anew(policy, settings.key_bytes, folder) if begin is None else shelf.go_on_with(begin.whole)
+        replayed = _Replayed(first_policy, settings, partitions, begun, begin, policies, folder)
         first = replayed.whole.meta.release + 1
         after = None if begin is None else begin.after
         watcher.begin(last.number - first + 1)
@@ -176,15 +188,17 @@ class _Replayed:
         policy: Policy,
         settings: Settings,
         partitions: int,
+        begun: Whole,
         begin: Beginning | None,
         policies: Mapping[str, Policy],
+        folder: Path,
     ) -> None:
         self._servers, self._secret = settings.kafka_servers, settings.key_bytes
-        self._policies = policies
+        self._policies, self._folder = policies, folder
         self.policy = policy  # of the last release that was made
         self._changes: set[int] = set()  # offsets of the triggers with which another one took over
         self._key = fingerprint(settings.key_bytes, policy.table)
-        self.whole: Whole = begin_anew(policy, settings.key_bytes) if begin is None else go_on_with(begin.whole)
+        self.whole = begun
         place = _START if begin is None else begin.place
         self.external = place.external
         self.offsets = list(place.offsets) or [0] * partitions
@@ -221,7 +235,7 @@ class _Replayed:
         read = await read_external(self._servers, topics, self.policy, self.external, origin.external, origin.skipped)
         for label, notes in read.rejects.items():
             self.rejects.setdefault(label, []).extend(notes)
-        windows = {n: dict(intake.window) for n, intake in enumerate(self._intakes)}
+        windows = {n: intake.cut() for n, intake in enumerate(self._intakes)}
         window = Window(origin.at, windows, read.groups)
         made = await in_thread(self.whole.make, window, self.policy, changed, release.number)
         if made.manifest != release.manifest or read_states(release.headers) not in (None, made.proofs):
@@ -317,7 +331,7 @@ class _Replayed:
             raise InputError(f"release {release.number} of table {self.policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
             # Manifests name the files that the table began with, whatever they look like now.
-            self.whole = begin_anew(found, self._secret, policy)
+            self.whole = begin_anew(found, self._secret, self._folder, policy)
             self._go_on_under(found)
         return found if changes else None
 
@@ -334,7 +348,6 @@ class _Replayed:
         for number, offset in made.misrouted:
             self.rejects[str(number)].append(RejectNote(offset, "wrong-partition"))
         for number, intake in enumerate(self._intakes):
-            intake.cut()
             for person in made.foreign.get(number, ()):
                 intake.forget(person)
 

@@ -1,16 +1,27 @@
-"""A table's state while a rebuild makes its releases again: one state, or those of all shards side by side."""
+"""A table's state while a rebuild makes its releases again: one state, or those of all shards, in files.
 
-from collections.abc import Callable, Mapping, Sequence
+Shards go from release to release together, because people move between them. Each is mapped from its file, planned,
+and written to its next file before the next shard is planned. The desk looks people up in the files of all shards.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from shoal.core.change import plan_change
 from shoal.core.events.intake import Intake
-from shoal.core.person import AWAY
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
-from shoal.core.randomness import KeyedByHandle
-from shoal.core.shards.table import Table, TablePlan
+from shoal.core.randomness import Keyed, KeyedByHandle
+from shoal.core.shards.cuts import Cuts
+from shoal.core.shards.desk import Resident
+from shoal.core.shards.moves import Deltas
+from shoal.core.shards.table import Table
 from shoal.core.state import Meta, State
+from shoal.streams.files.shards.part_job import PartJob, PartMade, Workplace, plan_from_file, write_after
+from shoal.streams.files.shards.shard_file import map_shard, write_shard
+from shoal.streams.files.shards.sharded_table import SavedShards, ShardedTable
 from shoal.streams.store.coordination import pack_cuts
 from shoal.streams.store.meta import Identity
 from shoal.streams.store.records import pack
@@ -52,24 +63,44 @@ class Whole(Protocol):
         """Replace everything that Redis has of the table."""
 
 
-def begin_anew(policy: Policy, key: bytes, digest: str | None = None) -> Whole:
-    """The state before the first release. `digest` is what manifests name as the policy's, if not its own."""
+def begin_anew(policy: Policy, key: bytes, folder: Path, digest: str | None = None) -> Whole:
+    """The state before the first release. `digest` is what manifests name as the policy's, if not its own. Shards are
+    kept in `folder`.
+    """
+    named = policy if digest is None else replace(policy, digest=digest)
     if policy.shards > 1:
-        table = Table.empty(policy, key, KeyedByHandle)
-        if digest is not None:
-            table.meta = table.meta._replace(policy=digest)
-            for state in table.states:
-                state.meta = state.meta._replace(policy=digest)
-        return ManyShards(table)
+        return ManyShards(_workplace(named, key, folder), None)
     state = State.empty(policy, key, KeyedByHandle)
-    if digest is not None:
-        state.meta = state.meta._replace(policy=digest)
+    state.meta = state.meta._replace(policy=named.digest)
     return OneState(state)
 
 
-def go_on_with(loaded: State | Table) -> Whole:
-    """The state that a snapshot had."""
-    return ManyShards(loaded) if isinstance(loaded, Table) else OneState(loaded)
+class Shelf:
+    """Puts the shards of a snapshot into files, as they are read, and begins with them."""
+
+    def __init__(self, key: bytes, folder: Path) -> None:
+        self._key, self._folder = key, folder
+        self._digests: dict[int, bytes] = {}
+
+    def keep(self, state: State) -> State:
+        """The same state, mapped from its file."""
+        assert state.shard is not None
+        number = state.shard.number
+        path = _workplace(state.policy, self._key, self._folder).state(state.meta.release, number)
+        self._digests[number] = write_shard(path, state, is_kept=False)
+        return map_shard(path, state.policy, state.keyed).state
+
+    def go_on_with(self, loaded: State | Table) -> Whole:
+        """The state that a snapshot had; of a table with shards, every state was kept."""
+        if isinstance(loaded, State):
+            return OneState(loaded)
+        cuts = None if loaded.cuts is None else loaded.cuts.record()
+        saved = SavedShards(loaded.meta, cuts, tuple(digest for _, digest in sorted(self._digests.items())))
+        return ManyShards(_workplace(loaded.policy, self._key, self._folder), saved)
+
+
+def _workplace(policy: Policy, key: bytes, folder: Path) -> Workplace:
+    return Workplace(policy, key, folder, is_kept=False, has_audit=False)
 
 
 class OneState:
@@ -87,7 +118,7 @@ class OneState:
         return len(self._state.people)
 
     def intakes(self, policy: Policy, partitions: int) -> list[Intake]:
-        return _intakes(policy, [self._state], partitions)
+        return _intakes(policy, self._state.keyed, [self._state], partitions)
 
     def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:
         state = self._state
@@ -100,11 +131,13 @@ class OneState:
 
 
 class ManyShards:
-    """A table with shards."""
+    """A table with shards. They are in files, in lockstep; one at a time is in memory, to be planned."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._digests: list[bytes] | None = None  # of the states, computed when first needed
+    def __init__(self, place: Workplace, saved: SavedShards | None) -> None:
+        self._table = ShardedTable(place, 1, saved, self._remake, self._meet)
+        self._digests: dict[int, bytes] = {}  # of the states, by shard; of a snapshot's, computed when first needed
+        self._made: dict[int, _Made] = {}
+        self._foreign: dict[int, list[str]] = {}
 
     @property
     def meta(self) -> Meta:
@@ -112,52 +145,61 @@ class ManyShards:
 
     @property
     def people(self) -> int:
-        return sum(len(state.people.here()) for state in self._table.states)
+        return sum(len(state.people.here()) for state in self._table.states())
 
     def intakes(self, policy: Policy, partitions: int) -> list[Intake]:
-        return _intakes(policy, self._table.states, partitions)
+        return _intakes(policy, self._table.keyed, self._table.states(), partitions)
 
     def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:  # noqa: ARG002
         table = self._table
-        made = table.plan(window, number, changed)
-        foreign = foreign_handles(self._homes(window), window.deltas)
-        digests = self._after(made)
-        states, cuts = [pack(tuple(part.change.meta)) for part in made.parts], pack_cuts(made.cuts)
-        proofs = proofs_of(table.states[0].keyed, number, digests, states, cuts)
+        self._made, self._foreign = {}, {}
+        release = table.plan(window, changed)
+        digests, states = zip(*(self._made[shard] for shard in sorted(self._made)), strict=True)
+        proofs = proofs_of(table.keyed, number, digests, states, pack_cuts(release.cuts))
 
         def apply() -> None:
-            self._digests = digests
-            table.apply(made)
+            self._digests = dict(enumerate(digests))
+            table.apply(release)
+            table.tidy()
 
-        return Remade(made.manifest, proofs, made.misrouted, foreign, apply)
+        return Remade(release.manifest, proofs, release.misrouted, self._foreign, apply)
 
-    def _after(self, made: TablePlan) -> list[bytes]:
-        """The digests of the shards' states once a release is applied."""
-        found, states = [], self._table.states
-        if self._digests is None:
-            self._digests = [StateDigest.of_state(state).value for state in states]
-        for state, part, before in zip(states, made.parts, self._digests, strict=True):
-            digest = StateDigest(state.keyed, before)
-            digest.follow(part.change, state)
-            found.append(digest.value)
-        return found
+    def _remake(self, place: Workplace, job: PartJob) -> PartMade:
+        """A part, of which only what the manifest says and the state after it are kept."""
+        state, planned = plan_from_file(place, job)
+        number = job.shard.number
+        before = self._digests.get(number) or StateDigest.of_state(state).value
+        digest = StateDigest(state.keyed, before)
+        digest.follow(planned.change, state)
+        self._made[number] = _Made(digest.value, pack(tuple(planned.change.meta)))
+        return PartMade(planned.summary, write_after(place, job, state, planned), {}, None)
 
-    def _homes(self, window: Window) -> dict[str, int]:
-        """The home partitions of those of a window who are known."""
-        about = [person for here in window.deltas.values() for person in here]
-        found: dict[str, int] = {}
-        for state in self._table.states:
-            people = state.people
-            for person, row in zip(about, people.rows_of(about), strict=True):
-                if row is not None and people.status[row] != AWAY:
-                    found[person] = int(people.home[row])
-        return found
+    def _meet(self, known: Mapping[str, Resident], deltas: Deltas) -> None:
+        homes = {handle: resident.person.home for handle, resident in known.items()}
+        for partition, handles in foreign_handles(homes, deltas).items():
+            self._foreign.setdefault(partition, []).extend(handles)
 
     async def write(self, store: Store, identity: Identity, place: TablePlace) -> None:
-        await write_table(store, identity, self._table, place)
+        table = self._table
+        await write_table(store, identity, _Written(table.meta, table.cuts, table.states()), place)
 
 
-def _intakes(policy: Policy, states: Sequence[State], partitions: int) -> list[Intake]:
+class _Made(NamedTuple):
+    """Of a shard after a release: the digest of its state, and its own record, packed."""
+
+    digest: bytes
+    state: bytes
+
+
+class _Written(NamedTuple):
+    """A table with shards, to be written once."""
+
+    meta: Meta
+    cuts: Cuts | None
+    states: Iterable[State]
+
+
+def _intakes(policy: Policy, keyed: Keyed, states: Iterable[State], partitions: int) -> list[Intake]:
     rosters: list[dict[str, int]] = [{} for _ in range(partitions)]
     held: list[dict[str, tuple[int, ...]]] = [{} for _ in range(partitions)]
     for state in states:
@@ -168,5 +210,5 @@ def _intakes(policy: Policy, states: Sequence[State], partitions: int) -> list[I
             rosters[home][person] = status
             if person in holdings:
                 held[home][person] = holdings[person]
-    handle_of = states[0].keyed.handle
-    return [Intake(policy, rosters[number], held=held[number], handle_of=handle_of) for number in range(partitions)]
+    lists = zip(rosters, held, strict=True)
+    return [Intake(policy, roster, held=mine, handle_of=keyed.handle) for roster, mine in lists]

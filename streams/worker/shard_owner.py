@@ -6,10 +6,9 @@ The plan of the next release is kept until that release is applied, too. Both ca
 the plan from the state and what the desks have written.
 """
 
-import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 from shoal.core.cells.shard import Shard
@@ -17,14 +16,14 @@ from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
 from shoal.core.shards.change import plan_part_change
 from shoal.core.shards.cuts import Cuts, Sample
-from shoal.core.shards.desk import gather, present
+from shoal.core.shards.desk import Resident, gather, may_move, present
+from shoal.core.shards.moves import Deltas
 from shoal.core.shards.part import PartPlan, plan_part
 from shoal.core.state import State
 from shoal.streams.errors import GuaranteeError, LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.manifest import Origin
 from shoal.streams.kafka.part_publisher import PartPublisher
-from shoal.streams.kafka.sealed import Announcements
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
@@ -37,8 +36,8 @@ from shoal.streams.store.moves import (
     read_bucket,
     read_everybody,
     read_histories,
+    read_known,
     read_moves,
-    read_residents,
     read_strays,
 )
 from shoal.streams.store.records import meta_of, pack, unpack
@@ -53,6 +52,7 @@ from shoal.streams.worker.external import ExternalRead, read_external
 from shoal.streams.worker.foreign import foreign_handles
 from shoal.streams.worker.plan_failure import why_not
 from shoal.streams.worker.shard_policies import PolicyReader
+from shoal.streams.worker.together import Together
 from shoal.streams.worker.vector import PackedVector, origin_of
 
 P = ParamSpec("P")
@@ -67,14 +67,6 @@ class _Planned(NamedTuple):
     release: int
     vector: str
     plan: PartPlan
-
-
-class Together(NamedTuple):
-    """What the shards of a worker share."""
-
-    planning: asyncio.Lock
-    """Held while a shard is planned: each worker plans one at a time."""
-    announcements: Announcements
 
 
 class ShardOwner:
@@ -102,7 +94,8 @@ class ShardOwner:
         self._log = get_log(table=policy.table)
 
     async def close(self) -> None:
-        """Let go of the transactional id; the memory stays."""
+        """Let go of the transactional id and of the bucket; the state stays."""
+        self._together.drop(self._number)
         publisher, self._publisher = self._publisher, None
         if publisher is not None:
             await publisher.stop()
@@ -140,7 +133,9 @@ class ShardOwner:
         if course.vector is None or here in course.failed:
             return None if self._state is not None else "load"
         if course.cuts is None:
-            return "cut" if here == 0 else None
+            if here == 0:
+                return "cut"
+            return "read" if self._together.kept(here, course) is None else None
         if here not in course.gathered:
             return "gather"
         is_gathered = len(course.gathered) == self._store.shards
@@ -169,18 +164,34 @@ class ShardOwner:
 
     # -- step 3 -------------------------------------------------------------------------------------------------------
 
+    async def _read(self, course: Course) -> None:
+        """Read the window of this desk's bucket while the owner of shard 0 makes the cuts."""
+        self._together.keep(self._number, course, await self._window(course, self._number))
+
+    async def _window(self, course: Course, bucket: int) -> Deltas:
+        kept = self._together.kept(bucket, course)
+        return await read_bucket(self._store, course.number, self._partitions, bucket) if kept is None else kept
+
     async def _cut(self, course: Course) -> None:
         """Shard 0 only, while there are no cuts: make them if there are enough people, read bucket by bucket."""
         assert course.vector is not None
         policy = (await self._policies.of(course)).during
         sample = Sample(policy, KeyedByHandle(self._settings.key_bytes, self._policy.table))
-        for bucket in range(self._store.shards):
-            residents = await read_everybody(self._store, 0, self._partitions, bucket)
-            deltas = await read_bucket(self._store, course.number, self._partitions, bucket)
-            there = await self._try(
-                course, lambda *args: dict(present(*args)), policy, course.number, residents, deltas
-            )
-            await self._try(course, sample.add, there.items())
+
+        def add(residents: Mapping[str, Resident], deltas: Deltas) -> None:
+            sample.add(present(policy, course.number, residents, deltas))
+
+        is_anybody = (await read_shard_records(self._store)).counts(0).people > 0
+        waiting = list(range(self._store.shards))
+        while waiting:
+            # Buckets that desks of this worker have read by now come first. Its own one is kept for its desk.
+            bucket = next((one for one in waiting if self._together.kept(one, course) is not None), waiting[0])
+            waiting.remove(bucket)
+            deltas = await self._window(course, bucket)
+            if bucket == self._number:
+                self._together.keep(bucket, course, deltas)
+            residents = await read_everybody(self._store, 0, self._partitions, bucket) if is_anybody else {}
+            await self._try(course, add, residents, deltas)
         made = await self._try(course, sample.cuts)
         cuts = _NONE_YET if made is None else pack(made.record())
         await self._shard_log.tell_cuts(course.number, course.vector, cuts)
@@ -192,14 +203,11 @@ class ShardOwner:
         records = await read_shard_records(store)
         policy = (await self._policies.of(course)).during
         cuts = _read_cuts(policy, course.cuts)
-        deltas = await read_bucket(store, release, self._partitions, bucket)
-        peopled = [shard for shard in range(store.shards) if records.counts(shard).people]
-        if cuts is not None and records.cuts is None:
-            residents = await read_everybody(store, 0, self._partitions, bucket)
-        else:
-            residents = await read_residents(store, deltas, self._partitions, peopled)
-        has_bonds = bool(policy.sensitive.permanent)
-        histories = await read_histories(store, residents, has_bonds=has_bonds)
+        deltas = await self._window(course, bucket)
+        self._together.drop(bucket)
+        residents = await read_known(store, records, deltas, self._partitions, bucket, has_cuts=cuts is not None)
+        moving = residents if records.cuts is None else may_move(residents, deltas)
+        histories = await read_histories(store, moving, has_bonds=bool(policy.sensitive.permanent))
         found = await self._try(course, gather, policy, cuts, release, residents, deltas, histories)
 
         def packed() -> tuple[dict[int, list[bytes]], list[bytes]]:
@@ -279,7 +287,9 @@ class ShardOwner:
             if course.is_sealed:
                 raise
             assert course.vector is not None
-            why = f"shard {self._number} of {why_not(course.number, error)}"
+            is_gathered = self._number in course.gathered
+            who, done = ("shard", "planned") if is_gathered else ("desk", "gathered")
+            why = f"{who} {self._number} of {why_not(course.number, error, done)}"
             self._log.error("shard.failed", shard=self._number, release=course.number, reason=why)
             await self._shard_log.fail(course.number, course.vector, why)
             raise DisturbedError from error

@@ -6,10 +6,16 @@ left out: a rebuild does the same, whatever was asked for later.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
-from shoal.core.events.event import SkipRequest
+from shoal.core.events.event import Reason, Reject, SkipRequest
 from shoal.streams.store.keys import external_label, label_of
 from shoal.streams.store.skipped import SkippedRecord
+
+NOT_LEFT_OUT: Final = {  # by the answer of `leave_out`
+    "late": Reject(Reason.TOO_LATE, "skip", "offset"),
+    "unknown": Reject(Reason.OUT_OF_DOMAIN, "skip", "partition"),
+}
 
 
 def record_of(asked: SkipRequest) -> SkippedRecord:

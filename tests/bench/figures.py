@@ -6,8 +6,9 @@ import os
 import platform
 import resource
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,6 +91,24 @@ def _family(pid: int) -> list[int]:
             with contextlib.suppress(OSError):  # a thread may have ended meanwhile
                 found += map(int, (thread / "children").read_text(encoding="ascii").split())
     return found
+
+
+@contextlib.contextmanager
+def watched(look: Callable[[], int], every_s: float) -> Iterator[list[int]]:
+    """What `look` finds at the beginning of the block and, while it runs, every so often."""
+    seen, over = [look()], threading.Event()
+
+    def go_on() -> None:
+        while not over.wait(every_s):
+            seen.append(look())
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
 
 
 def mib(size: float) -> float:

@@ -8,10 +8,7 @@ four times a second. The events are written to a file first: reading them is not
 import json
 import os
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from shoal.core.measure.query import count_true, draw_queries, estimate, query_error, truth_of
@@ -20,7 +17,7 @@ from shoal.streams.files import replay
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.true_tables import tables_at_releases
 from shoal.streams.files.whole_releases import whole_release
-from tests.bench.figures import Figures, apart, say
+from tests.bench.figures import Figures, apart, say, watched
 from tests.bench.load import People, write_policy
 
 FULL_EVERY = 24
@@ -51,7 +48,7 @@ def _replayed(folder: Path, people: int, shards: int, jobs: int) -> Figures:
         _write_events(events, people)
     say(f"shards: replaying {people:,} people in {shards} shards")
     watcher, out = _Watcher(), _out(folder, people, shards)
-    with _memory() as memory:
+    with watched(_taken_kib, _LOOK_S) as memory:
         job = replay.Job(load_policy(path), str(events), out, secret=b"a secret of the benchmark", jobs=jobs)
         outcome = replay.replay(job, watcher)
     sizes = [_size(out / f"release-{number:04d}") for number in range(1, RELEASES + 1)]
@@ -118,22 +115,9 @@ class _Watcher:
         self.took.append(time.perf_counter() - self._begun_s)
 
 
-@contextmanager
-def _memory() -> Iterator[list[int]]:
-    """Looks, while the block runs, at the KiB that this process and its children take together."""
-    seen, over = [0], threading.Event()
-
-    def look() -> None:
-        while not over.wait(_LOOK_S):
-            seen.append(sum(map(_pss_kib, _family())))
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        over.set()
-        thread.join()
+def _taken_kib() -> int:
+    """What this process and its children take together."""
+    return sum(map(_pss_kib, _family()))
 
 
 def _family() -> list[int]:

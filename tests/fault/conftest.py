@@ -7,6 +7,7 @@ import pytest
 
 from deploy.local import Local
 from tests.conftest import obtain
+from tests.fault.drills import Stage
 from tests.fault.scene import EVERYTHING, Scene
 from tests.support.services.clock import FakeClock, fake_clock
 from tests.support.services.frail import Frail, frail_services
@@ -18,6 +19,14 @@ def scene(kafka: str, redis_db: str, table: str, tmp_path: Path) -> Iterator[Sce
     made = Scene(kafka, redis_db, tmp_path, table, **EVERYTHING)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def stage(
+    request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Stage:
+    """For the drills of a file, each on a table of its own."""
+    return Stage(request, kafka, redis_url, tmp_path_factory.mktemp("drills"))
 
 
 @pytest.fixture

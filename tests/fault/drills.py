@@ -22,10 +22,10 @@ _MOST_RELEASES = 6  # until the worker has died
 
 
 class Stage:
-    """Where the scenes of a file's drills are."""
+    """Where the scenes of a file's drills are. The file's fixture `drills` names them and says what each does."""
 
-    def __init__(self, kafka: str, redis: str, folder: Path) -> None:
-        self._kafka, self._redis, self._folder = kafka, redis, folder
+    def __init__(self, request: pytest.FixtureRequest, kafka: str, redis: str, folder: Path) -> None:
+        self._request, self._kafka, self._redis, self._folder = request, kafka, redis, folder
 
     @contextmanager
     def scene(self, point: str, **changes: Any) -> Iterator[Scene]:
@@ -37,20 +37,17 @@ class Stage:
         finally:
             made.close()
 
-
-@contextmanager
-def started(
-    request: pytest.FixtureRequest, names: Sequence[str], drill: Callable[..., None], at_once: int
-) -> Iterator[Drills]:
-    """The drills of the asking file that this run has chosen, so many at a time; `names` are their parameters."""
-    items: list[Any] = request.session.items
-    here = [item for item in items if item.path == request.path and hasattr(item, "callspec")]
-    wanted = [tuple(item.callspec.params[name] for name in names) for item in here]
-    with ThreadPoolExecutor(at_once) as pool:
-        futures = {one: pool.submit(drill, *one) for one in wanted}
-        yield futures
-        for future in futures.values():
-            future.cancel()
+    @contextmanager
+    def started(self, names: Sequence[str], drill: Callable[..., None], at_once: int) -> Iterator[Drills]:
+        """The drills of this file that the run has chosen, so many at a time; `names` are their parameters."""
+        items: list[Any] = self._request.session.items
+        here = [item for item in items if item.path == self._request.path and hasattr(item, "callspec")]
+        wanted = [tuple(item.callspec.params[name] for name in names) for item in here]
+        with ThreadPoolExecutor(at_once) as pool:
+            futures = {one: pool.submit(drill, *one) for one in wanted}
+            yield futures
+            for future in futures.values():
+                future.cancel()
 
 
 def die_at(scene: Scene, point: str, beside: str = "") -> Worker:
@@ -77,6 +74,7 @@ def die_at(scene: Scene, point: str, beside: str = "") -> Worker:
             lambda served=served: dead() is not None or len(scene.releases()) > served,
             PATIENCE_S,
             *(worker._log for worker in doomed),
+            pause_s=0.3,
         )
         if dead() is not None:
             break

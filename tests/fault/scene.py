@@ -181,13 +181,13 @@ class Scene(Table):
         times = [json.loads(release.manifest)["published_at"] for release in found]
         assert times == sorted(set(times)), "a request made more than one release"
         assert times[-1] == _time(self.asked).decode(), "the last request made no release"
-        letters = self.read(self.topics.dead_letter, 0)
+        sources = [(t, n) for t in (self.topics.events, self.topics.external) for n in range(self.partitions)]
+        letters, *read = self.read_all((self.topics.dead_letter, 0), *sources)
         assert len(letters) == self.mixture.counts["bad"], "good events are dead letters, or bad ones are not"
         originals = {
             (topic, record.partition, record.offset): record
-            for topic in (self.topics.events, self.topics.external)
-            for partition in range(self.partitions)
-            for record in self.read(topic, partition)
+            for (topic, _), records in zip(sources, read, strict=True)
+            for record in records
         }
         for letter in letters:
             topic, partition, offset = (letter.headers[name].decode() for name in ("topic", "partition", "offset"))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fault.drills import Drills, Stage, die_at, started
+from tests.fault.drills import Drills, Stage, die_at
 from tests.fault.scene import KINDS
 from tests.integration.replayed import assert_a_replay_makes_the_same
 
@@ -31,11 +31,7 @@ DRILLS = [
 
 
 @pytest.fixture(scope="module")
-def drills(
-    request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Drills]:
-    stage = Stage(kafka, redis_url, tmp_path_factory.mktemp("drills"))
-
+def drills(stage: Stage) -> Iterator[Drills]:
     def drill(point: str, kind: str) -> None:
         with stage.scene(point, seed=POINTS.index(point), **KINDS[kind]) as scene:
             scene.pour(150)
@@ -45,7 +41,7 @@ def drills(
             scene.finish()
             assert_a_replay_makes_the_same(scene)
 
-    with started(request, ("point", "kind"), drill, _AT_ONCE) as found:
+    with stage.started(("point", "kind"), drill, _AT_ONCE) as found:
         yield found
 
 

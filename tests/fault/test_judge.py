@@ -20,13 +20,13 @@ class Forged(Scene):
     forgery: Forgery | None = None
     kept: dict[tuple[str, int], list[Record]] | None = None
 
-    def read(self, topic: str, partition: int) -> list[Record]:
-        place = topic, partition
+    def read_all(self, *places: tuple[str, int]) -> list[list[Record]]:
         if self.kept is None:
-            return super().read(*place)
-        if place not in self.kept:
-            self.kept[place] = super().read(*place)
-        return self.kept[place] if self.forgery is None else self.forgery(topic.rpartition(".")[2], self.kept[place])
+            return super().read_all(*places)
+        new = [place for place in places if place not in self.kept]
+        self.kept.update(zip(new, super().read_all(*new), strict=True))
+        found = [(place[0].rpartition(".")[2], self.kept[place]) for place in places]
+        return [records if self.forgery is None else self.forgery(name, records) for name, records in found]
 
 
 @pytest.fixture(scope="module")

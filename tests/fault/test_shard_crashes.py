@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fault.drills import Drills, Stage, die_at, started
+from tests.fault.drills import Drills, Stage, die_at
 from tests.fault.scene import EVERYTHING, EVERYTHING_SIGNED
 
 _AT_ONCE = 3
@@ -41,11 +41,7 @@ _NEVER = "never"  # no step has this name
 
 
 @pytest.fixture(scope="module")
-def drills(
-    request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Drills]:
-    stage = Stage(kafka, redis_url, tmp_path_factory.mktemp("drills"))
-
+def drills(stage: Stage) -> Iterator[Drills]:
     def drill(point: str, company: str) -> None:
         place = DRILLS.index((point, company))
         kind = (EVERYTHING, EVERYTHING_SIGNED)[place % 2]
@@ -61,7 +57,7 @@ def drills(
             assert all(shard["people"] for shard in last["shards"]), "a shard is empty"
             assert len(last["shards"]) == SHARDS, "there are no cuts"
 
-    with started(request, ("point", "company"), drill, _AT_ONCE) as found:
+    with stage.started(("point", "company"), drill, _AT_ONCE) as found:
         yield found
 
 

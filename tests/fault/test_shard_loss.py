@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault.drills import Drills, Stage, started
+from tests.fault.drills import Drills, Stage
 from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene, said
 from tests.fault.test_lost_state import take_snapshot, wipe
 from tests.support.services.table import Record, Worker, await_that
@@ -16,6 +16,10 @@ from tests.support.services.table import Record, Worker, await_that
 _BEFORE = ("release.1:2", "release.2:2", "shards.2:2", "shards.3:5", "shards.4:5", "shards.5:2", "shards.6.open:2")
 _ANNOUNCED = ("shards.6:2", "shards.7.open:5", "shards.7:5", "shards.8.open:2")
 _PUBLISHED = ("shards.8:2", "shards.9:5", "shards.10.part:2", "shards.10:2")
+# What counts is what is on the topics: Redis is what it was between two releases, or empty, whatever it was when the
+# worker died. Nothing is sent up to step 5, and steps 9 and 10 write to Redis alone. So in CI the first and the last
+# point with the same topics stand for those between, which `make soak` tries.
+_BETWEEN = {"release.2:2", "shards.2:2", "shards.3:5", "shards.4:5", "shards.9:5", "shards.10.part:2"}
 _FROZEN_AGAIN = "cause=announced"
 _AT_ONCE = 3
 
@@ -152,22 +156,23 @@ _DRILLS: dict[str, tuple[Callable[[Scene, str], None], tuple[str, ...]]] = {
 
 
 @pytest.fixture(scope="module")
-def drills(
-    request: pytest.FixtureRequest, kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Drills]:
-    stage = Stage(kafka, redis_url, tmp_path_factory.mktemp("drills"))
-
+def drills(stage: Stage) -> Iterator[Drills]:
     def drill(what: str, point: str) -> None:
         with stage.scene(point, **EVERYTHING, scale={"shards": 3}) as scene:
             _DRILLS[what][0](scene, point)
 
-    with started(request, ("what", "point"), drill, _AT_ONCE) as found:
+    with stage.started(("what", "point"), drill, _AT_ONCE) as found:
         yield found
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("what", "point"), [(what, point) for what, (_, points) in _DRILLS.items() for point in points]
+    ("what", "point"),
+    [
+        pytest.param(what, point, marks=[pytest.mark.soak] if point in _BETWEEN else [])
+        for what, (_, points) in _DRILLS.items()
+        for point in points
+    ],
 )
 def test_after_a_step_of_a_release(drills: Drills, what: str, point: str) -> None:
     drills[what, point].result()

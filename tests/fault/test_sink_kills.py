@@ -5,8 +5,6 @@ import importlib
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from deploy.local.ports import free_port
 from tests.support.judges.metrics import value
 from tests.support.services.ask import ask
 from tests.support.services.kept import Target, check
+from tests.support.services.nursery import NURSERY, Process
 from tests.support.services.releases_topic import make_releases, publish
 from tests.support.services.services import environment
 from tests.support.services.table import await_that
@@ -34,10 +33,10 @@ def target(request: pytest.FixtureRequest, postgres: str, tmp_path: Path, table:
     return Target(request.param, postgres, tmp_path / "kept", table)
 
 
-def start(kafka: str, target: Target, policy: Path, *more: str, crash_at: str = "") -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "shoal.streams.cli", "sink", target.name, "--policy", str(policy), *more]
+def start(kafka: str, target: Target, policy: Path, *more: str, crash_at: str = "") -> Process:
     settings = environment(kafka, "redis://127.0.0.1:1/0", **({"CRASH_AT": crash_at} if crash_at else {}))
-    return subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL)
+    log = policy.with_name("sink.log")
+    return NURSERY.start(("sink", target.name, "--policy", str(policy), *more), settings, log)
 
 
 @pytest.mark.timeout(300)

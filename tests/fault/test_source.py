@@ -2,10 +2,9 @@
 
 import json
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from deploy.local import Local
 from deploy.local.ports import free_port
 from tests.support.histories.debezium import record
 from tests.support.judges.metrics import value
-from tests.support.root import ROOT
 from tests.support.services.ask import ask
 from tests.support.services.schemas import Registry, framed
 from tests.support.services.table import Table, Worker, await_that
@@ -57,19 +55,9 @@ class Clinic:
         given = {"BATCH": "2", **settings}
         return self.table.run(*self.command, "--stop-after", "0", *options, **given)
 
-    @contextmanager
-    def running(self, *options: str, **settings: str) -> Iterator[Worker]:
+    def running(self, *options: str, **settings: str) -> AbstractContextManager[Worker]:
         """A source that goes on until it is killed at the end."""
-        log = self.table.folder / "source.log"
-        command = [sys.executable, "-m", "shoal.streams.cli", *self.command, *options]
-        with log.open("wb") as output:
-            given = self.table.environment(**settings)
-            process = subprocess.Popen(command, env=given, cwd=ROOT, stdout=output, stderr=output)
-        source = Worker(process, log)
-        try:
-            yield source
-        finally:
-            source.kill()
+        return self.table.running(*self.command, *options, **settings)
 
     @property
     def command(self) -> tuple[str, ...]:

@@ -1,9 +1,7 @@
 """From a real PostgreSQL through a real Debezium into Shoal: in the end the table in Shoal is the one in PostgreSQL."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from shoal.core.events.window import PRESENT
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.formats import EventReader
 from tests.support.missing import skip_or_fail
-from tests.support.root import ROOT
 from tests.support.services.table import Make, Table, Worker, await_that
 
 SCHEMA = """
@@ -63,25 +60,11 @@ class Hospital:
         (table.folder / "codes.csv").write_text("".join(f"{code},{label}\n" for code, label in CODES.items()))
         self.mapping = table.folder / "mapping.yaml"
         self.mapping.write_text(MAPPING.format(name=connect.connector["name"]))
-        self._sources = 0
 
-    @contextmanager
-    def source(self, **settings: str) -> Iterator[Worker]:
+    def source(self, **settings: str) -> AbstractContextManager[Worker]:
         """A source as a process, killed at the end."""
-        log = self.table.folder / f"source-{self._sources}.log"
-        self._sources += 1
-        command = ["source", str(self.table.policy_path), str(self.mapping)]
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "shoal.streams.cli", *command],
-                env=self.table.environment(STATE_KEY="a key of sixteen characters", **settings),
-                cwd=ROOT, stdout=output, stderr=output,
-            )  # fmt: skip
-        running = Worker(process, log)
-        try:
-            yield running
-        finally:
-            running.kill()
+        command = ("source", str(self.table.policy_path), str(self.mapping))
+        return self.table.running(*command, STATE_KEY="a key of sixteen characters", **settings)
 
     def truth(self) -> dict[str, Any]:
         """What PostgreSQL has, as Shoal should have it."""

@@ -7,9 +7,10 @@ from operator import attrgetter
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import KafkaError
 
-from shoal.streams.kafka.partition_reader import open_reader, read_at, read_to_end
+from shoal.streams.kafka.partition_reader import open_reader, read_at, read_ends, read_oldest, read_to_end
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from shoal.streams.kafka.transaction import Transaction
 
@@ -41,3 +42,20 @@ async def test_a_consumer_whose_fetching_has_ended_is_told_from_one_to_which_not
             await asyncio.wait({task})
             with pytest.raises(KafkaError, match="ended"):
                 await read_at(consumer, topic, [0])
+
+
+async def test_the_end_of_a_topic_is_asked_for_once(kafka: str, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that did not know the topic would be refused, wait and ask again: 0.1 s of every release."""
+    await ensure_topics([kafka], table, 4)
+    assert await read_ends([kafka], Topics(table).events, 4) == dict.fromkeys(range(4), 0)  # by then it has a leader
+    ask, asked = Fetcher._proc_offset_requests, []
+
+    async def counted(self: Fetcher, timestamps: object) -> object:
+        asked.append(timestamps)
+        return await ask(self, timestamps)
+
+    monkeypatch.setattr(Fetcher, "_proc_offset_requests", counted)
+    await read_ends([kafka], Topics(table).events, 4)
+    async with open_reader([kafka]) as consumer:
+        assert await read_oldest(consumer, TopicPartition(Topics(table).events, 0)) == 0
+    assert len(asked) == 2

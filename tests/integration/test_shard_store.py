@@ -7,19 +7,27 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from pydantic import SecretStr
 
+from shoal.core.events.window import PUT, Delta
 from shoal.core.state import Meta, State
 from shoal.streams.errors import FencedError
 from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.kafka.sealed import Announcements
+from shoal.streams.settings import Settings
 from shoal.streams.store.coordination import Coordination
 from shoal.streams.store.course import read_course, word_of
 from shoal.streams.store.encryption import make_cipher
-from shoal.streams.store.keys import TRIGGERS, shard_label
+from shoal.streams.store.keys import TRIGGERS, shard_label, window_key
 from shoal.streams.store.records import Chunk, Counts
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
 from shoal.streams.store.shard_log import ShardLog
 from shoal.streams.store.staging import SealedRelease
 from shoal.streams.store.store import Store
+from shoal.streams.store.window_log import pack_changes
+from shoal.streams.worker.owners import pause_between_looks_s
+from shoal.streams.worker.shard_owner import ShardOwner
+from shoal.streams.worker.together import Together
 from tests.support.services.table import KEY, write_policy
 
 SHARDS, VECTOR, OTHER = 2, "v" * 64, "w" * 64
@@ -176,3 +184,35 @@ async def _everything(store: Store) -> dict[str, object]:
     names = [name async for name in store.names() if name != "ingest"]
     keys = {name: store.key(name) for name in names}
     return {name: await readers[await store.redis.type(key)](key) for name, key in keys.items()}
+
+
+async def test_owners_look_more_often_from_the_freeze_on_while_a_shard_waits(stage: Stage) -> None:
+    barrier = stage.store.key("barrier")
+    await stage.store.redis.hdel(barrier, "vector")
+    frozen = await read_course(stage.store)
+    assert (frozen.is_frozen, frozen.vector) == (True, None), "ingest has not passed yet"
+    await stage.store.redis.delete(barrier)
+    idle = await read_course(stage.store)
+    often, seldom = (pause_between_looks_s(frozen, has_waiting=waits) for waits in (True, False))
+    assert often < seldom
+    assert pause_between_looks_s(idle, has_waiting=True) == seldom
+
+
+async def test_a_desk_reads_its_window_once_while_the_cuts_are_made(stage: Stage, tmp_path: Path) -> None:
+    path = write_policy(tmp_path, stage.store.table, scale={"shards": SHARDS})
+    settings = Settings(key=SecretStr(KEY))
+    together = Together(Announcements(settings.kafka_servers, stage.store.table))
+    token = await stage.store.own(shard_label(1))
+    owner = ShardOwner(settings, load_policy(path), stage.store, 1, 1, token, together)
+    deltas: dict[str, Delta] = {"somebody": (PUT, (1,), (2,), (0,), None)}
+    window = stage.store.key(window_key(1, 0, 1))
+    await stage.store.redis.rpush(window, pack_changes(stage.store.cipher, 1, 0, deltas, 1))
+    course = await read_course(stage.store)
+    assert owner.next(course) == "read"
+    assert await owner.advance(course)
+    await stage.store.redis.delete(window)
+    assert owner.next(course) is None, "the owner of shard 0 makes the cuts"
+    assert together.kept(1, course) == {0: deltas}
+    assert together.kept(1, course._replace(vector=OTHER)) is None, "a window belongs to its vector"
+    await owner.close()
+    assert together.kept(1, course) is None

@@ -136,58 +136,85 @@ def test_too_few_people_for_the_cuts_are_withheld_and_status_and_manifest_say_so
     assert worker.stop() == 0
 
 
-# A command in which no shard can be planned with one person in its window; nothing else about it is changed.
+# A command in which one step fails with one person in the window; nothing else about it is changed.
 FRAIL = """
 import os, sys
+from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
-from shoal.streams.worker import dumped_shard, shard_owner
+from shoal.streams.worker import dumped_desk, dumped_shard, shard_owner
 from shoal.streams.cli import main
 
-def frail(state, window, policy, number, shard, plan=shard_owner.plan_part):
-    poison = Keyed(os.environ["SHOAL_KEY"].encode(), policy.table).handle("poison")
-    if any(poison in deltas for deltas in window.deltas.values()):
-        raise OverflowError("poison")
-    return plan(state, window, policy, number, shard)
+DELTAS = {{"plan_part": lambda args: args[1].deltas, "gather": lambda args: args[4], "present": lambda args: args[3]}}
+step = "{step}"
 
-shard_owner.plan_part = dumped_shard.plan_part = frail
+def frail(*args, real=getattr(shard_owner, step)):
+    policy = next(one for one in args if isinstance(one, Policy))
+    poison = Keyed(os.environ["SHOAL_KEY"].encode(), policy.table).handle("poison")
+    if any(poison in deltas for deltas in DELTAS[step](args).values()):
+        raise OverflowError("poison")
+    return real(*args)
+
+for module in (shard_owner, dumped_desk, dumped_shard):
+    if hasattr(module, step):
+        setattr(module, step, frail)
 sys.exit(main(sys.argv[1:]))
 """
 
 
 @pytest.mark.timeout(300)
-def test_a_shard_that_cannot_plan_is_named_and_the_release_waits_until_the_record_is_left_out(clinic: Scene) -> None:
-    port, log = free_port(), clinic.folder / "frail.log"
+@pytest.mark.parametrize(
+    ("step", "release", "who", "states"),
+    [
+        ("plan_part", 2, ("shard", "planned"), ["failed", "planned", "planned"]),
+        ("gather", 2, ("desk", "gathered"), ["failed", "gathered", "gathered"]),
+        ("present", 1, ("desk", "gathered"), ["failed", "gathering", "gathering"]),
+    ],
+)
+def test_a_shard_or_desk_that_fails_is_named_and_the_release_waits_until_the_record_is_left_out(
+    clinic: Scene, step: str, release: int, who: tuple[str, str], states: list[str]
+) -> None:
+    """Planning a shard, gathering a bucket, and making the cuts from the first window."""
+    port, log, frail = free_port(), clinic.folder / "frail.log", FRAIL.format(step=step)
     with log.open("wb") as output:
         worker = subprocess.Popen(
-            [sys.executable, "-c", FRAIL, "worker"], env=clinic.environment(WEB_PORT=str(port)), cwd=ROOT,
+            [sys.executable, "-c", frail, "worker"], env=clinic.environment(WEB_PORT=str(port)), cwd=ROOT,
             stdout=output, stderr=output,
         )  # fmt: skip
     try:
         clinic.fill(200)
-        clinic.ask()
-        clinic.await_served()
+        if release == 2:
+            clinic.ask()
+            clinic.await_served()
         clinic.send([insert(1, id="poison")], partition=1)
         offset = next(r.offset for r in clinic.read(clinic.topics.events, 1) if b"poison" in (r.value or b""))
         clinic.ask()
         await_that(lambda: "release.failed" in log.read_text(), PATIENCE_S, log)
         before = len(clinic.releases())
-        states = ["failed", "planned", "planned"]
         await_that(lambda: sorted(json.loads(ask(port, "ready")[1])["shards"].values()) == states, PATIENCE_S, log)
         found = json.loads(ask(port, "ready")[1])
         assert not found["ready"]
-        assert re.search(r"shard \d of release 2 cannot be planned \(OverflowError", found["reason"]), found
+        shard = next(shard for shard, word in found["shards"].items() if word == "failed")
+        failure = rf"{who[0]} {shard} of release {release} cannot be {who[1]} \(OverflowError"
+        assert re.search(failure, found["reason"]), found
+        assert re.search(failure, log.read_text())
         clinic.pour(40)  # ingest goes on
         assert len(clinic.releases()) == before, "a release came out without one of its shards"
-        shard, file = next(s for s, word in found["shards"].items() if word == "failed"), clinic.folder / "shard.dump"
+        file, other = clinic.folder / "shard.dump", clinic.folder / "other.dump"
+        if who[0] == "desk":
+            done = clinic.run("shard", "dump", "--shard", str((int(shard) + 1) % SHARDS), "--out", str(other))
+            assert (done.returncode, other.exists()) == (2, False)
+            assert f"dump the desk that it waits for (--shard {shard})" in done.stderr
         done = clinic.run("shard", "dump", "--shard", shard, "--out", str(file))
         assert (done.returncode, done.stderr) == (0, "")
+        assert f"{who[0]} {shard} of release {release}" in done.stdout
         assert (file.stat().st_mode & 0o777, b"poison" in file.read_bytes()) == (0o600, False)
         planned = subprocess.run(
-            [sys.executable, "-c", FRAIL, "shard", "plan", str(file)], env=clinic.environment(KAFKA="", REDIS=""),
+            [sys.executable, "-c", frail, "shard", "plan", str(file)], env=clinic.environment(KAFKA="", REDIS=""),
             cwd=ROOT, capture_output=True, text=True,
         )  # fmt: skip
         assert planned.returncode == 1, planned.stderr
-        assert planned.stdout.startswith(f"Shard {shard} of release 2 cannot be planned: OverflowError\n")
+        name = who[0].capitalize()
+        assert planned.stdout.startswith(f"{name} {shard} of release {release} cannot be {who[1]}: OverflowError\n")
         assert f"leave out the record that stops it: `shoal skip events 1 {offset}`" in planned.stdout
         assert "poison" not in planned.stdout + planned.stderr
         sound = clinic.run("shard", "plan", str(file), "--json")
@@ -196,7 +223,7 @@ def test_a_shard_that_cannot_plan_is_named_and_the_release_waits_until_the_recor
         assert clinic.run("skip", "events", "1", str(offset)).returncode == 0
         clinic.await_served()
         assert json.loads(clinic.releases()[-1].headers["skipped"]) == {"1": [offset]}
-        await_that(lambda: log.read_text().count("release.applied") > 1, PATIENCE_S, log)
+        await_that(lambda: log.read_text().count("release.applied") >= release, PATIENCE_S, log)
         assert "poison" not in log.read_text().replace(str(clinic.folder), "")
     finally:
         worker.kill()

@@ -37,7 +37,14 @@ STATE_KEY = "kept in another place"
     ids=["cliques, encrypted", "signed", "redrawn", "redrawn, encrypted", "shards", "shards, signed, encrypted"],
 )
 def test_everything_that_a_table_has_is_restored_and_rebuilt_from_a_snapshot(
-    kafka: str, redis_db: str, table: str, tmp_path: Path, kind: str, state_key: str, shards: dict[str, Any]
+    kafka: str,
+    redis_db: str,
+    table: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    state_key: str,
+    shards: dict[str, Any],
 ) -> None:
     scene = Scene(kafka, redis_db, tmp_path, table, **KINDS[kind], **shards)
     secret = {"STATE_KEY": state_key} if state_key else {}
@@ -70,6 +77,12 @@ def test_everything_that_a_table_has_is_restored_and_rebuilt_from_a_snapshot(
         assert worker.stop() == 0
         before = scene.stored(state_key)
         scene.wipe()
+        if shards and state_key:
+            monkeypatch.delenv("TMPDIR", raising=False)
+            refused = scene.run("rebuild", **secret)
+            assert refused.returncode == 2
+            assert "set TMPDIR" in refused.stderr, "shards would lie in files that nobody said are safe"
+            monkeypatch.setenv("TMPDIR", str(tmp_path))
         rebuilt = scene.run("rebuild", "--snapshot", str(tmp_path / "kept"), **secret)
         assert rebuilt.returncode == 0, rebuilt.stderr
         assert "2 releases since the snapshot of release 4, each as it was published" in rebuilt.stdout

@@ -14,16 +14,15 @@ import pytest
 
 from shoal.core.cells.tree import Tree
 from shoal.core.plan import Window
-from shoal.core.policy.policy import build_policy
-from shoal.core.randomness import Keyed
+from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.shards.lasting import LastingShard
 from shoal.core.shards.table import Table, TablePlan, people_needed
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.bonds import Bonds, Site, show_bonds
-from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_SIGNATURE, SHOWN, STARRED, Entries, EntryRecord
+from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_SIGNATURE, STARRED, Entries, EntryRecord
 from shoal.core.signatures.group import Groups
-from shoal.core.state import RECORDS, State
-from tests.support.engines.sharded import KEY, Ward
+from tests.support.engines.sharded import Ward
+from tests.support.engines.watched_shards import Marking, Restarting
 from tests.support.histories.mixed import draw_policy, transient_labels
 from tests.support.histories.moving import draw_hamlet, draw_moving, draw_restless_movers, hamlet
 
@@ -112,32 +111,6 @@ def test_every_promise_is_kept_in_many_random_histories_of_people_who_move(shard
         assert draw_ward(seed, shards).findings() == set(), seed
 
 
-class Restarting(Ward):
-    """Plans every release twice: with everything in memory, and with what was stored, read in any order."""
-
-    def plan(self, window: Window) -> TablePlan:
-        draw = random.Random(self.table.meta.release)
-        made, stored = super().plan(window), self._reloaded(draw)
-        deltas = {0: dict(draw.sample(list(window.deltas[0].items()), len(window.deltas[0])))}
-        again = stored.plan(window._replace(deltas=deltas), made.meta.release)
-        assert again.manifest == made.manifest
-        assert (again.cells, again.groups, again.cohorts) == (made.cells, made.groups, made.cohorts)
-        for state, mine, part in zip(self._reloaded(draw).states, stored.states, again.parts, strict=True):
-            state.apply(replace(part.change, after=None))  # by its records, as Redis does
-            mine.apply(part.change)
-            for name in RECORDS:
-                assert sorted(state.records(name)) == sorted(mine.records(name)), name
-        return made
-
-    def _reloaded(self, draw: random.Random) -> Table:
-        states = []
-        for state in self.table.states:
-            records = {name: list(state.records(name)) for name in RECORDS}
-            shuffled = {name: draw.sample(found, len(found)) for name, found in records.items()}
-            states.append(State.load(self.policy, KEY, state.meta, Keyed, state.shard, **shuffled))
-        return Table(self.policy, states, self.table.cuts, self.table.meta)
-
-
 @pytest.mark.parametrize("seed", range(200, 212))
 def test_a_restart_in_any_order_gives_the_same_bytes(seed: int) -> None:
     """Also where somebody comes back to a shard that has forgotten them, and to one that has been read anew."""
@@ -145,32 +118,6 @@ def test_a_restart_in_any_order_gives_the_same_bytes(seed: int) -> None:
     policy = replace(draw_policy(draw), shards=3)
     ward = Restarting(policy).live(draw_moving(draw, policy, people_needed(policy) * 2, 6))
     assert ward.moves > 20
-
-
-class Marking(Ward):
-    """Looks in every release whether marks follow people: nobody who has a value loses its marks by moving."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._before: dict[tuple[str, int], int] = {}
-
-    def plan(self, window: Window) -> TablePlan:
-        after = self._marks(self.table)
-        for one, marks in self._before.items():
-            if marks & HELD and after.get(one, 0) & HELD:
-                assert marks & (SHOWN | STARRED | BARRED) & ~after[one] == 0, "a mark was lost on the way"
-        self._before = after
-        return super().plan(window)
-
-    @staticmethod
-    def _marks(table: Table) -> dict[tuple[str, int], int]:
-        return {
-            (person, value): marks
-            for entries, people in ((state.entries, state.people) for state in table.states)
-            for person, value, marks in zip(
-                people.ids(entries.owner), entries.value.tolist(), entries.flags.tolist(), strict=True
-            )
-        }
 
 
 def _give_movers_new_signatures(patch: pytest.MonkeyPatch) -> None:
@@ -371,15 +318,15 @@ def test_blocks_that_every_shard_cuts_for_its_own_people_are_found_out(monkeypat
 class Reaching(Ward):
     """Publishes a group of shard 1 with rows of its own that it says are in a cell of shard 0."""
 
-    def plan(self, window: Window) -> TablePlan:
-        made = super().plan(window)
+    def plan(self, window: Window, changed: Policy | None = None) -> TablePlan:
+        made = super().plan(window, changed)
         home, other = made.parts[:2]
         if not home.cells or not other.groups:
             return made
         cell, group = json.loads(home.cells[0])["cell"], json.loads(other.groups[0])
         group["cells"] = {cell: sum(group["cells"].values())}
-        changed = replace(other, groups=(json.dumps(group, separators=(",", ":")).encode(), *other.groups[1:]))
-        return replace(made, parts=(home, changed, *made.parts[2:]))
+        reaching = replace(other, groups=(json.dumps(group, separators=(",", ":")).encode(), *other.groups[1:]))
+        return replace(made, parts=(home, reaching, *made.parts[2:]))
 
 
 def test_a_group_that_reaches_across_shards_is_found_out() -> None:

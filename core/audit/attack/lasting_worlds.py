@@ -6,6 +6,7 @@ group is which spell's, though not which value it is. A world gives every spell 
 - every group shows the value of each of its rows, and no value on more rows than it shows it: counterfeits fill what
   rows do not, and where there are none the counts come out exactly;
 - a person's spells at one time have different values, and so do two of which one begins when the other ends;
+- no spell has a value that came with a change of policy in its first release or later: no event could name it;
 - with `is_sticky`, the public rules S1 and S3: one value of one person is under one signature only, and at most ⌊m/l⌋
   different values of one person are shown under one signature.
 
@@ -91,10 +92,15 @@ class Series:
     """A published series, without values."""
 
     def __init__(
-        self, releases: Sequence[Sequence[EntryGroup]], l: float, is_sticky: bool = True, limit: int = LIMIT
+        self,
+        releases: Sequence[Sequence[EntryGroup]],
+        l: float,
+        is_sticky: bool = True,
+        limit: int = LIMIT,
+        since: Mapping[int, int] | None = None,
     ) -> None:
-        """Tells all stories. Raises `TooManyWorlds`."""
-        self._l, self._is_sticky, self._limit = Fraction(l), is_sticky, limit
+        """Tells all stories. `since` has, by leaf, the change of policy with which it came. Raises `TooManyWorlds`."""
+        self._l, self._is_sticky, self._limit, self._since = Fraction(l), is_sticky, limit, since or {}
         self._shown: list[Mapping[Token, int]] = [group.shown for groups in releases for group in groups]
         self.groups: dict[Spell, list[int]] = defaultdict(list)  # the groups of each spell
         for number, group in enumerate(group for groups in releases for group in groups):
@@ -145,7 +151,8 @@ class Series:
         return max(1, int(len(signature) // self._l))
 
     def _choices(self, spell: Spell) -> list[Token]:
-        return sorted(frozenset.intersection(*self.signatures(spell)))
+        shown = frozenset.intersection(*self.signatures(spell))
+        return sorted(token for token in shown if any(self._since.get(leaf, 0) < spell.first for leaf in token))
 
     def _part(self, tellers: Sequence[Sequence[Spell]]) -> "_Part":
         groups = sorted({group for spells in tellers for spell in spells for group in self.groups[spell]})

@@ -16,6 +16,7 @@ from shoal.core.audit.attack.persistence import Claims, PersistenceAttack
 from shoal.core.audit.attack.shown import ShownGroup, tokens_by_node
 from shoal.core.audit.attack.small_table import Enumerated, SmallTable
 from shoal.core.audit.criteria.lasting.terms import Kind, Terms
+from shoal.core.audit.reading.epochs import Gained
 from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.truth import exact
 from shoal.core.audit.reading.view import Secrets
@@ -116,7 +117,7 @@ class Attacker:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._here, self._naive, self._small = TableAttack(policy), NaiveAttack(policy), SmallTable(policy.l)
-        self._following = Following()
+        self._following, self._gained = Following(), Gained(policy)
 
     def see(self, release: Published, secrets: Secrets, naive: Sequence[Sequence[str]]) -> None:
         """Takes the next release; `naive` are groups of the same people that show everything."""
@@ -130,7 +131,9 @@ class Attacker:
                 for kind in (Kind.SIGNATURE, Kind.PLAIN)
             )
             cliques = ((next(iter(group.shown)), group.rows) for group in groups[Kind.CLIQUE])
-            self._small.see(signatures + plain, cliques, held)
+            self._gained.see(release.epoch, release.number)
+            came = [leaf for leaf, number in self._gained.since.items() if number == release.number]
+            self._small.see(signatures + plain, cliques, held, came)
             self._following.see(signatures, held)
 
     def report(self) -> Played:

@@ -55,16 +55,19 @@ class SmallTable:
         self._until: dict[tuple[str, int, int], int] = {}  # by person, leaf and first release
         self._rows: list[list[tuple[Shown, list[tuple[str, int, int]]]]] = []
         self._cliques: dict[Token, list[Sequence[str]]] = defaultdict(list)
+        self._gained: dict[int, int] = {}  # by leaf, the release with which it came
 
     def see(
         self,
         entries: Iterable[tuple[Shown, Sequence[Row]]],
         cliques: Iterable[tuple[Token, Sequence[str]]],
         held: Mapping[str, Iterable[int]],
+        came: Iterable[int] = (),
     ) -> None:
-        """Takes a release: signatures and plain groups, cliques, and everybody's values."""
+        """Takes a release: signatures and plain groups, cliques, everybody's values, and those that came with it."""
         self._people |= held.keys()
         self._number += 1
+        self._gained |= dict.fromkeys(came, self._number)
         if len(self._people) > PEOPLE:
             self._rows.clear()
             return
@@ -98,7 +101,7 @@ class SmallTable:
                     truth[spells[row]] = next((token for token in shown if row[1] in token), (row[1],))
             releases.append(release)
         try:
-            series = Series(releases, self._l, limit=LIMIT)
+            series = Series(releases, self._l, limit=LIMIT, since=self._gained)
             counted = series.count()
             holders = [share for groups in self._cliques.values() for share in count_holders(groups, LIMIT).values()]
             insider = best_insider(series, truth, self._l)

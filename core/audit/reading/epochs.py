@@ -31,6 +31,22 @@ class Epoch(NamedTuple):
         return sum(label in mine.leaf_code for label in hierarchy.leaves[low:high]), len(mine.leaves)
 
 
+class Gained:
+    """Follows which values came with a change of policy, and when: no event of that release or before may have one."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._leaves = policy.sensitive.hierarchy.leaves
+        self.since: dict[int, int] = {}  # by leaf code, the release of the change
+
+    def see(self, epoch: Epoch, number: int) -> frozenset[int]:
+        """Takes the next release, and returns the leaves that it was made with."""
+        was, now = (one.sensitive.hierarchy.leaf_code for one in (epoch.leaves, epoch.policy))
+        if was != now:
+            came = {code for code, label in enumerate(self._leaves) if label in now and label not in was}
+            self.since |= dict.fromkeys(came, number)
+        return frozenset(code for code, label in enumerate(self._leaves) if label in was)
+
+
 class Epochs:
     """Follows the policies that manifests name."""
 

@@ -90,17 +90,25 @@ class PartMade(NamedTuple):
 def make_part(place: Workplace, job: PartJob) -> PartMade:
     """Plans a part, and writes its files and the shard's state after it."""
     with without_cycle_search():
-        state, number = _load(place, job), job.shard.number
-        window = _read_window(place, job)
-        if job.changed is None:
-            planned = plan_part(state, window, place.policy, job.number, job.shard)
-        else:
-            planned = plan_part_change(state, window, job.changed, job.number, job.shard)
-        _write_part(place, number, planned)
+        state, planned = plan_from_file(place, job)
+        _write_part(place, job.shard.number, planned)
         placed = Placed.of(planned.members) if place.has_audit else None
-        state.apply(planned.change)
-        digest = write_shard(place.state(job.number, number), state, is_kept=place.is_kept)
+        digest = write_after(place, job, state, planned)
         return PartMade(planned.summary, digest, planned.cohorts, placed)
+
+
+def plan_from_file(place: Workplace, job: PartJob) -> tuple[State, PartPlan]:
+    """The state in a shard's file, which is all in memory from here on, and its part of a release."""
+    state, window = _load(place, job), _read_window(place, job)
+    if job.changed is None:
+        return state, plan_part(state, window, place.policy, job.number, job.shard)
+    return state, plan_part_change(state, window, job.changed, job.number, job.shard)
+
+
+def write_after(place: Workplace, job: PartJob, state: State, planned: PartPlan) -> bytes:
+    """Writes the state after a part; returns the digest of its file."""
+    state.apply(planned.change)
+    return write_shard(place.state(job.number, job.shard.number), state, is_kept=place.is_kept)
 
 
 def _load(place: Workplace, job: PartJob) -> State:

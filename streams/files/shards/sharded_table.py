@@ -1,11 +1,11 @@
-"""A sharded table of `shoal replay`: its shards in files, planned by processes of which each has one in memory.
+"""A sharded table whose shards are in files, planned by processes of which each has one in memory.
 
-This process is the desk. It finds the people of a window in the files of all shards, which are mapped and not read, and
-writes down what each shard is told. Then the shards are planned, one after the other or side by side. What is published
-does not depend on how many processes there are.
+`shoal replay` and `shoal rebuild` have such tables. This process is the desk. It finds the people of a window in the
+files of all shards, which are mapped and not read, and writes down what each shard is told. Then the shards are
+planned, one after the other or side by side. What is published does not depend on how many processes there are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -17,22 +17,22 @@ from typing import NamedTuple
 import msgpack
 
 from shoal.core.cells.shard import Shard
-from shoal.core.events.window import Delta
 from shoal.core.fold import Window
-from shoal.core.person import AWAY, Values
+from shoal.core.person import Values
 from shoal.core.policy.policy import Policy
 from shoal.core.publication import shard_prefix
 from shoal.core.release import Members, sha256
 from shoal.core.shards.change import change_cuts, interim
 from shoal.core.shards.cuts import Cuts, Record, Sample
 from shoal.core.shards.desk import Resident, gather, present
+from shoal.core.shards.moves import Deltas
 from shoal.core.shards.part import Summary
 from shoal.core.shards.table import join_cohorts
 from shoal.core.shards.whole import join
 from shoal.core.state import ENGINE, Meta, State
 from shoal.streams.errors import StreamsError
 from shoal.streams.files.release_folder import sync_folder
-from shoal.streams.files.shards.handles import pack_handles
+from shoal.streams.files.shards.file_desk import FileHistories, WindowDeltas, new_deltas, residents_in, take_out
 from shoal.streams.files.shards.part_job import PartJob, PartMade, Workplace, begin_process, make_part, make_part_here
 from shoal.streams.files.shards.shard_file import ShardFile, map_shard
 
@@ -57,6 +57,8 @@ class ShardedRelease(NamedTuple):
     meta: Meta
     policy: Policy
     """The one that holds from then on; `cuts` are in its leaves."""
+    misrouted: tuple[tuple[int, int], ...] = ()
+    """Partition and offset of events that came by another partition than their person's."""
 
     @property
     def is_full(self) -> bool:
@@ -64,12 +66,31 @@ class ShardedRelease(NamedTuple):
         return all(part.summary.part.is_full for part in self.made)
 
 
-class ShardedTable:
-    """The shards of a table between two releases."""
+Make = Callable[[Workplace, PartJob], PartMade]
+Meet = Callable[[Mapping[str, Resident], Deltas], None]
 
-    def __init__(self, place: Workplace, jobs: int, saved: SavedShards | None = None) -> None:
+
+def _overlook(_known: Mapping[str, Resident], _deltas: Deltas) -> None:
+    """Nobody has to know whom the desk meets."""
+
+
+class ShardedTable:
+    """The shards of a table between two releases.
+
+    With one job, `make` makes a part in this process. `meet` is told of the people whom the desk meets, some at a time:
+    the records of those who are known, and all deltas about them and about new ones.
+    """
+
+    def __init__(
+        self,
+        place: Workplace,
+        jobs: int,
+        saved: SavedShards | None = None,
+        make: Make = make_part,
+        meet: Meet = _overlook,
+    ) -> None:
         self.keyed = place.keyed
-        self._place, self._jobs = place, jobs
+        self._place, self._jobs, self._make_one, self._meet = place, jobs, make, meet
         self._pool: ProcessPoolExecutor | None = None
         self.meta = saved.meta if saved else State.empty(place.policy, self.keyed).meta
         self._cuts = Cuts.read(place.policy, saved.cuts) if saved and saved.cuts else None
@@ -82,6 +103,16 @@ class ShardedTable:
     def policy(self) -> Policy:
         """The one that the next release is made under."""
         return self._place.policy
+
+    @property
+    def cuts(self) -> Cuts | None:
+        """The regions of the shards, if they are made."""
+        return self._cuts
+
+    def states(self) -> Iterator[State]:
+        """The shards' states one after the other, from their files; none before the first release."""
+        for shard in range(self.policy.shards if self.meta.release else 0):
+            yield self._map(shard).state
 
     def saved(self) -> SavedShards:
         """What a state file has to say."""
@@ -122,9 +153,9 @@ class ShardedTable:
         """
         number = self.meta.release + 1
         policy = self.policy if changed is None else interim(self.policy, changed)
-        deltas = window.deltas[0]
-        assert isinstance(deltas, dict)
-        cuts = self._gather(policy, number, deltas)
+        deltas = {partition: here for partition, here in sorted(window.deltas.items()) if isinstance(here, dict)}
+        assert len(deltas) == len(window.deltas)
+        cuts, misrouted = self._gather(policy, number, deltas)
         shards = [Shard(shard, None) if cuts is None else cuts.shard(shard) for shard in range(self.policy.shards)]
         jobs = [
             PartJob(number, shard, digest, window.externals, changed)
@@ -139,7 +170,7 @@ class ShardedTable:
         meta = Meta(number, sha256(manifest), 0, breach, ENGINE, policies[0])
         if changed is not None and cuts is not None:
             cuts = change_cuts(cuts, self.policy, changed)
-        return ShardedRelease(number, manifest, tuple(made), cuts, meta, changed or self.policy)
+        return ShardedRelease(number, manifest, tuple(made), cuts, meta, changed or self.policy, misrouted)
 
     def parts(self, name: str) -> list[Path]:
         """The files of the release under way that have one kind of records, in the order of shards."""
@@ -171,57 +202,69 @@ class ShardedTable:
 
     # -- the desk -----------------------------------------------------------------------------------------------------
 
-    def _gather(self, policy: Policy, number: int, deltas: dict[str, Delta]) -> Cuts | None:
-        """Writes what each shard is told, and returns the cuts, which this release may make."""
+    def _gather(
+        self, policy: Policy, number: int, deltas: WindowDeltas
+    ) -> tuple[Cuts | None, tuple[tuple[int, int], ...]]:
+        """Writes what each shard is told; returns the cuts, which this release may make, and what was misrouted."""
         for shard in range(self.policy.shards):
             self._place.window(shard).unlink(missing_ok=True)
         mapped = self._mapped()
         # Before there are cuts nobody was published, and everybody is looked at.
-        everybody = dict(_residents(mapped)) if self._cuts is None else {}
+        everybody = dict(residents_in(mapped)) if self._cuts is None else {}
         cuts = self._cuts or self._make_cuts(policy, number, everybody, deltas)
-        histories = _Histories(mapped)
+        histories, misrouted = FileHistories(mapped), list[tuple[int, int]]()
         for known, some in self._batches(mapped, everybody, deltas):
-            found = gather(policy, cuts, number, known, {0: some}, histories)
+            self._meet(known, some)
+            found = gather(policy, cuts, number, known, some, histories)
+            misrouted += found.misrouted
             for shard, window in found.windows.items():
                 with self._place.window(shard).open("ab") as file:
                     file.write(msgpack.packb(window.pack()))
-        return cuts
+        return cuts, tuple(sorted(misrouted))
 
     def _make_cuts(
-        self, policy: Policy, number: int, everybody: Mapping[str, Resident], deltas: Mapping[str, Delta]
+        self, policy: Policy, number: int, everybody: Mapping[str, Resident], deltas: WindowDeltas
     ) -> Cuts | None:
         sample = Sample(policy, self.keyed)
-        known = {handle: deltas[handle] for handle in everybody if handle in deltas}
-        sample.add(present(policy, number, everybody, {0: known}))
-        new = ((handle, delta) for handle, delta in deltas.items() if handle not in everybody)
+        known = {
+            partition: {handle: here[handle] for handle in everybody if handle in here}
+            for partition, here in deltas.items()
+        }
+        sample.add(present(policy, number, everybody, known))
+        new = new_deltas(everybody, deltas)
         while some := dict(islice(new, AT_ONCE)):
             sample.add(present(policy, number, {}, {0: some}))
         return sample.cuts()
 
     def _batches(
-        self, mapped: Sequence[ShardFile], everybody: Mapping[str, Resident], deltas: dict[str, Delta]
-    ) -> Iterator[tuple[Mapping[str, Resident], dict[str, Delta]]]:
-        """The deltas, which are taken out, with the records of the people they are about."""
+        self, mapped: Sequence[ShardFile], everybody: Mapping[str, Resident], deltas: WindowDeltas
+    ) -> Iterator[tuple[Mapping[str, Resident], WindowDeltas]]:
+        """The deltas, which are taken out, with the records of the people they are about; all of one person at once."""
         if self._cuts is None:
-            yield everybody, {handle: deltas.pop(handle) for handle in everybody if handle in deltas}
-        while deltas:
-            some = dict(deltas.popitem() for _ in range(min(AT_ONCE, len(deltas))))
-            yield {} if self._cuts is None else dict(_residents(mapped, list(some))), some
+            yield everybody, {partition: take_out(here, everybody) for partition, here in deltas.items()}
+        for partition, here in deltas.items():
+            later = [(other, there) for other, there in deltas.items() if other > partition]
+            while here:
+                some = {partition: dict(here.popitem() for _ in range(min(AT_ONCE, len(here))))}
+                asked = list(some[partition])
+                some |= {other: found for other, there in later if (found := take_out(there, asked))}
+                yield {} if self._cuts is None else dict(residents_in(mapped, asked)), some
 
     def _mapped(self, *, is_checked: bool = False) -> list[ShardFile]:
         """The shards' files of the last release; none before the first."""
         if not self.meta.release:
             return []
-        paths = (self._place.state(self.meta.release, shard) for shard in range(self.policy.shards))
-        digests = self._digests if is_checked else [None] * self.policy.shards
-        found = zip(paths, digests, strict=True)
-        return [map_shard(path, self.policy, self.keyed, digest=digest) for path, digest in found]
+        return [self._map(shard, is_checked=is_checked) for shard in range(self.policy.shards)]
+
+    def _map(self, shard: int, *, is_checked: bool = False) -> ShardFile:
+        path = self._place.state(self.meta.release, shard)
+        return map_shard(path, self.policy, self.keyed, digest=self._digests[shard] if is_checked else None)
 
     # -- processes ----------------------------------------------------------------------------------------------------
 
     def _make(self, jobs: Sequence[PartJob]) -> list[PartMade]:
         if self._jobs == 1:
-            return [make_part(self._place, job) for job in jobs]
+            return [self._make_one(self._place, job) for job in jobs]
         if self._pool is None:
             workers = min(self._jobs, self.policy.shards)
             self._pool = ProcessPoolExecutor(workers, get_context("spawn"), begin_process, (self._place,))
@@ -232,35 +275,3 @@ class ShardedTable:
                 "a process that planned a shard was ended, perhaps for want of memory; run the same command with "
                 "fewer --jobs."
             ) from None
-
-
-class _Histories:
-    """What the numbers in the shards' files stand for."""
-
-    def __init__(self, mapped: Sequence[ShardFile]) -> None:
-        self._states = [shard.state for shard in mapped]
-        self._bound: dict[int, dict[str, set[int]]] = {}
-
-    def values_of(self, shard: int, signature: int) -> tuple[int, ...]:
-        return self._states[shard].signatures.sets[signature]
-
-    def bound(self, shard: int, handle: str) -> tuple[int, ...]:
-        if shard not in self._bound:
-            found = self._bound[shard] = {}
-            for bond in self._states[shard].bonds.bonds.values():
-                for owner in bond.owners:
-                    found.setdefault(owner, set()).add(bond.value)
-        return tuple(sorted(self._bound[shard].get(handle, ())))
-
-
-def _residents(mapped: Sequence[ShardFile], asked: Sequence[str] | None = None) -> Iterator[tuple[str, Resident]]:
-    """The records of these people, or of everybody."""
-    wanted = None if asked is None else pack_handles(asked)
-    for number, shard in enumerate(mapped):
-        rows = shard.state.people.here()
-        if wanted is not None:
-            found = shard.handles.find(wanted)
-            found = found[found >= 0]
-            rows = found[shard.state.people.status[found] != AWAY]
-        for handle, person in shard.state.persons(rows):
-            yield handle, Resident(number, person)

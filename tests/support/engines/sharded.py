@@ -1,4 +1,7 @@
-"""A sharded table in memory beside the auditor, who is shown every release that it makes."""
+"""A sharded table in memory beside the auditor, who is shown every release that it makes.
+
+With the event "change" another policy takes over (`after`), in a release of its own.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -23,6 +26,7 @@ class Ward:
     """A sharded table, the auditor, and how much happened: people published in all, and moves between shards."""
 
     policy: Policy
+    after: Policy | None = None
     table: Table = field(init=False)
     published: int = 0
     moves: int = 0
@@ -30,7 +34,9 @@ class Ward:
 
     def __post_init__(self) -> None:
         self.table, self._intake = Table.empty(self.policy, KEY), Intake(self.policy, {}, held={})
-        self._auditor, self._truth = Auditor(self.policy), Truth(self.policy)
+        last = self.after or self.policy
+        self._auditor = Auditor(last, [] if self.after is None else [self.policy])
+        self._truth = Truth(last, self.policy)
         self._externals: list[ExternalGroup] = []
 
     def live(self, events: Iterable[dict[str, Any]]) -> "Ward":
@@ -39,9 +45,12 @@ class Ward:
             if event["op"] == "release":
                 self._release()
                 continue
+            if event["op"] == "change":
+                self._change()
+                continue
             assert self._truth.take(json.dumps(event).encode()) is None
             if event["op"] == "external":
-                read = parse_external(event, self.policy)
+                read = parse_external(event, self.table.policy)
                 assert isinstance(read, External)
                 self._externals += read.groups
             else:
@@ -60,12 +69,18 @@ class Ward:
         assert report.private is not None
         return report.private.attacks.played.worlds
 
-    def plan(self, window: Window) -> TablePlan:
-        return self.table.plan(window, self.table.meta.release + 1)
+    def plan(self, window: Window, changed: Policy | None = None) -> TablePlan:
+        return self.table.plan(window, self.table.meta.release + 1, changed)
 
-    def _release(self) -> None:
+    def _change(self) -> None:
+        """Everything before it was judged by one policy, and everything after it is by the other."""
+        assert self.after is not None
+        self._release(self.after)
+        self._intake = Intake(self.after, self.table.roster(), held=self.table.holdings())
+
+    def _release(self, changed: Policy | None = None) -> None:
         window, self._externals = Window(None, {0: self._intake.cut()}, self._externals), []
-        made = self.plan(window)
+        made = self.plan(window, changed)
         self.table.apply(made)
         self.table.check_invariants()
         self.made.append(made)
@@ -74,6 +89,7 @@ class Ward:
         self._truth.cut(made.meta.release)
         lines = [line for part in made.parts for line in part.members.lines()]
         self._auditor.see(_stored(made), _members(lines), self._truth, None, made.cohorts)
+        self._truth.known = self._auditor.epochs.known
 
 
 def _stored(made: TablePlan) -> Stored:

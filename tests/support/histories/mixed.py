@@ -2,7 +2,7 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shoal.core.policy.policy import Policy, build_policy
@@ -14,6 +14,11 @@ GUARDS: tuple[Any, ...] = ("", "k0", "k1", "k2", "d3", "*", {"node": "k1", "boun
 
 def draw_policy(draw: random.Random) -> Policy:
     """A small table: some open values, some permanent ones (few, or enough for signatures), any limits."""
+    return build_policy(*draw_document(draw), b"mixed")
+
+
+def draw_document(draw: random.Random) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The document of such a policy, and its hierarchies."""
     count = draw.choice([6, 8, 12, 20])
     labels = [f"d{rank}" for rank in range(count)]
     l = draw.choice([2, 2, 3]) if count >= 8 else 2
@@ -42,13 +47,17 @@ def draw_policy(draw: random.Random) -> Policy:
         },
     }
     diseases = "".join(f"d{rank};k{rank * 3 // count};*\n" for rank in range(count))
-    return build_policy(document, {"disease.csv": diseases.encode()}, b"mixed")
+    return document, {"disease.csv": diseases.encode()}
 
 
-def draw_events(draw: random.Random, policy: Policy, people: int, releases: int) -> Iterator[Event]:
-    """Events that are all accepted, with requests for releases among them."""
-    labels = list(policy.sensitive.hierarchy.leaves)
-    permanent = {labels[leaf] for leaf in policy.sensitive.permanent}
+def draw_events(
+    draw: random.Random, policy: Policy, people: int, releases: int, changes: Mapping[int, Policy] | None = None
+) -> Iterator[Event]:
+    """Events that are all accepted, with requests for releases among them.
+
+    `changes` are policies by the number of the release with which they take over; such a release is a "change".
+    """
+    labels, permanent, sexes = _labels_of(policy)
     present: set[str] = set()
     gone: set[str] = set()
     erased: set[str] = set()
@@ -61,7 +70,7 @@ def draw_events(draw: random.Random, policy: Policy, people: int, releases: int)
                 person = draw.choice(sorted(erased))  # some of whom are here again
             if person in gone:
                 continue
-            event = _draw_change(draw, person, person in present, labels, held[person])
+            event = _draw_change(draw, person, person in present, labels, held[person], sexes)
             (present.discard if event["op"] == "delete" else present.add)(person)
             held[person] |= permanent.intersection(event.get("sensitive", ()))
             yield event
@@ -76,7 +85,17 @@ def draw_events(draw: random.Random, policy: Policy, people: int, releases: int)
                 yield {"op": "erase", "id": doomed}
         if has_others and draw.random() < 0.5:
             yield _draw_external(draw, labels)
-        yield {"op": "release"}
+        after = (changes or {}).get(release + 1)
+        yield {"op": "release" if after is None else "change"}
+        if after is not None:
+            labels, permanent, sexes = _labels_of(after)
+
+
+def _labels_of(policy: Policy) -> tuple[list[str], set[str], Sequence[str]]:
+    """All values, the permanent ones, and what the category may be."""
+    labels, sex = list(policy.sensitive.hierarchy.leaves), policy.attributes[-1].hierarchy
+    assert sex is not None
+    return labels, {labels[leaf] for leaf in policy.sensitive.permanent}, sex.leaves
 
 
 def transient_labels(policy: Policy) -> list[str]:
@@ -101,11 +120,13 @@ def draw_restless(draw: random.Random, policy: Policy, people: int, releases: in
         yield {"op": "release"}
 
 
-def _draw_change(draw: random.Random, person: str, is_present: bool, labels: list[str], held: set[str]) -> Event:
+def _draw_change(
+    draw: random.Random, person: str, is_present: bool, labels: list[str], held: set[str], sexes: Sequence[str]
+) -> Event:
     chance = draw.random()
     event: Event = {"op": "update", "id": person}
     if not is_present:
-        qid = {"age": draw.randrange(100), "weight": round(draw.random() * 10, 2), "sex": draw.choice("fm")}
+        qid = {"age": draw.randrange(100), "weight": round(draw.random() * 10, 2), "sex": draw.choice(sexes)}
         event = {"op": "insert", "id": person, "qid": qid, "sensitive": _draw_values(draw, labels)}
     elif chance < 0.3:
         return {"op": "delete", "id": person}

@@ -1,10 +1,13 @@
 """Random histories in which people move through the whole space in every release, whatever else happens to them."""
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from shoal.core.policy.policy import Policy, build_policy
 from tests.support.histories.mixed import Event, draw_events, draw_restless
+
+HAMLET: Final = tuple(f"d{rank}" for rank in range(8))
 
 
 def draw_moving(draw: random.Random, policy: Policy, people: int, releases: int, share: float = 0.3) -> Iterator[Event]:
@@ -26,36 +29,47 @@ def moving(draw: random.Random, events: Iterable[Event], share: float) -> Iterat
             present.add(event["id"])
         elif event["op"] in ("delete", "erase"):
             present.discard(event["id"])
-        elif event["op"] == "release" and not is_first:
+        elif event["op"] in ("release", "change") and not is_first:
             for person in draw.sample(sorted(present), int(share * len(present))):
                 place = {"age": draw.randrange(100), "weight": round(draw.random() * 10, 2), "sex": draw.choice("fm")}
                 yield {"op": "update", "id": person, "qid": place}
-        is_first &= event["op"] != "release"
+        is_first &= event["op"] not in ("release", "change")
         yield event
 
 
-def hamlet(shards: int = 2) -> Policy:
+def hamlet(shards: int = 2, new: Sequence[str] = ()) -> Policy:
     """A table with shards that is small enough to count all its worlds, and shows values nevertheless."""
     document = {
         "table": "hamlet",
         "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
-        "sensitive": {"name": "disease", "values": [f"d{rank}" for rank in range(8)]},
+        "sensitive": {"name": "disease", "values": [*HAMLET, *new]},
         "privacy": {"k": 1, "l": 2, "signature": 4, "counterfeits": 0.5, "headroom": 0},
         "scale": {"shards": shards},
     }
-    return build_policy(document, {}, b"hamlet")
+    return build_policy(document, {}, "".join(["hamlet", *new]).encode())
 
 
-def draw_hamlet(draw: random.Random, people: int = 18, releases: int = 4, shards: int = 2) -> Iterator[Event]:
+def draw_hamlet(
+    draw: random.Random,
+    people: int = 18,
+    releases: int = 4,
+    shards: int = 2,
+    new: Sequence[str] = (),
+    change: int | None = None,
+    early: int | None = None,
+) -> Iterator[Event]:
     """The same few people all the time, who move, change, leave and come back, in every release.
 
-    With many shards they meet in two places, others in each release: alone in a shard nobody is shown.
+    With many shards they meet in two places, others in each release: alone in a shard nobody is shown. The release
+    `change` is a change of policy, and after it there are the `new` values. Until then only the `early` people come.
     """
     present: set[str] = set()
+    labels = list(HAMLET)
     for release in range(releases):
         fairs = draw.sample(range(100), 2) if release and shards > 2 else range(100)
-        for person in (f"p{number}" for number in range(people)):
-            values = draw.sample([f"d{rank}" for rank in range(8)], draw.choice([1, 1, 1, 2]))
+        is_early = change is not None and release < change
+        for person in (f"p{number}" for number in range(early or people if is_early else people)):
+            values = draw.sample(labels, draw.choice([1, 1, 1, 2]))
             qid = {"age": draw.choice(fairs)}
             if person not in present:
                 present.add(person)
@@ -66,4 +80,6 @@ def draw_hamlet(draw: random.Random, people: int = 18, releases: int = 4, shards
             elif draw.random() < (0.4 if shards <= 2 else 0.8):
                 changed = {"sensitive": values} if draw.random() < 0.3 else {}
                 yield {"op": "update", "id": person, "qid": qid, **changed}
-        yield {"op": "release"}
+        is_change = release + 1 == change
+        yield {"op": "change" if is_change else "release"}
+        labels += new if is_change else ()

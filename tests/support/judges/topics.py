@@ -80,6 +80,12 @@ class Judged:
 
     def read(self, topic: str, partition: int) -> list[Record]:
         """All committed records of a partition."""
+        return self.read_all((topic, partition))[0]
+
+    def read_all(self, *places: tuple[str, int]) -> list[list[Record]]:
+        """All committed records of each of these partitions, with one client for all of them."""
+        if not places:
+            return []
         consumer = Consumer(
             {
                 "bootstrap.servers": self.kafka, "group.id": "nobody", "enable.auto.commit": False,
@@ -87,22 +93,28 @@ class Judged:
                 "fetch.wait.max.ms": 10,  # the end of a partition is told by an empty answer, which brokers hold back
             }
         )  # fmt: skip
-        found: list[Record] = []
+        found: dict[tuple[str, int], list[Record]] = {place: [] for place in places}
+        unread = set(places)
         try:
-            consumer.assign([TopicPartition(topic, partition, 0)])
+            consumer.assign([TopicPartition(*place, 0) for place in places])
             deadline = time.monotonic() + 60
-            while time.monotonic() < deadline:
-                for message in consumer.consume(10_000, 0.05):
-                    error = message.error()
-                    if error is not None:
-                        if error.code() == KafkaError._PARTITION_EOF:
-                            return found
-                        continue
-                    headers = dict(message.headers() or ())
-                    found.append(Record(partition, message.offset(), message.key(), message.value(), headers))
+            while unread and time.monotonic() < deadline:
+                message = consumer.poll(0.05)  # one at a time: `consume` waits for more than there are
+                if message is None:
+                    continue
+                place, error = (message.topic(), message.partition()), message.error()
+                if error is None:
+                    if place in unread:
+                        headers = dict(message.headers() or ())
+                        record = Record(place[1], message.offset(), message.key(), message.value(), headers)
+                        found[place].append(record)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unread.discard(place)
         finally:
             consumer.close()
-        raise TimeoutError(f"topic {topic} could not be read to its end")
+        if unread:
+            raise TimeoutError(f"topic {min(unread)[0]} could not be read to its end")
+        return [found[place] for place in places]
 
     def releases(self) -> list[Published]:
         """What is published; of a table with shards the records are those of its parts, shard after shard."""
@@ -128,7 +140,7 @@ class Judged:
     def _with_parts(self, releases: list[Published]) -> list[Published]:
         """The records of every shard, which are all that stand on its partition, each once and in order."""
         shards = len(json.loads(releases[0].headers["parts"])) if releases else 0
-        waiting = [self.read(self.topics.parts, shard) for shard in range(shards)]
+        waiting = self.read_all(*((self.topics.parts, shard) for shard in range(shards)))
         whole: list[Published] = []
         for release in releases:
             records: list[bytes] = []
@@ -151,10 +163,9 @@ class Judged:
     def shares(self) -> tuple[list[Share], list[Record]]:
         """What every release was made of, by the offsets in its headers; and the records after the last one's."""
         releases = self.releases()  # first: whatever they were made of is on the topics by now
-        waiting = {
-            header: [self.read(topic, partition) for partition in range(self.partitions)]
-            for header, topic in (("offsets", self.topics.events), ("external", self.topics.external))
-        }
+        sources = (self.topics.events, self.topics.external)
+        read = self.read_all(*((topic, partition) for topic in sources for partition in range(self.partitions)))
+        waiting = {"offsets": read[: self.partitions], "external": read[self.partitions :]}
         found: list[Share] = []
         for release in releases:
             taken: dict[str, list[Record]] = {"offsets": [], "external": []}

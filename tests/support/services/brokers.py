@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from deploy.local import Kafka
-from deploy.local.kafka import new_cluster
+from deploy.local.kafka import BriefKafka, new_cluster
 
 _COUNT = 3
 _COPIES = {
@@ -20,7 +19,7 @@ _COPIES = {
 }
 
 
-class Broker(Kafka):
+class Broker(BriefKafka):
     """One of several, each of which is a controller, too. It is ready when enough of the others are."""
 
     def __init__(self, folder: Path, number: int, cluster: str) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from deploy.local import Kafka, Local, Redis, Unavailable
+from deploy.local import Local, Redis, Unavailable
+from deploy.local.kafka import BriefKafka
 from deploy.local.ports import free_port
 from tests.support.services.proxy import Proxy
 
@@ -56,7 +57,7 @@ class SmallDisk:
         self._filler.unlink(missing_ok=True)
 
 
-class FrailKafka(Kafka):
+class FrailKafka(BriefKafka):
     """A broker with a second listener, which tells its clients to come by the wire."""
 
     def __init__(self, folder: Path) -> None:

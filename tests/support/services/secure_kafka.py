@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from deploy.local import Kafka
+from deploy.local.kafka import BriefKafka
 from deploy.local.ports import free_port
 from shoal.streams.kafka.rights import GROUP, TOPIC, TRANSACTION, Right
 from tests.support.root import ROOT
@@ -61,7 +61,7 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 
-class SecureKafka(Kafka):
+class SecureKafka(BriefKafka):
     """`at(listener)` is the address of a listener; `address` that of the plain one."""
 
     def __init__(self, folder: Path, certificates: Certificates) -> None:

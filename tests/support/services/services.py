@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy.local import Kafka, Redis, Service, Unavailable
+from deploy.local import Redis, Service, Unavailable
+from deploy.local.kafka import BriefKafka
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 
@@ -58,7 +59,7 @@ def find_redis() -> Iterator[Found]:
 @contextlib.contextmanager
 def native_kafka() -> Iterator[Found]:
     """A process of our own, with throw-away data. Raises Unavailable."""
-    with _native(Kafka) as found:
+    with _native(BriefKafka) as found:
         yield found
 
 

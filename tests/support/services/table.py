@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import cycle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -29,11 +30,10 @@ from shoal.streams.store.store import Store
 from shoal.streams.store.whole_table import load_state
 from tests.support.judges.topics import KEY, Judged, Published, Record
 from tests.support.root import ROOT
-from tests.support.services.nursery import Forked, Nursery, Process
+from tests.support.services.nursery import NURSERY, Forked, Process
 from tests.support.services.services import environment
 from tests.support.services.stacks import ask, stacks_of
 
-_NURSERY = Nursery()
 _PATIENCE_S = 120.0  # a broker that was killed on a busy machine takes its time
 _MATTERS = ("planner", "trigger", "release", "ingest", "deadletter")
 __all__ = [
@@ -124,6 +124,7 @@ class Table(Judged):
         self.redis, self.folder = redis, folder
         self._producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "linger.ms": 5})
         self._workers: list[Worker] = []
+        self._commands = count()
         self._places = cycle(range(partitions))  # on the external topic
 
     # -- workers ------------------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ class Table(Judged):
         process: Process
         with log.open("wb") as output:
             if is_forked:
-                process = _NURSERY.start(options, environment, log)
+                process = NURSERY.start(("worker", *options), environment, log)
             else:
                 process = subprocess.Popen(
                     [sys.executable, "-m", "shoal.streams.cli", "worker", *options], env=environment, cwd=ROOT,
@@ -166,10 +167,18 @@ class Table(Judged):
 
     def run(self, *command: str, **settings: str) -> "subprocess.CompletedProcess[str]":
         """Run a shoal command to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "shoal.streams.cli", *command], env=self.environment(**settings), cwd=ROOT,
-            capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
+        return NURSERY.run(command, self.environment(**settings))
+
+    @contextmanager
+    def running(self, *command: str, **settings: str) -> Iterator[Worker]:
+        """A shoal command that goes on until it is killed at the end."""
+        log = self.folder / f"{self.name}-{command[0]}-{next(self._commands)}.log"
+        log.touch()
+        process = Worker(NURSERY.start(command, self.environment(**settings), log), log)
+        try:
+            yield process
+        finally:
+            process.kill()
 
     def close(self) -> None:
         for worker in self._workers:

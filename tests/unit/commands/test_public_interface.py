@@ -89,6 +89,12 @@ def test_a_release_has_the_columns_of_its_spreadsheets(tmp_path: Path, policy: s
     assert last.manifest["groups"] == len(last.groups())
 
 
+def test_a_release_prints_in_one_line_without_its_records(policy: shoal.Policy) -> None:
+    made = shoal.replay(policy, events()).releases[-1]
+    told = made.manifest
+    assert repr(made) == f"<release {made.number} of ward: {told['people']} people, {told['groups']} groups>"
+
+
 def test_a_run_can_resume_and_returns_only_what_it_made(tmp_path: Path, policy: shoal.Policy) -> None:
     wrong = {"op": "insert", "id": "canary-7f3a"}
     at = next(index for index, event in enumerate(events()) if event["op"] == "release") + 1

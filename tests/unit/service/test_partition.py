@@ -12,8 +12,8 @@ from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.intake.partition import _MOST_LOGGED, Partition
 from shoal.streams.store.encryption import PlainText
 from shoal.streams.store.keys import bucket_of
-from shoal.streams.store.records import unpack
-from shoal.streams.store.window_log import by_bucket
+from shoal.streams.store.records import pack, unpack
+from shoal.streams.store.window_log import by_bucket, pack_changes, read_changes
 from tests.support.services.table import Taken, insert, write_policy
 
 
@@ -81,3 +81,13 @@ def test_ingest_spreads_people_over_buckets_as_desks_look_for_them() -> None:
         handle: bucket_of(handle.encode(), 3) for handle in deltas
     }
     assert all(found)
+
+
+def test_an_element_of_the_log_comes_back_as_it_was_with_tuples_at_every_depth() -> None:
+    deltas: dict[str, Delta] = {
+        "somebody": (0, (None, 3, 2.5, "north"), None, None, (4, 0.25)),
+        "a newcomer": (1, (1, 2, 0.0, ""), (7, 9), (17, 18), ()),
+        "gone": (2, None, None, None, None),
+    }
+    found = read_changes(pack_changes(PlainText(), 1, 0, deltas))
+    assert found == unpack(pack(deltas)) == deltas

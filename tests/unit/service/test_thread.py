@@ -1,12 +1,15 @@
 """Items that a thread makes ahead: all of them, in order, and an error where it happened."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from shoal.streams.thread import ahead
+from tests.support.root import ROOT
 
 
 async def test_items_come_in_lists_and_in_their_order() -> None:
@@ -37,3 +40,9 @@ async def test_an_error_is_raised_after_what_came_before_it() -> None:
     assert await anext(coming) == [1]
     with pytest.raises(ValueError, match="the second"):
         await anext(coming)
+
+
+def test_what_numpy_imports_late_is_there_before_there_is_a_thread() -> None:
+    """Two threads that call `numpy.unique` for the first time, at the same moment, may fail."""
+    script = "import sys, shoal.streams.thread; sys.exit('numpy.ma' not in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT).returncode == 0

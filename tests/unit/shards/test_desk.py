@@ -9,7 +9,7 @@ from shoal.core.events.window import DEREGISTERED, ERASED, GONE, PATCH, PRESENT,
 from shoal.core.person import FORGOTTEN, Person
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.shards.cuts import Cuts
-from shoal.core.shards.desk import RecordedHistories, Resident, gather, present
+from shoal.core.shards.desk import RecordedHistories, Resident, gather, may_move, present
 from shoal.core.shards.moves import ShardWindow, SignedEntry, Traveller, joined
 from shoal.core.signatures.bonds import Bond
 from shoal.core.signatures.entries import CURRENT, HELD, PLAIN, SHOWN
@@ -63,6 +63,25 @@ def test_somebody_who_changes_or_moves_within_their_shard_stays() -> None:
     deltas: dict[str, Delta] = {"ann": patch(30), "bob": patch(None, (3,)), "eve": (GONE, None, None, None, None)}
     found = desk({name: resident(20) for name in deltas}, {0: deltas})
     assert found.windows == {0: ShardWindow({0: deltas})}
+
+
+def test_histories_are_asked_for_everybody_who_moves_and_nobody_who_cannot() -> None:
+    """Everybody lives with the old, where nobody is who is erased, and each delta is tried as if it took them away."""
+    deltas: dict[str, Delta] = {
+        "moved": patch(20),
+        "changed": patch(None, (3,)),
+        "gone": (GONE, None, None, None, None),
+        "put": (PUT, (20,), (1,), None, None),
+        "put anew": (PUT_ANEW, (20,), (1,), None, None),
+        "registered": (REGISTER, (20,), None, None, None),
+        "deregistered": (DEREGISTERED, None, None, None, None),
+        "erased": (ERASED, None, None, None, None),
+    }
+    residents = {name: resident(70, shard=1, entries=()) for name in deltas}
+    departures = desk(residents, {0: deltas}).windows[1].departures
+    assert set(departures) == set(may_move(residents, {0: deltas}))
+    assert set(departures) == {"moved", "put", "put anew", "registered", "erased"}
+    assert set(may_move(residents, {0: {"gone": patch(20)}, 1: deltas})) == {*departures, "gone"}, "by any partition"
 
 
 def test_there_and_back_again_is_no_move() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from shoal.core.plan import Window
+from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.core.shards.table import Table, TablePlan, people_needed
 from shoal.core.state import RECORDS, Change, State, WholeChange
 from shoal.streams.store.records import KINDS, RecordKind, pack
 from shoal.streams.store.state_digest import StateDigest, proofs_of
 from tests.support.engines.sharded import KEY, Ward
+from tests.support.histories.changing import draw_changing, draw_policies
 from tests.support.histories.mixed import draw_policy
 from tests.support.histories.moving import draw_moving
 
@@ -29,20 +31,20 @@ class Digesting(Ward):
         self.digests = [StateDigest(state.keyed) for state in self.table.states]
         self._check()
 
-    def plan(self, window: Window) -> TablePlan:
-        made = super().plan(window)
+    def plan(self, window: Window, changed: Policy | None = None) -> TablePlan:
+        made = super().plan(window, changed)
         for digest, state, part in zip(self.digests, self.table.states, made.parts, strict=True):
             digest.follow(part.change, state)
         return made
 
-    def _release(self) -> None:
-        super()._release()
+    def _release(self, changed: Policy | None = None) -> None:
+        super()._release(changed)
         self._check()
 
     def _check(self) -> None:
         for digest, state in zip(self.digests, self.table.states, strict=True):
             records = {name: list(state.records(name)) for name in RECORDS}
-            read = State.load(self.policy, KEY, state.meta, Keyed, state.shard, **records)
+            read = State.load(self.table.policy, KEY, state.meta, Keyed, state.shard, **records)
             assert StateDigest.of_state(read).value == StateDigest.of_state(state).value
             self.drifted += digest.value != StateDigest.of_state(state).value
             self.changed += digest.value != bytes(32)
@@ -62,6 +64,17 @@ def test_after_many_random_changes_the_digest_is_the_one_from_scratch(seed: int)
     assert ward.drifted == 0
     assert ward.changed > 10
     assert ward.moves > 20
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_over_a_change_of_policy_the_digest_is_the_one_from_scratch(seed: int) -> None:
+    draw = random.Random(seed)
+    policies = draw_policies(draw, 3)
+    ward = Digesting(*policies)
+    ward.live(draw_changing(draw, policies))
+    assert ward.drifted == 0
+    assert ward.changed > 5
+    assert ward.table.policy is policies[1]
 
 
 def test_a_digest_that_forgets_what_was_replaced_or_who_left_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 j counts spells, at most ⌊m/ℓ⌋; a value shown plainly is a signature of one. A guard named later counts what was shown
 before; if that is too much already, entries whose signature meets A are "*" from then on. A guard over an open value,
-like a bound below 1/m, makes all of that person's entries "*" (docs/design.md, "Values that last").
+like a bound below 1/m, makes all of that person's entries "*" (docs/design.md, "Values that last"). If a policy gains
+an open value that somebody guards already, what is shown of them goes on: a spell that began earlier cannot be it.
 """
 
 from fractions import Fraction
@@ -11,6 +12,7 @@ from typing import Final, NamedTuple
 from shoal.core.audit.criteria.lasting.history import History, Known, Sighting
 from shoal.core.audit.criteria.lasting.terms import Kind
 from shoal.core.audit.finding import Findings, Promise
+from shoal.core.audit.reading.epochs import Gained
 from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.truth import Guard
 from shoal.core.audit.reading.view import Secrets
@@ -33,13 +35,14 @@ class LastingGuards:
 
     def __init__(self, policy: Policy, history: History) -> None:
         self._history, self._terms = history, history.terms
-        self._hierarchy = policy.sensitive.hierarchy
+        self._hierarchy, self._gained = policy.sensitive.hierarchy, Gained(policy)
         self._spent: dict[str, tuple[Guard, bool]] = {}  # by person: their guard, and whether it came too late
         self.people: set[str] = set()  # ever published with a guard that asks for something
         self.unguarding: set[str] = set()  # ever published with the empty guard
         self.nearest: dict[str, Nearest] = {}
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
+        there = self._gained.see(release.epoch, release.number)
         for person in secrets.homes:
             guard = secrets.table[person].guard
             if guard is None or guard.node is None:
@@ -48,15 +51,21 @@ class LastingGuards:
                     self.unguarding.add(person)
                 continue
             self.people.add(person)
-            place, sentence = self._judge(person, guard)
+            since = secrets.guarded_since.get(person, 0)
+            place, sentence = self._judge(person, guard, since, self.guarded(guard) & there)
             if sentence is not None:
                 findings.say(Promise.G4, sentence, release.number, place)
 
-    def _judge(self, person: str, guard: Guard) -> tuple[str | None, str | None]:
-        leaves = self.guarded(guard)
+    def _judge(self, person: str, guard: Guard, since: int, leaves: frozenset[int]) -> tuple[str | None, str | None]:
+        """`since` is when they named the guard, `leaves` what it covers of those that the release was made with."""
         rows = [one for one in self._history.now.get(person, ()) if one.kind is not Kind.STARRED]
-        if leaves & self._terms.open or (leaves and guard.bound < Fraction(1, self._terms.m)):
-            return (rows[0].group, NOT_STARRED) if rows else (None, None)
+        opened = [self._came(leaf) for leaf in leaves & self._terms.open]
+        if leaves and guard.bound < Fraction(1, self._terms.m):
+            opened.append(0)
+        if opened:
+            begun = [one for one in rows if max(one.spell, since) > min(opened)]
+            if begun or not rows:
+                return (begun[0].group, NOT_STARRED) if begun else (None, None)
         spent = self.shown_of(self._history.of(person), leaves)
         known, is_late = self._spent.get(person, (None, False))
         if known != guard:
@@ -70,6 +79,10 @@ class LastingGuards:
             self.nearest[person] = Nearest(total, guard.bound)
         is_over = total > max(guard.bound, spent)  # what was over before this release was said then
         return (rows[0].group, OVER) if is_over else (None, None)
+
+    def _came(self, leaf: int) -> int:
+        """The change of policy with which a value came; 0 if it was always there."""
+        return self._gained.since.get(leaf, 0)
 
     def _leaves(self, one: Sighting) -> frozenset[int]:
         return frozenset({one.leaf}) if one.signature is None else self._terms.leaves(one.signature)

@@ -8,6 +8,7 @@ from typing import Final
 
 from shoal.core.audit.criteria.lasting.history import History
 from shoal.core.audit.finding import Findings, Promise
+from shoal.core.audit.reading.epochs import Gained
 from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.view import Secrets
 from shoal.core.policy.policy import Policy
@@ -19,18 +20,15 @@ class Young:
     """Compares the beginning of spells with when the values of their signatures came."""
 
     def __init__(self, policy: Policy, history: History) -> None:
-        self._leaves, self._history = policy.sensitive.hierarchy.leaves, history
-        self._since: dict[int, int] = {}  # by leaf code, the release with which it came; no event before may have it
+        self._gained, self._history = Gained(policy), history
 
     def see(self, release: Published, _: Secrets, findings: Findings) -> None:
-        was, now = (one.sensitive.hierarchy.leaf_code for one in (release.epoch.leaves, release.epoch.policy))
-        if was != now:
-            came = {code for code, label in enumerate(self._leaves) if label in now and label not in was}
-            self._since |= dict.fromkeys(came, release.number)
-        if not self._since:
+        self._gained.see(release.epoch, release.number)
+        since = self._gained.since
+        if not since:
             return
         for seen in self._history.now.values():
             for one in seen:
                 among = () if one.signature is None else self._history.terms.leaves(one.signature)
-                is_young = any(self._since.get(leaf, 0) >= one.spell for leaf in among)
+                is_young = any(since.get(leaf, 0) >= one.spell for leaf in among)
                 findings.say(Promise.G2, TOO_YOUNG, release.number, one.group, int(is_young))
