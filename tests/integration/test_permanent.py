@@ -91,12 +91,14 @@ def test_a_worker_restarted_and_one_rebuilt_go_on_with_the_same_cliques(make: Ma
     clinic.send([*register, *_events(0, 150)])
     clinic.request()
     clinic.await_releases(1)
+    worker.await_log("release.applied")
     assert worker.stop() == 0
     clinic.send([{"op": "delete", "id": f"p{number}"} for number in range(0, 150, 6)])
     clinic.send([{"op": "update", "id": "p5", "sensitive": ["lupus"]}])
     clinic.request()
     worker = clinic.start()
     clinic.await_releases(2)
+    worker.await_log("release.applied")
     assert worker.stop() == 0
     before = clinic.stored()[CLIQUES[kind]]
     clinic.wipe()

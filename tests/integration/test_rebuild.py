@@ -28,6 +28,7 @@ def test_redis_wiped_is_refused_and_rebuild_brings_it_back(make: Make) -> None:
     table.request(b'{"op":"release","at":"2026-02-03T04:05:06Z"}')
     published = table.await_releases(2)
     table.await_dead_letters(8)
+    worker.await_log("release.applied", count=2)
     before = table.stored()
     table.wipe()
     table.send([insert(900), b"junk"])

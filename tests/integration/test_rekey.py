@@ -40,6 +40,7 @@ def run(table: Table, first: int, **settings: str) -> None:
     table.send(inserts(first + 150, 20))
     number = len(table.releases()) + 1
     await_that(lambda: any(f":window:{number}:".encode() in key for key in table.keys), 30)
+    worker.await_log("release.applied")
     assert worker.stop() == 0
 
 
