@@ -256,5 +256,6 @@ def test_a_record_left_out_after_its_release_was_announced_is_a_part_of_it_for_a
     clinic.await_served()
     assert _FROZEN_AGAIN in worker.log
     assert clinic.releases()[1].manifest == announced.value
+    worker.await_log("release.applied", PATIENCE_S)
     with clinic.connect() as client:
         assert not client.exists(f"{{shoal:{clinic.name}}}:skipped")

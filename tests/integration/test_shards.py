@@ -129,6 +129,7 @@ def test_too_few_people_for_the_cuts_are_withheld_and_status_and_manifest_say_so
     assert said in clinic.run("inspect").stdout
     clinic.fill(2 * needed)  # some of whom are not sampled
     clinic.finish()
+    worker.await_log("release.applied", PATIENCE_S, count=len(clinic.releases()))
     assert "note" not in json.loads(ask(port, "ready")[1])
     told = clinic.run("inspect").stdout
     assert said not in told
