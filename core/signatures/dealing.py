@@ -26,16 +26,16 @@ from shoal.core.signatures.layout import lay_rounds
 from shoal.core.signatures.newcomers import ANY, NO_ROUND, Newcomers, mask_of
 from shoal.core.signatures.rounds import Rounds
 from shoal.core.signatures.surplus import find_surplus, is_covered, keep
-from shoal.core.signatures.tuning import PICKY_AT_MOST, WIDER
+from shoal.core.signatures.tuning import PICKY_AT_MOST
 
 Draws = Callable[[str, int], Tags]  # so many random numbers for a purpose
 
 
 class Values(NamedTuple):
-    """What is known of values: the order in which they are laid, and by value which of them last alike."""
+    """What is known of values: the order in which they are laid, and by value the block of those that go together."""
 
     order: Sequence[int]
-    kinds: Sequence[int]
+    blocks: Sequence[int]
 
 
 class Dealing:
@@ -46,8 +46,7 @@ class Dealing:
     ) -> None:
         self._newcomers, self._sets, self._values, self._m, self._l = newcomers, sets, values, m, l
         self._draws, self._turn = draws, 0
-        self.rounds = Rounds(newcomers, m, m + int(m * WIDER), values.kinds, self._more_draws)
-        self.seconds: set[int] = set()  # the rounds of second values
+        self.rounds = Rounds(newcomers, m, values.blocks, self._more_draws)
         self.starred: set[int] = set()  # who found no round
         self.company: set[int] = set()  # those of them who are starred with others
         self.starred_seconds: list[int] = []
@@ -82,7 +81,9 @@ class Dealing:
         siblings, round_of = self._newcomers.siblings, self.rounds.round_of
         late = self.starred - self._unseen
         self._unseen |= late
-        places = {round_of[sibling] for one in late for sibling in siblings.get(one, ())} - {NO_ROUND} - self.seconds
+        places = (
+            {round_of[sibling] for one in late for sibling in siblings.get(one, ())} - {NO_ROUND} - self.rounds.closed
+        )
         freed = [one for place in sorted(places) for one in self.rounds.take_apart(place)]
         if freed:
             self.starred.update(self.rounds.mend(self.rounds.build(freed)))
@@ -99,21 +100,21 @@ class Dealing:
         """Step 1; returns the others who are left."""
         rounds, value, wanted = self.rounds, self._newcomers.value.tolist(), self._newcomers.wanted.tolist()
         queues: dict[int, list[int]] = {}
-        for one in fresh[::-1].tolist():
+        for one in sorted(fresh.tolist(), key=lambda one: -rounds.shuns(one).bit_count()):
             queues.setdefault(value[one], []).append(one)
         for second in np.flatnonzero(self._newcomers.wanted != ANY).tolist():
             signature = self._sets[wanted[second]]
             mask, members = mask_of(signature), [second]
             for other in signature:
                 if other != value[second]:
-                    fitting = (one for one in reversed(queues.get(other, ())) if rounds.may_enter(one, mask, members))
+                    fitting = (one for one in queues.get(other, ()) if rounds.may_enter(one, mask, members))
                     members += islice(fitting, 1)
             if len(members) < len(signature):
                 self.starred_seconds.append(second)
                 continue
             for one in members[1:]:
                 queues[value[one]].remove(one)
-            self.seconds.add(rounds.add(members))
+            rounds.closed.add(rounds.add(members))
         return np.array(sorted(one for queue in queues.values() for one in queue), dtype=np.int64)
 
     def _lay(self, kept: Rows) -> list[int]:
@@ -123,8 +124,7 @@ class Dealing:
         if len(picky) > PICKY_AT_MOST * len(kept):
             return rounds.build(kept.tolist())
         value = newcomers.value[kept]
-        count = max(int(np.bincount(value).max()), -(-len(kept) // (self._m + int(self._m * WIDER))))
-        count = min(count, len(kept) // self._m)
+        count = max(int(np.bincount(value).max()), len(kept) // self._m)
         laid = lay_rounds(value, newcomers.place[kept], newcomers.draw[kept], self._values.order, count)
         first = rounds.add_all(kept.tolist(), laid.round.tolist(), laid.masks)
         unfit = [one for one in picky if not rounds.is_at_home(one)]
@@ -151,7 +151,7 @@ def cover(dealings: Sequence[Dealing], l: float, draws: Draws) -> bool:
         (dealing, place)
         for dealing in dealings
         for place in range(len(dealing.rounds.members))
-        if place not in dealing.seconds
+        if place not in dealing.rounds.closed
     ]
     order = np.argsort(draws("company", len(places)), kind="stable").tolist()
     counts = Counter(value for dealing in dealings for value in dealing.values_of(dealing.starred))

@@ -33,7 +33,8 @@ class Layout(NamedTuple):
 def lay_rounds(value: Rows, place: Rows, draw: Tags, order: Sequence[int], rounds: int) -> Layout:
     """Deal all of these into so many rounds. Sorts twice: O(n log n)."""
     counts = np.bincount(value, minlength=max(order) + 1)
-    laid = np.array(_machines(counts, order, -(-len(value) // rounds)), dtype=np.int64)
+    values = _machines(counts, order, -(-len(value) // rounds))
+    laid = np.array(values, dtype=np.int64)
     ends = np.cumsum(counts[laid])
     breaks = np.unique(np.r_[0, ends % rounds])
     position = np.arange(len(value))
@@ -51,7 +52,7 @@ def lay_rounds(value: Rows, place: Rows, draw: Tags, order: Sequence[int], round
     found[np.lexsort((draw, narrow(place), narrow(by_turn[value])))] = seat
     places = breaks[:, None] + rounds * np.arange(-(-len(value) // rounds))[None, :]
     shown = np.searchsorted(ends, places, side="right")
-    masks = [mask_of(laid[one] for one in line if one < len(laid)) for line in shown.tolist()]
+    masks = [mask_of(values[one] for one in line if one < len(values)) for line in shown.tolist()]
     sizes = np.diff(np.r_[breaks, rounds]).tolist()
     return Layout(found, [mask for mask, size in zip(masks, sizes, strict=True) for _ in range(size)])
 

@@ -17,19 +17,20 @@ Draws = Callable[[int], list[int]]
 
 
 class Rounds:
-    """The rounds of one pool. `least` and `most` are the sizes of a round, `aim` the one it is built to.
+    """The rounds of one pool, of `least` values each or some more.
 
-    `draws` gives so many fresh random numbers. `kinds` says by value which values last alike.
+    `draws` gives so many fresh random numbers. `blocks` says by value which values go together best.
     """
 
-    def __init__(self, newcomers: Newcomers, least: int, aim: int, kinds: Sequence[int], draws: Draws) -> None:
+    def __init__(self, newcomers: Newcomers, least: int, blocks: Sequence[int], draws: Draws) -> None:
         self._value: list[int] = newcomers.value.tolist()
         self._shunned, self._siblings = newcomers.shunned, newcomers.siblings
-        self._least, self._aim, self._most = least, aim, 2 * least - 1
-        self._kinds, self._draws = kinds, draws
+        self._least, self._most = least, 2 * least - 1
+        self._blocks, self._draws = blocks, draws
         self.round_of = [NO_ROUND] * len(self._value)
         self.members: list[list[int]] = []
         self.masks: list[int] = []
+        self.closed: set[int] = set()  # rounds that stay as they are
 
     # -- what fits ----------------------------------------------------------------------------------------------
 
@@ -116,22 +117,34 @@ class Rounds:
         total = len(waiting)
         built = []
         while total >= self._least:
-            value = max(queues, key=lambda one: (len(queues[one]), one))
-            if not queues[value]:
-                break
+            value = self._lead(queues, total)
             lead = queues[value].pop()
             total -= 1
-            size = max(self._least, min(self._aim, (total + 1) // (len(queues[value]) + 1)))
-            members = self._company(lead, queues, size)
-            if len(members) < self._least:
-                for other in members[1:]:
-                    queues[self._value[other]].append(other)
+            members = self._company(lead, queues) or self._company(lead, queues, is_last=False)
+            if not members:
                 left.append(lead)
                 continue
             total -= len(members) - 1
             built.append(self.add(members))
         left += [one for queue in queues.values() for one in queue]
         return [one for one in left if not self._join(one, built)]
+
+    def join(self, left: Sequence[int]) -> list[int]:
+        """Let these join any round that has room; returns those who fit none."""
+        drawn = self._draws(len(self.members))
+        places = [place for place in sorted(range(len(drawn)), key=drawn.__getitem__) if place not in self.closed]
+        places = [place for place in places if self.members[place]]
+        return [one for one in left if not self._join(one, places)]
+
+    def _lead(self, queues: dict[int, list[int]], total: int) -> int:
+        """The value that must be in every round from now on, or else that of the newcomer who shuns most."""
+        value = max(queues, key=lambda one: (len(queues[one]), one))
+        if len(queues[value]) * (self._least + 1) >= total:
+            return value
+        return max(
+            (one for one in queues if queues[one]),
+            key=lambda one: (self.shuns(queues[one][-1]).bit_count(), len(queues[one]), one),
+        )
 
     def _queues(self, waiting: Sequence[int]) -> dict[int, list[int]]:
         """By value its newcomers, those who shun most last."""
@@ -141,28 +154,40 @@ class Rounds:
             queues.setdefault(self._value[one], []).append(one)
         return queues
 
-    def _company(self, lead: int, queues: dict[int, list[int]], size: int) -> list[int]:
-        """A round around its first newcomer, of the values that most are left of, and that last like theirs."""
+    def _company(self, lead: int, queues: dict[int, list[int]], *, is_last: bool = True) -> list[int]:
+        """A round around its first newcomer: of the values that must be in every round, of their block, of the others.
+
+        Of each value it takes those who shun most, or else least. Returns nobody if there are too few.
+        """
         value = self._value[lead]
         members, mask, shunned = [lead], 1 << value, self.shuns(lead)
-        kind, kinds = self._kinds[value], self._kinds
+        blocks = self._blocks
         total = sum(map(len, queues.values()))
         for other in sorted(
-            queues, key=lambda one: (len(queues[one]) * self._least < total, kinds[one] != kind, -len(queues[one]), one)
+            queues,
+            key=lambda one: (
+                len(queues[one]) * (self._least + 1) < total,
+                blocks[one] != blocks[value],
+                -len(queues[one]),
+                one,
+            ),
         ):
             own = 1 << other
             queue = queues[other]
             if own & (mask | shunned) or not queue:
                 continue
-            for back in range(1, min(len(queue), CANDIDATES_TRIED) + 1):
-                theirs = self.shuns(queue[-back])
-                if not theirs & (mask | own) and not self._is_sibling(queue[-back], members):
-                    members.append(queue.pop(-back))
+            tried = range(min(len(queue), CANDIDATES_TRIED))
+            for at in (-1 - one for one in tried) if is_last else tried:
+                theirs = self.shuns(queue[at])
+                if not theirs & (mask | own) and not self._is_sibling(queue[at], members):
+                    members.append(queue.pop(at))
                     mask, shunned = mask | own, shunned | theirs
                     break
-            if len(members) == size:
-                break
-        return members
+            if len(members) == self._least:
+                return members
+        for other in members[1:]:
+            queues[self._value[other]].append(other)
+        return []
 
     def _is_sibling(self, newcomer: int, members: Sequence[int]) -> bool:
         siblings = self._siblings.get(newcomer)
@@ -183,11 +208,11 @@ class Rounds:
 
     def mend(self, left: list[int]) -> list[int]:
         """Build some rounds anew with those who are left, until nobody is or it has not helped for a while."""
-        in_vain = 0
+        in_vain, left = 0, self.join(left)
         while left and in_vain < MENDED_IN_VAIN:
             drawn = self._draws(len(self.members))
             chosen = [place for place in sorted(range(len(drawn)), key=drawn.__getitem__) if self.members[place]]
-            chosen = chosen[:MENDED_WITH]
+            chosen = [place for place in chosen if place not in self.closed][:MENDED_WITH]
             kept = [list(self.members[place]) for place in chosen]
             few = left[:MENDED_AT_ONCE]
             freed = [one for place in chosen for one in self.take_apart(place)]
@@ -199,6 +224,7 @@ class Rounds:
                 for members in kept:
                     self.add(members)
                 now = few
+            now = self.join(now)
             in_vain = 0 if len(now) < len(few) else in_vain + 1
             left = left[MENDED_AT_ONCE:] + now
         return left

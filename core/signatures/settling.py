@@ -156,14 +156,21 @@ class Settling:
         return [[pool for pool in kind if len(pool[0])] for kind in kinds]
 
     def _values(self, new: Rows) -> Values:
-        """Values that last alike, are about equally frequent and occur near each other stand next to each other."""
-        entries, leaves = self.entries, self._blank
-        kinds = kinds_of(self.groups, self.signatures, self._rows_before, self._scene.number, leaves)
-        counts = np.bincount(entries.value[new], minlength=leaves)
-        place = self._scene.place[entries.owner[new]].astype(np.float64)
-        mean = np.bincount(entries.value[new], weights=place, minlength=leaves) / np.maximum(1, counts)
-        often = np.frexp(counts.astype(np.float64))[1]
-        return Values(np.lexsort((np.arange(leaves), mean, -often, kinds)).tolist(), kinds.tolist())
+        """Values that last alike and are about equally frequent stand next to each other.
+
+        What is frequent is what began often so far, which everybody knows: so the order stays much the same, signatures
+        are used again, and later second values find rounds.
+        """
+        leaves, groups, signatures = self._blank, self.groups, self.signatures
+        kinds = kinds_of(groups, signatures, self._rows_before, self._scene.number, leaves)
+        times = np.bincount(groups.kind[groups.kind >= 0], groups.rounds[groups.kind >= 0], len(signatures))
+        members, is_one = signatures.members, signatures.members >= 0
+        began = np.bincount(members[is_one], np.repeat(times, np.count_nonzero(is_one, axis=1)), leaves)
+        began += np.bincount(self.entries.value[new], minlength=leaves)
+        order = np.lexsort((np.arange(leaves), -began, kinds))
+        blocks = np.empty(leaves, dtype=np.int64)
+        blocks[order] = np.arange(leaves) // self._policy.signature
+        return Values(order.tolist(), blocks.tolist())
 
     def _dealt(self, mine: Rows, shown: Rows, judging: Judging, values: Values, least: int) -> Dealing:
         salt = int(self._draws(mine[:1], "salt")[0]) if len(mine) else 0
@@ -246,7 +253,7 @@ class Settling:
         np.minimum.at(lowest, rounds[got], self._draws(mine[got], "number"))
         used = np.flatnonzero(counts)
         is_alone = np.zeros(len(signature), dtype=bool)
-        is_alone[sorted(dealing.seconds)] = True
+        is_alone[sorted(dealing.rounds.closed)] = True
         group, first = _groups(used, signature[used], mean[used], lowest[used], is_alone[used], counts[used])
         by_round = np.full(len(signature), -1, dtype=np.int64)
         by_round[used] = group

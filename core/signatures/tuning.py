@@ -8,10 +8,6 @@ ROWS_AT_MOST: Final = 64
 # Rows of a plain group or of a group of "*": nothing is hidden by their size, so it is a matter of record length.
 PLAIN_ROWS: Final = 64
 
-# Rounds are this share wider than they must be, where nothing is lost by it: a person may be shown with more values
-# under a wider signature, so fewer are "*" (S3).
-WIDER: Final = 0.5
-
 # If at least this share of the newcomers shuns something, rounds are built one by one from the start: rounds that are
 # laid by counts alone would mostly be taken apart.
 PICKY_AT_MOST: Final = 0.35
