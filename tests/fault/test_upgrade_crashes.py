@@ -1,4 +1,4 @@
-"""kill -9 right after every step of an upgrade: the table is the older version's or the later one's, and it is whole."""
+"""kill -9 right after every step of an upgrade: the table is the older version's or the later one's, and whole."""
 
 from collections.abc import Iterator
 from pathlib import Path

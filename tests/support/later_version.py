@@ -37,7 +37,7 @@ def run(
 
 def become(*, is_next_format: bool) -> None:
     """Make this process that version, before anything else has read its own."""
-    state.ENGINE = ENGINE  # type: ignore[misc]
+    state.ENGINE = ENGINE
     if not is_next_format:
         return
     from shoal.core import migrations  # reads the engine as it is imported

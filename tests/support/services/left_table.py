@@ -22,6 +22,7 @@ _OTHERS: Final = {
     "publisher": "hospital",
     "groups": [{"region": {"age": {"min": 0, "max": 60}}, "sensitive": {"lupus": 1, "gout": 1, "angina": 1}}],
 }
+_NOT_ITS_OWN: Final = (b"beside:", b"beginning")  # who begins it, and what an upgrade writes beside it
 KINDS_OF_TABLE: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "lasting, encrypted": (
         {
@@ -54,7 +55,7 @@ class LeftTable(Table):
         self._as_it_was = self._dumped()
 
     def environment(self, **settings: str) -> dict[str, str]:
-        return super().environment(**({"STATE_KEY": self.state_key} if self.state_key else {}), **settings)
+        return super().environment(**{**({"STATE_KEY": self.state_key} if self.state_key else {}), **settings})
 
     def _leave(self) -> None:
         worker = self.start_planner()
@@ -118,10 +119,10 @@ class LeftTable(Table):
         return {name.decode(): value.decode(errors="replace") for name, value in found.items()}
 
     def dump(self) -> dict[bytes, Any]:
-        """Everything that Redis holds of it, byte for byte, but for who owns it and what is written beside it."""
+        """Everything that Redis holds of it, byte for byte, but for who owns it."""
         found: dict[bytes, Any] = {}
         with self.connect() as client:
-            for key in (key for key in self.keys if b"}:beside:" not in key):
+            for key in (key for key in self.keys if not key.partition(b"}:")[2].startswith(_NOT_ITS_OWN)):
                 kind = client.type(key)
                 if kind == b"hash":
                     fields = client.hgetall(key)

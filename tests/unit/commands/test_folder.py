@@ -121,7 +121,5 @@ def test_a_release_that_names_no_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "release-0001").mkdir()
     (tmp_path / "release-0001" / "groups.jsonl").touch()
     (tmp_path / "release-0001" / "manifest.json").write_text('{"table": "t", "release": 1, "groups": 0}')
-    with pytest.raises(
-        InputError, match=r"release-0001 is in format unknown, and this version of Shoal reads format 1"
-    ):
+    with pytest.raises(InputError, match=r"release-0001 is in format unknown, and this version of Shoal"):
         list(read_releases(tmp_path))
