@@ -54,13 +54,14 @@ class Signatures:
             self._members[found, : len(values)] = values
         return found
 
-    def records(self) -> Iterator[tuple[int, SignatureRecord]]:
-        """Signatures as they are stored."""
-        return enumerate(map(SignatureRecord, self.sets))
+    def records(self, numbers: Iterable[int] | None = None) -> Iterator[tuple[int, SignatureRecord]]:
+        """Signatures as they are stored, all of them or these."""
+        asked = range(len(self)) if numbers is None else numbers
+        return ((number, SignatureRecord(self.sets[number])) for number in asked)
 
     def new_since(self, before: "Signatures") -> dict[int, SignatureRecord]:
         """The signatures that have to be written to turn `before` into this."""
-        return {number: SignatureRecord(self.sets[number]) for number in range(len(before), len(self))}
+        return dict(self.records(range(len(before), len(self))))
 
     def put(self, records: Iterable[tuple[int, SignatureRecord]]) -> None:
         """Write signatures as they were stored, in the order of their numbers."""
