@@ -1,8 +1,8 @@
 """G3 in a lasting table: a permanent value too rare for a signature is shown for a clique, once, and never otherwise.
 
 docs/design.md, "Values that last". A clique's group shows the value once for at least ℓ + c people, one of whom holds
-it; each of them has another row in that release. Nobody is ever in two cliques of one value, and nobody of a clique ever
-has an entry whose signature holds it. A clique is the same people whenever it is shown: no spares are used up.
+it; each of them has another row in that release. Nobody is ever in two cliques of one value, and nobody of a clique
+ever has an entry whose signature holds it. A clique is the same people whenever it is shown: no spares are used up.
 """
 
 from collections import defaultdict

@@ -24,7 +24,7 @@ from shoal.core.policy.policy import Policy
 OVER: Final = "what is shown of what a person guards is over their bound"
 SHOWN_AFTER: Final = "something that meets what a person guards is shown although its bound was used up before"
 UNSAFE: Final = "a value is shown for the first time for somebody whose bound one more value could pass"
-NOT_STARRED: Final = 'somebody whose guard covers an open value, or whose bound no signature keeps, has a row that is not "*"'
+NOT_STARRED: Final = 'somebody whose guard is over an open value, or below 1/(m - insiders), has a row that is not "*"'
 
 
 class Nearest(NamedTuple):

@@ -1,6 +1,6 @@
-"""`changed` against who was where: a group that says it did not change has the same rows, and one that did has not.
+"""`changed` against who was where: a group that says it did not change has the same rows, one that did has not.
 
-docs/contract.md, "Groups". It changed if a row went or came back, moved to another cell, or its person's record changed.
+docs/contract.md, "Groups". It changed if a row went, came back or moved, or if its person's record changed.
 """
 
 from typing import Final
