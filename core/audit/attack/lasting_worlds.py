@@ -137,7 +137,7 @@ class Series:
         uneven = 0
         shown: Counter[tuple[str, Signature]] = Counter()
         for spell in self.groups:
-            signatures, found = self.signatures(spell), counted.spells[spell]
+            signatures, found = self.signatures(spell), counted.spells.get(spell)
             uneven += any(found != dict.fromkeys(s, Fraction(1, len(s))) for s in signatures)
             shown.update((spell.person, signature) for signature in signatures)
         over, largest = 0, Fraction(0)

@@ -18,6 +18,8 @@ PEOPLE = 20
 LIMIT = 20_000
 LARGEST_COALITION = 2  # of larger ones there are too many to go through
 
+PLAIN = ""
+
 Shown = Mapping[Token, int]
 Row = tuple[str, int | None]  # a person, and the leaf that the row stands for
 Entry = tuple[str, int, str]  # a person, a leaf and a group
@@ -83,10 +85,11 @@ class SmallTable:
         self._since = {pair: self._since.get(pair, self._number) for pair in now}
         release = []
         for name, shown, rows in groups:
-            entries = frozenset((person, leaf, name) for person, leaf in rows if leaf is not None)
-            for person, leaf, _ in entries:
-                first, _ = self._spells.get((person, leaf, name), (self._since[person, leaf], 0))
-                self._spells[person, leaf, name] = first, self._number
+            place = PLAIN if len(shown) == 1 else name  # a value shown plainly is one entry, wherever it is
+            entries = frozenset((person, leaf, place) for person, leaf in rows if leaf is not None)
+            for entry in entries:
+                first, _ = self._spells.get(entry, (self._since[entry[:2]], 0))
+                self._spells[entry] = first, self._number
             first_shown, first_entries = self._groups.setdefault(name, (shown, entries))
             is_first = first_entries is entries
             if is_first or shown != first_shown or not entries <= first_entries:

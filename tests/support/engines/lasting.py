@@ -291,7 +291,7 @@ class Publisher:
         for entry in newcomers:
             places[entry] = self.home.get(entry, "*")
             spell = (*entry, self.spells[entry[0]][entry[1]])
-            self.waiting += places[entry] == "*" and spell not in self.starred
+            self.waiting += entry in chosen and entry not in self.home and spell not in self.starred
 
     def show_group(self, formed: Formed, rows: list[Row]) -> Shown:
         """S4: a group shows what it showed when it was formed; what has no row is vacant."""

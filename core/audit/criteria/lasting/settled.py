@@ -76,7 +76,7 @@ class Settled:
         terms, leaves = self._terms, self._terms.signature(group.shown)
         return {
             STAR_AMONG: STAR in group.shown,
-            INNER_NODE: STAR not in group.shown and len(leaves) != len(group.shown),
+            INNER_NODE: any(terms.is_inner(node) for node in group.shown),
             TOO_SMALL: len(group.shown) < terms.m,
             OPEN_AMONG: bool(leaves & terms.open),
             PERMANENT_AMONG: bool(leaves & terms.permanent) and not leaves <= terms.permanent,

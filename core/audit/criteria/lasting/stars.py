@@ -19,7 +19,7 @@ from math import ceil
 from typing import Final
 
 from shoal.core.audit.criteria.lasting.blocks import Blocks
-from shoal.core.audit.criteria.lasting.history import History, Known
+from shoal.core.audit.criteria.lasting.history import History
 from shoal.core.audit.criteria.lasting.terms import Kind
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.published import Published
@@ -56,7 +56,8 @@ class Stars:
     def __init__(self, history: History, blocks: Blocks) -> None:
         self._history, self._terms, self._blocks = history, history.terms, blocks
         self._guarded: set[str] = set()  # who ever had a guard
-        self._starred: dict[Spell, list[int]] = {}  # entries that were never shown: the releases they were starred in
+        # Entries that were never shown: the releases in which they were starred, and their people as below.
+        self._starred: dict[Spell, list[int]] = {}
         self._waiting: dict[int, int] = {}
         self._later: Counter[int] = Counter()  # by release: entries starred then that are shown now
 
@@ -86,7 +87,7 @@ class Stars:
         for person in self._history.now:
             for one in self._history.fresh(person):
                 for starred in self._starred.pop((person, one.leaf, one.spell), ()):
-                    if self._is_simple(person, secrets, self._history.of(person)):
+                    if self._is_simple(person, secrets):
                         self._later[starred] += 1
                         over += self._later[starred] > self._waiting[starred]
         findings.say(Promise.G2, SHOWN_LATER, number, times=over)
@@ -98,12 +99,13 @@ class Stars:
             if leaf is None:
                 together, holders = together + 1, holders + 1
                 continue
-            known = self._starred.setdefault((person, leaf, self._history.spells[person][leaf]), [])
-            is_first = not known
-            known.append(number)
+            spell = person, leaf, self._history.spells[person][leaf]
+            is_first = spell not in self._starred
+            releases = self._starred.setdefault(spell, [])
             together += is_first
-            if is_first and self._is_simple(person, secrets, self._history.of(person)):
-                alike[leaf] += 1
+            if self._is_simple(person, secrets):
+                releases.append(number)
+                alike[leaf] += is_first
         # Those who wait, and those starred beside a clique's holder, are not starred for this.
         aside = self._waiting[number] + ceil(self._terms.l) * holders
         most = max(alike.values(), default=0) - aside
@@ -113,6 +115,6 @@ class Stars:
     def _is_free(self, person: str) -> bool:
         return person not in self._guarded and not self._blocks.near.of(person)
 
-    def _is_simple(self, person: str, secrets: Secrets, known: Known) -> bool:
-        protected = secrets.table[person].values - self._terms.open
+    def _is_simple(self, person: str, secrets: Secrets) -> bool:
+        protected, known = secrets.table[person].values - self._terms.open, self._history.of(person)
         return len(protected) == 1 and not known.groups and not known.plain and self._is_free(person)

@@ -53,9 +53,13 @@ class Terms:
         if shown.keys() == {STAR}:
             return Kind.STARRED
         leaves = self.signature(shown)
-        if len(leaves) == len(shown) == 1:
+        if len(shown) == 1 and not any(map(self.is_inner, shown)):
             return Kind.CLIQUE if leaves & self.permanent else Kind.PLAIN
         return Kind.PLAIN if leaves <= self.open and STAR not in shown else Kind.SIGNATURE
+
+    def is_inner(self, node: int) -> bool:
+        """Whether a node stands above values; "*" is none of these."""
+        return node != STAR and bool(self._hierarchy.children(node))
 
     def signature(self, shown: Mapping[int, int]) -> Signature:
         """The leaves that these nodes stand for; "*" for none."""
