@@ -59,7 +59,7 @@ def _describe_model(policy: Policy) -> Iterator[str]:
         yield f"model       lasting: somebody's value is shown among the same {policy.signature:,} values for ever"
         yield f"waiting     a new value is * until {policy.batch:,} wait"
         if policy.insiders:
-            yield f"insiders    the bound holds against anybody who knows the values of {policy.insiders:,} of the people"
+            yield f"insiders    the bound holds also if {policy.insiders:,} of the people are the adversary"
         return
     how = f"{policy.strategy.name}, {policy.strategy.describe()}"
     yield "model       redrawn: values at different releases are taken as independent"

@@ -12,6 +12,8 @@ from shoal.core.errors import PolicyError
 from shoal.core.policy.policy import Policy
 from tests.unit.policy.test_policy import FILES, FULL, LASTING, REMOVE, SMALL, build, changed
 
+PRIVACY_KEYS = "k, l, values, insiders, signature, batch, strategy, headroom, participation, sampling, overlap, search"
+
 
 def mistakes_in(document: object, files: dict[str, bytes | None] = FILES) -> list[str]:
     with pytest.raises(PolicyError) as caught:
@@ -194,8 +196,7 @@ def test_a_mistake_is_named_with_its_place(place: str, value: object, expected: 
         (
             "privacy.counterfeits",
             0.02,
-            "privacy.counterfeits: is not a known key; known are: k, l, values, insiders, signature, batch, strategy, headroom, "
-            "participation, sampling, overlap, search",
+            f"privacy.counterfeits: is not a known key; known are: {PRIVACY_KEYS}",
         ),
         ("privacy.insiders", -1, "privacy.insiders: must be at least 0"),
         ("privacy.insiders", 0.5, "privacy.insiders: must be a whole number, written without a point or exponent"),
