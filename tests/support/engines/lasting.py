@@ -50,8 +50,8 @@ class Publisher:
         self.others: list[tuple[int, int, dict[str, int]]] = []  # groups of somebody else: ages, and what they show
         self.held: dict[str, frozenset[str]] = defaultdict(frozenset)  # what somebody holds for ever
         self.ages: dict[str, set[int]] = defaultdict(set)
-        self.first: dict[Entry, int] = {}  # by entry: beside how many groups it was first shown
-        self.beside: dict[str, list[dict[str, int]]] = defaultdict(list)  # by person: what others' groups show
+        self.first: dict[Entry, set[int]] = {}  # by entry: beside which groups it was first shown
+        self.beside: dict[str, set[int]] = defaultdict(set)  # by person: others' groups that they were ever in
         self.names: dict[object, str] = {}
         self.waiting = 0
         self._next = count(1)
@@ -92,9 +92,9 @@ class Publisher:
         }
         for person, (age, _, _) in self.table.items():
             self.ages[person].add(age)
-            self.beside[person] = [
-                e for low, high, e in self.others if any(low <= a <= high for a in self.ages[person])
-            ]
+            self.beside[person] = {
+                at for at, (low, high, _) in enumerate(self.others) if any(low <= a <= high for a in self.ages[person])
+            }
 
     def shown(self, person: str) -> dict[Signature, set[str]]:
         """The groups of somebody by signature."""
@@ -171,11 +171,12 @@ class Publisher:
     def has_block(self, person: str) -> bool:
         """Beside others: whether every block is shown equally often by all groups that the person was ever in."""
         blocks = {self.signature(person, value) for value in TRANSIENT}
-        return all(len({e.get(v, 0) for v in block}) == 1 for e in self.beside[person] for block in blocks)
+        shown = [self.others[at][2] for at in self.beside[person]]
+        return all(len({e.get(v, 0) for v in block}) == 1 for e in shown for block in blocks)
 
     def may_stay(self, person: str, value: str) -> bool:
         """Beside others: whether an entry was shown with them in mind, or they show nothing of its signature."""
-        fresh = self.beside[person][self.first[person, value] :]
+        fresh = [self.others[at][2] for at in self.beside[person] - self.first[person, value]]
         return not any(v in e for e in fresh for v in self.signature(person, value))
 
     def is_big_enough(self, people: int) -> bool:
@@ -284,7 +285,7 @@ class Publisher:
             self.groups[name] = group
             for person, value in sorted(group.entries):
                 self.home[person, value] = name
-                self.first.setdefault((person, value), len(self.beside[person]))
+                self.first.setdefault((person, value), set(self.beside[person]))
         if formed:
             self.star([entry for entry in chosen if entry not in self.home])
         self.waiting = 0

@@ -114,7 +114,9 @@ class LastingDesk:
         ]
         cells_text, groups_text = ([json.dumps(one).encode() for one in listed] for listed in (regions, records))
         texts = [b"".join(line + b"\n" for line in lines) for lines in (cells_text, groups_text)]
-        stated = self._manifest(records, regions, sha256(b"".join(texts)).hexdigest(), float(max_breach)) | {"waiting": waiting}
+        stated = self._manifest(records, regions, sha256(b"".join(texts)).hexdigest(), float(max_breach)) | {
+            "waiting": waiting
+        }
         sealed = json.dumps(stated | self.manifest).encode()
         self._previous = sha256(sealed).hexdigest()
         members = [(row.person, name, row.cell, row.value) for name, group in groups.items() for row in group.rows]

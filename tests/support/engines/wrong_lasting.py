@@ -97,7 +97,7 @@ class Refilling(Publisher):
                 if value in group.signature and (name, value) not in taken and (person, value) not in self.home:
                     taken.add((name, value))
                     self.home[person, value] = places[person, value] = name
-                    self.first[person, value] = len(self.beside[person])
+                    self.first[person, value] = set(self.beside[person])
         super()._newcomers(places)
 
 
@@ -122,7 +122,9 @@ class Twice(Publisher):
         formed = super().deal(newcomers)
         for group in formed:
             for person, _ in sorted(group.entries):
-                for other in (set(self.spells[person]) & group.signature) - {v for p, v in group.entries if p == person}:
+                for other in (set(self.spells[person]) & group.signature) - {
+                    v for p, v in group.entries if p == person
+                }:
                     (mate,) = (entry for entry in group.entries if entry[1] == other)
                     if (person, other) not in self.home:
                         group.entries.remove(mate)

@@ -92,7 +92,9 @@ def test_nobodys_own_spell_is_evidence_about_them() -> None:
         now = {person: frozenset([value]) for person, value in held.items()}
         rows: list[tuple[str, int | None]] = [(one, held[one]) for one in ("a", "b", "p0", "p1") if one in held]
         duration.see([("g", signature(0), rows)], now)
-        held = {one: value for one, value in held.items() if one in "ab" or one in ("p0", "p1") or random.random() < 0.5}
+        held = {
+            one: value for one, value in held.items() if one in "ab" or one in ("p0", "p1") or random.random() < 0.5
+        }
     assert duration.result(2).sure == 0
 
 

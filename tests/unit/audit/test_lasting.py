@@ -72,9 +72,7 @@ CLIQUE = "G3: a clique's group does not show its value once for at least l + ins
         (wrong.Restless, {"G2: S1: a value of a person is shown in another group than before"}),
         (
             wrong.Hiding,
-            {
-                "G2: S1: a value that was shown is hidden, though its person is published and neither guards nor overlaps"
-            },
+            {"G2: S1: a value that was shown is hidden, though no guard and no other publication asks for it"},
         ),
         (wrong.Overlapping, {S2}),
         (wrong.Crowding, {S3, FULL}),

@@ -61,7 +61,7 @@ def test_an_entry_has_one_group_for_ever() -> None:
 
 
 def test_what_was_shown_is_shown_again_unless_a_guard_forbids_it() -> None:
-    hidden = "G2: S1: a value that was shown is hidden, though its person is published and neither guards nor overlaps"
+    hidden = "G2: S1: a value that was shown is hidden, though no guard and no other publication asks for it"
     for guard in ({}, {"guard": {"node": "lung", "bound": 0.1}}):
         desk = ward_of_four()
         desk.show(g1=signature(full()))

@@ -26,7 +26,7 @@ from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.together import shard_of
 from shoal.core.audit.reading.view import Entry, Secrets
 
-HIDDEN: Final = "S1: a value that was shown is hidden, though its person is published and neither guards nor overlaps"
+HIDDEN: Final = "S1: a value that was shown is hidden, though no guard and no other publication asks for it"
 MOST_WAITING: Final = "more values wait than are suppressed"
 FULL_BATCH: Final = "a batch of newcomers is full and goes on waiting, though groups were formed"
 SHOWN_LATER: Final = "more values that were suppressed are shown later than were waiting"
