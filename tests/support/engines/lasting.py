@@ -51,7 +51,7 @@ class Publisher:
         self.held: dict[str, frozenset[str]] = defaultdict(frozenset)  # what somebody holds for ever
         self.ages: dict[str, set[int]] = defaultdict(set)
         self.first: dict[Entry, set[int]] = {}  # by entry: beside which groups it was first shown
-        self.beside: dict[str, set[int]] = defaultdict(set)  # by person: others' groups that they were ever in
+        self.beside: dict[str, set[int]] = defaultdict(set)  # by person: others' groups around them
         self.names: dict[object, str] = {}
         self.waiting = 0
         self._next = count(1)
@@ -92,9 +92,16 @@ class Publisher:
         }
         for person, (age, _, _) in self.table.items():
             self.ages[person].add(age)
-            self.beside[person] = {
-                at for at, (low, high, _) in enumerate(self.others) if any(low <= a <= high for a in self.ages[person])
-            }
+            self.beside[person] = {at for age in self.ages[person] for at in self._groups_around(age)}
+
+    def _groups_around(self, age: int) -> set[int]:
+        """Others' groups that hold an age, and those that meet them directly or through others."""
+        low, high, found = age, age, set[int]()
+        while fresh := {at for at, (first, last, _) in enumerate(self.others) if first <= high and low <= last} - found:
+            found |= fresh
+            low = min(low, *(self.others[at][0] for at in fresh))
+            high = max(high, *(self.others[at][1] for at in fresh))
+        return found
 
     def shown(self, person: str) -> dict[Signature, set[str]]:
         """The groups of somebody by signature."""
@@ -176,8 +183,10 @@ class Publisher:
 
     def may_stay(self, person: str, value: str) -> bool:
         """Beside others: whether an entry was shown with them in mind, or they show nothing of its signature."""
-        fresh = [self.others[at][2] for at in self.beside[person] - self.first[person, value]]
-        return not any(v in e for e in fresh for v in self.signature(person, value))
+        if self.beside[person] <= self.first[person, value]:
+            return True
+        shown = [self.others[at][2] for at in self.beside[person]]
+        return not any(v in e for e in shown for v in self.signature(person, value))
 
     def is_big_enough(self, people: int) -> bool:
         """k people share a region, or nobody of it is published."""
