@@ -153,7 +153,9 @@ def test_a_naive_series_gives_people_away_and_shoals_does_not(tmp_path: Path) ->
     for release in read_releases(tmp_path / "out"):
         lines = (tmp_path / "audit" / f"release-{release.number:04}.members.jsonl").read_text().splitlines()
         members = [json.loads(line) for line in lines]
-        views.append(view_of(policy, release, [(one["id"], one["group"], one["cell"]) for one in members]))
+        views.append(
+            view_of(policy, release, [(one["id"], one["group"], one["cell"], one.get("value")) for one in members])
+        )
         manifest = release.manifest
     shoal = learn(policy, series, views)
     assert shoal.rows_below_k == shoal.values_above_bound == 0
