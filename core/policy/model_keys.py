@@ -32,7 +32,7 @@ def batch_size(privacy: Mapping[str, Any]) -> int:
 
 def _least_signature(privacy: Mapping[str, Any]) -> int:
     """2l + insiders. Of insiders that are a mistake of their own, none are counted."""
-    return math.ceil(2 * privacy["l"] + (privacy.get("insiders") or 0))
+    return math.ceil(2 * float(privacy["l"])) + int(privacy.get("insiders") or 0)
 
 
 def wrong_for_model(read: Mapping[str, Any], leaves: Leaves | None) -> Iterator[Mistake]:
