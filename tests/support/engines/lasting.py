@@ -259,9 +259,9 @@ class Publisher:
         self.names |= {how: f"g{next(self._next)}" for how in groups if how not in self.names}
         named = {self.names[how]: group for how, group in groups.items()}
         self.desk.publish(named, self.max_breach, cohorts, self.waiting)
-        gone = [how for how in self.names if how not in groups and how not in self.groups]
-        for how in gone:  # only settled groups come back under their names
-            del self.names[how]
+        gone = [name for name in self.names if name not in groups and name not in self.groups]
+        for name in gone:  # only settled groups come back under their names
+            del self.names[name]
         return self
 
     def place(self, person: str) -> dict[str, str]:
