@@ -19,6 +19,7 @@ import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,7 +207,7 @@ def _claims(
         if is_naive:
             naive.see(view.rows.values(), held)
             continue
-        rows = {key: list(zip(people, view.values[key], strict=True)) for key, people in view.rows.items()}
+        rows = {key: list(zip(people, view.values.get(key, repeat(None)))) for key, people in view.rows.items()}  # noqa: B905
         ours.see(((str(key), view.groups[key].shown, mine) for key, mine in rows.items()), held)
     found = naive.claims() if is_naive else ours.claims()
     return next(claims for claims in found if claims.stay == STAY), None if is_naive else ours.lasted()
