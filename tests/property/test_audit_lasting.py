@@ -50,7 +50,7 @@ def test_a_right_publisher_keeps_every_promise_under_any_policy(seed: int) -> No
     assert publisher.desk.found() == set()
     report = publisher.desk.auditor.report(b"key")
     assert report.private is not None
-    assert report.private.max_breach == publisher.max_breach
+    assert report.private.max_breach >= publisher.max_breach, "the report counts what a guard hid from the manifest"
 
 
 @pytest.mark.parametrize("seed", range(60))

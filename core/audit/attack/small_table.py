@@ -36,7 +36,7 @@ class Enumerated(NamedTuple):
     holder: Fraction
     insiders: tuple[Insight, ...]
 
-    def is_kept(self, bound: Fraction, insiders: int) -> bool:
+    def is_kept(self, bound: Fraction, insiders: int = 0) -> bool:
         """Whether every entry is 1/m, and nobody is over their bound, for so many insiders either."""
         is_even = self.worlds > 0 and (self.uneven.spells, self.uneven.pairs) == (0, 0)
         told = [one.largest for one in self.insiders if one.insiders <= insiders]

@@ -250,18 +250,18 @@ class Publisher:
         self._hide_holders(people, cell_of, rows_of, rows["*"])
         groups: dict[object, Shown] = {}
         cohorts = self._show_cliques(people, cell_of, rows_of, groups)
-        for how, mine in rows.items():
-            if how in self.groups:
-                groups[how] = self.show_group(self.groups[how], mine)
+        for place, mine in rows.items():
+            if place in self.groups:
+                groups[place] = self.show_group(self.groups[place], mine)
             elif mine:
-                groups[how] = Shown(mine, {how: len(mine)})
+                groups[place] = Shown(mine, {place: len(mine)})
         self._remember(groups)
         self.names |= {how: f"g{next(self._next)}" for how in groups if how not in self.names}
         named = {self.names[how]: group for how, group in groups.items()}
         self.desk.publish(named, self.max_breach, cohorts, self.waiting)
-        gone = [how for how in self.names if how not in groups and how not in self.groups]
-        for how in gone:  # only settled groups come back under their names
-            del self.names[how]
+        gone = [name for name in self.names if name not in groups and name not in self.groups]
+        for name in gone:  # only settled groups come back under their names
+            del self.names[name]
         return self
 
     def place(self, person: str) -> dict[str, str]:

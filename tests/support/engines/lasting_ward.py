@@ -31,7 +31,7 @@ class Ward(LastingDesk):
         for person in people:
             self.tell({"op": "delete", "id": person})
 
-    def show(self, max_breach: float = QUARTER, cohorts: Any = None, waiting: int = 0, **groups: Shown) -> set[str]:
+    def show(self, max_breach: Any = QUARTER, cohorts: Any = None, waiting: Any = 0, **groups: Shown) -> set[str]:
         """A release of these groups; returns what is found wrong in all so far."""
         self.publish(groups, max_breach, cohorts, waiting)
         return self.found()
