@@ -131,9 +131,7 @@ class Lasting:
             next_group=self._groups.size,
             waiting=self._settling.waiting,
             max_breach=self._max_breach,
-            cohorts=cohorts_of(
-                self._bonds, labels, self._settling.bound_values, self._policy.l + self._policy.insiders
-            ),
+            cohorts=cohorts_of(self._bonds, labels, self._settling.bound_values, self._policy.l),
             people=np.flatnonzero(np.bincount(entries.owner[has_changed])),
             records={
                 "signatures": self._signatures.new_since(self._state.signatures),

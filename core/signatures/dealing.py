@@ -50,7 +50,6 @@ class Dealing:
         self.starred: set[int] = set()  # who found no round
         self.company: set[int] = set()  # those of them who are starred with others
         self.starred_seconds: list[int] = []
-        self._unseen: set[int] = set()  # starred before anybody's signature was chosen
 
     def run(self) -> None:
         """Steps 1 to 3."""
@@ -62,7 +61,7 @@ class Dealing:
         kept, company = keep(value, draw, surplus)
         self.starred = set(fresh.tolist()) - set(fresh[kept].tolist()) if len(kept) < len(fresh) else set()
         self.company = set(fresh[company].tolist())
-        self._unseen = set(self.starred)
+        self.rounds.unseen |= self.starred
         if len(kept):
             self.starred.update(self.rounds.mend(self._lay(fresh[kept])))
 
@@ -79,8 +78,8 @@ class Dealing:
     def deal_again(self) -> bool:
         """Deal those again who avoided a value of theirs that is starred now; False if there was nobody."""
         siblings, round_of = self._newcomers.siblings, self.rounds.round_of
-        late = self.starred - self._unseen
-        self._unseen |= late
+        late = self.starred - self.rounds.unseen
+        self.rounds.unseen |= late
         places = (
             {round_of[sibling] for one in late for sibling in siblings.get(one, ())} - {NO_ROUND} - self.rounds.closed
         )

@@ -31,6 +31,7 @@ class Rounds:
         self.members: list[list[int]] = []
         self.masks: list[int] = []
         self.closed: set[int] = set()  # rounds that stay as they are
+        self.unseen: set[int] = set()  # newcomers who are starred: their values have no say in any round
 
     # -- what fits ----------------------------------------------------------------------------------------------
 
@@ -41,12 +42,14 @@ class Rounds:
             place = self.round_of[sibling]
             if place != NO_ROUND:
                 found |= self.masks[place]
+            elif sibling not in self.unseen:
+                found |= 1 << self._value[sibling]
         return found
 
     def _fits(self, newcomer: int, place: int) -> bool:
         own = 1 << self._value[newcomer]
         mask = self.masks[place]
-        if own & mask or self.shuns(newcomer) & mask:
+        if own & mask or self.shuns(newcomer) & (mask | own):
             return False
         return not any(self.shuns(other) & own for other in self.members[place])
 
@@ -161,6 +164,8 @@ class Rounds:
         """
         value = self._value[lead]
         members, mask, shunned = [lead], 1 << value, self.shuns(lead)
+        if mask & shunned:
+            return []
         blocks = self._blocks
         total = sum(map(len, queues.values()))
         for other in sorted(
