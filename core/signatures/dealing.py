@@ -26,7 +26,7 @@ from shoal.core.signatures.layout import lay_rounds
 from shoal.core.signatures.newcomers import ANY, NO_ROUND, Newcomers, mask_of
 from shoal.core.signatures.rounds import Rounds
 from shoal.core.signatures.surplus import find_surplus, is_covered, keep
-from shoal.core.signatures.tuning import PICKY_AT_MOST
+from shoal.core.signatures.tuning import CANDIDATES_TRIED, UNFIT_AT_MOST
 
 Draws = Callable[[str, int], Tags]  # so many random numbers for a purpose
 
@@ -119,29 +119,35 @@ class Dealing:
     def _lay(self, kept: Rows) -> list[int]:
         """Step 3, up to the rounds that are built anew; returns those who are left."""
         rounds, newcomers = self.rounds, self._newcomers
-        picky = [one for one in kept.tolist() if one in newcomers.shunned or one in newcomers.siblings]
-        if len(picky) > PICKY_AT_MOST * len(kept):
-            return rounds.build(kept.tolist())
         value = newcomers.value[kept]
         count = max(int(np.bincount(value).max()), len(kept) // self._m)
         laid = lay_rounds(value, newcomers.place[kept], newcomers.draw[kept], self._values.order, count)
-        first = rounds.add_all(kept.tolist(), laid.round.tolist(), laid.masks)
+        rounds.add_all(kept.tolist(), laid.round.tolist(), laid.masks)
+        picky = [one for one in kept.tolist() if one in newcomers.shunned or one in newcomers.siblings]
         unfit = [one for one in picky if not rounds.is_at_home(one)]
-        if unfit:
+        if len(unfit) > UNFIT_AT_MOST * len(kept):
+            unfit = kept.tolist()
+        else:
             self._swap(unfit, kept)
-        broken = sorted({rounds.round_of[one] for one in picky if not rounds.is_at_home(one)})
-        assert first == 0 or not broken or broken[0] >= first  # rounds of seconds are whole
+            unfit = [one for one in picky if not rounds.is_at_home(one)]
+        broken = sorted({rounds.round_of[one] for one in unfit})
         return rounds.build([one for place in broken for one in rounds.take_apart(place)])
 
     def _swap(self, unfit: Sequence[int], kept: Rows) -> None:
+        """Let these change places with others of their values."""
         value = self._newcomers.value
-        values = {int(value[one]) for one in unfit}
-        alike: dict[int, list[int]] = {one: kept[value[kept] == one].tolist() for one in sorted(values)}
-        for one, drawn in zip(unfit, self._more_draws(len(unfit)), strict=True):
+        order = kept[np.argsort(value[kept], kind="stable")]
+        first, last = (np.searchsorted(value[order], value[list(unfit)], side=side) for side in ("left", "right"))
+        for one, drawn, begin, end in zip(
+            unfit, self._more_draws(len(unfit)), first.tolist(), last.tolist(), strict=True
+        ):
+            turn = begin + drawn % (end - begin)
+            tried = [
+                *order[turn : min(end, turn + CANDIDATES_TRIED)].tolist(),
+                *order[begin:turn][:CANDIDATES_TRIED].tolist(),
+            ]
             if not self.rounds.is_at_home(one):
-                others = alike[int(value[one])]
-                turn = drawn % len(others)
-                self.rounds.swap(one, (others[at - len(others)] for at in range(turn, turn + len(others))))
+                self.rounds.swap(one, tried)
 
 
 def cover(dealings: Sequence[Dealing], l: float, draws: Draws) -> bool:

@@ -7,7 +7,7 @@ if it has room. Then a few dozen rounds are taken apart and built anew together 
 as often as that helps.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from shoal.core.signatures.newcomers import NO_ROUND, Newcomers
@@ -27,6 +27,9 @@ class Rounds:
         self._shunned, self._siblings = newcomers.shunned, newcomers.siblings
         self._least, self._most = least, 2 * least - 1
         self._blocks, self._draws = blocks, draws
+        self._members_of: dict[int, list[int]] = {}  # by block its values
+        for value, block in enumerate(blocks):
+            self._members_of.setdefault(block, []).append(value)
         self.round_of = [NO_ROUND] * len(self._value)
         self.members: list[list[int]] = []
         self.masks: list[int] = []
@@ -45,13 +48,6 @@ class Rounds:
             elif sibling not in self.unseen:
                 found |= 1 << self._value[sibling]
         return found
-
-    def _fits(self, newcomer: int, place: int) -> bool:
-        own = 1 << self._value[newcomer]
-        mask = self.masks[place]
-        if own & mask or self.shuns(newcomer) & (mask | own):
-            return False
-        return not any(self.shuns(other) & own for other in self.members[place])
 
     def is_at_home(self, newcomer: int) -> bool:
         """Whether somebody's round shows nothing that they shun."""
@@ -116,69 +112,50 @@ class Rounds:
 
     def build(self, waiting: Sequence[int]) -> list[int]:
         """Build rounds of these newcomers; returns those who are left."""
-        queues, left = self._queues(waiting), []
-        total = len(waiting)
-        built = []
-        while total >= self._least:
-            value = self._lead(queues, total)
-            lead = queues[value].pop()
-            total -= 1
-            members = self._company(lead, queues) or self._company(lead, queues, is_last=False)
-            if not members:
-                left.append(lead)
+        leads, queues = self._queues(waiting)
+        order = sorted(queues, key=lambda one: (-len(queues[one]), one))
+        frequent = order[: 2 * self._least]
+        total, failed, first = len(waiting), set[int](), len(self.members)
+        while leads and total >= self._least:
+            must = [value for value in frequent if len(queues[value]) * (self._least + 1) >= total]
+            must.sort(key=lambda one: -len(queues[one]))
+            lead = queues[must[0]][-1] if must else leads.pop()
+            if self.round_of[lead] != NO_ROUND or lead in failed:
                 continue
-            total -= len(members) - 1
-            built.append(self.add(members))
-        left += [one for queue in queues.values() for one in queue]
-        return [one for one in left if not self._join(one, built)]
+            queues[self._value[lead]].remove(lead)
+            total -= 1
+            wanted = [*must, *self._members_of[self._blocks[self._value[lead]]], *order]
+            members = self._company(lead, queues, wanted) or self._company(lead, queues, wanted, is_last=False)
+            if members:
+                total -= len(members) - 1
+                self.add(members)
+            else:
+                failed.add(lead)
+        left = [*sorted(failed), *(one for queue in queues.values() for one in queue)]
+        return [one for one in left if not self._join(one, range(first, len(self.members)))]
 
-    def join(self, left: Sequence[int]) -> list[int]:
-        """Let these join any round that has room; returns those who fit none."""
-        drawn = self._draws(len(self.members))
-        places = [place for place in sorted(range(len(drawn)), key=drawn.__getitem__) if place not in self.closed]
-        places = [place for place in places if self.members[place]]
-        return [one for one in left if not self._join(one, places)]
-
-    def _lead(self, queues: dict[int, list[int]], total: int) -> int:
-        """The value that must be in every round from now on, or else that of the newcomer who shuns most."""
-        value = max(queues, key=lambda one: (len(queues[one]), one))
-        if len(queues[value]) * (self._least + 1) >= total:
-            return value
-        return max(
-            (one for one in queues if queues[one]),
-            key=lambda one: (self.shuns(queues[one][-1]).bit_count(), len(queues[one]), one),
-        )
-
-    def _queues(self, waiting: Sequence[int]) -> dict[int, list[int]]:
-        """By value its newcomers, those who shun most last."""
+    def _queues(self, waiting: Sequence[int]) -> tuple[list[int], dict[int, list[int]]]:
+        """All of these, and by value, those who shun most last."""
         drawn = dict(zip(waiting, self._draws(len(waiting)), strict=True))
+        ordered = sorted(waiting, key=lambda one: (self.shuns(one).bit_count(), drawn[one]))
         queues: dict[int, list[int]] = {}
-        for one in sorted(waiting, key=lambda one: (self.shuns(one).bit_count(), drawn[one])):
+        for one in ordered:
             queues.setdefault(self._value[one], []).append(one)
-        return queues
+        return ordered, queues
 
-    def _company(self, lead: int, queues: dict[int, list[int]], *, is_last: bool = True) -> list[int]:
-        """A round around its first newcomer: of the values that must be in every round, of their block, of the others.
+    def _company(
+        self, lead: int, queues: dict[int, list[int]], wanted: Sequence[int], *, is_last: bool = True
+    ) -> list[int]:
+        """A round around its first newcomer, of the values that are wanted most; nobody if there are too few.
 
-        Of each value it takes those who shun most, or else least. Returns nobody if there are too few.
+        Of each value it takes those who shun most, or else least.
         """
         value = self._value[lead]
         members, mask, shunned = [lead], 1 << value, self.shuns(lead)
         if mask & shunned:
             return []
-        blocks = self._blocks
-        total = sum(map(len, queues.values()))
-        for other in sorted(
-            queues,
-            key=lambda one: (
-                len(queues[one]) * (self._least + 1) < total,
-                blocks[one] != blocks[value],
-                -len(queues[one]),
-                one,
-            ),
-        ):
-            own = 1 << other
-            queue = queues[other]
+        for other in wanted:
+            own, queue = 1 << other, queues.get(other)
             if own & (mask | shunned) or not queue:
                 continue
             tried = range(min(len(queue), CANDIDATES_TRIED))
@@ -198,13 +175,17 @@ class Rounds:
         siblings = self._siblings.get(newcomer)
         return siblings is not None and not set(siblings).isdisjoint(members)
 
-    def _join(self, newcomer: int, places: Sequence[int]) -> bool:
+    def _join(self, newcomer: int, places: Iterable[int]) -> bool:
+        """Let somebody join one of these rounds, if they fit one that has room."""
+        own = 1 << self._value[newcomer]
+        shunned = self.shuns(newcomer) | own
         for place in places:
-            if len(self.members[place]) < self._most and self._fits(newcomer, place):
-                if self._is_sibling(newcomer, self.members[place]):
-                    continue
-                self.members[place].append(newcomer)
-                self.masks[place] |= 1 << self._value[newcomer]
+            members, mask = self.members[place], self.masks[place]
+            if mask & shunned or not 0 < len(members) < self._most or place in self.closed:
+                continue
+            if not any(self.shuns(other) & own for other in members) and not self._is_sibling(newcomer, members):
+                members.append(newcomer)
+                self.masks[place] |= own
                 self.round_of[newcomer] = place
                 return True
         return False
@@ -213,12 +194,15 @@ class Rounds:
 
     def mend(self, left: list[int]) -> list[int]:
         """Build some rounds anew with those who are left, until nobody is or it has not helped for a while."""
-        in_vain, left = 0, self.join(left)
+        left = [one for one in left if not self._join(one, range(len(self.members)))]
+        in_vain, places = 0, list[int]()
         while left and in_vain < MENDED_IN_VAIN:
-            drawn = self._draws(len(self.members))
-            chosen = [place for place in sorted(range(len(drawn)), key=drawn.__getitem__) if self.members[place]]
-            chosen = [place for place in chosen if place not in self.closed][:MENDED_WITH]
-            kept = [list(self.members[place]) for place in chosen]
+            if not places:
+                drawn = self._draws(len(self.members))
+                places = sorted(range(len(drawn)), key=drawn.__getitem__)
+                places = [place for place in places if self.members[place] and place not in self.closed]
+            chosen, places = places[:MENDED_WITH], places[MENDED_WITH:]
+            kept = [self.members[place] for place in chosen]
             few = left[:MENDED_AT_ONCE]
             freed = [one for place in chosen for one in self.take_apart(place)]
             first = len(self.members)
@@ -229,7 +213,6 @@ class Rounds:
                 for members in kept:
                     self.add(members)
                 now = few
-            now = self.join(now)
             in_vain = 0 if len(now) < len(few) else in_vain + 1
             left = left[MENDED_AT_ONCE:] + now
         return left

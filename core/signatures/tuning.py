@@ -8,12 +8,12 @@ ROWS_AT_MOST: Final = 64
 # Rows of a plain group or of a group of "*": nothing is hidden by their size, so it is a matter of record length.
 PLAIN_ROWS: Final = 64
 
-# If at least this share of the newcomers shuns something, rounds are built one by one from the start: rounds that are
-# laid by counts alone would mostly be taken apart.
-PICKY_AT_MOST: Final = 0.35
+# If more than this share of the newcomers does not fit the rounds that are laid by counts alone, all rounds are built
+# one by one.
+UNFIT_AT_MOST: Final = 0.1
 
 # Newcomers of a value that are tried until one fits.
-CANDIDATES_TRIED: Final = 64
+CANDIDATES_TRIED: Final = 16
 
 # Those who are left without a round and are tried again at once, the rounds that are taken apart for them, and how often
 # that may fail to help.
