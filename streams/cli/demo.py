@@ -188,7 +188,9 @@ def _show_attack(console: "Console", story: "Story") -> None:
     lasted, insider = story.shoal["lasting"].lasted, story.audit.private and story.audit.private.attacks.played.insider
     more = []
     if lasted is not None:
-        more.append(("named by who knows how long each lasts, and right", f"{lasted.over_right:,} of {lasted.over:,}"))
+        more.append(
+            ("right claims of somebody who knows how long each lasts", f"{lasted.over_right:,} of {lasted.over:,}")
+        )
     if insider:
         more.append((f"another patient may infer with over {bound:.2f}", f"{insider.over:,} of {insider.people:,}"))
     for what, text in more:
@@ -201,9 +203,9 @@ def _show_attack(console: "Console", story: "Story") -> None:
         "Redrawn and lasting are Shoal's two models of values: redrawn is for values that do not stay, and promises "
         "nothing about this attack.\n"
         f"The releases above are {story.policy.values}, and the auditor found every promise about them kept. The last "
-        "lines are things that Shoal does not promise: how long something lasts may tell what it is, and a patient "
-        "knows their own diagnosis: it leaves one in three for a patient in the same group, and two in three for one "
-        "with two diagnoses there. README.md lists them all."
+        "lines are things that Shoal does not promise. How long a diagnosis lasts may tell what it is. And a patient "
+        "can subtract their own diagnosis from their group: that leaves one in three for a patient with one diagnosis "
+        "there, and two in three for a patient with two. README.md lists them all."
     )
 
 
