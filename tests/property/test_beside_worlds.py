@@ -1,4 +1,4 @@
-"""Settled groups beside other publishers, in enumerated worlds: the budget of rounds keeps the promise, wrong ones do not."""
+"""Settled groups beside other publishers, in enumerated worlds: a budget of rounds keeps the promise, others do not."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

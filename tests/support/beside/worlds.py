@@ -1,9 +1,9 @@
 """All possible worlds of a small table beside other publishers' groups, counted exactly.
 
-The adversary knows which entries are in which settled group, each other group's multiset, who is really in it, and which
-entries each of these people held then: one of them is theirs there. People whom Shoal does not have fill the rest of it.
-A world gives every entry a value. It fits if each group and each multiset comes out, and entries of one person that were
-held together, or one right after the other, differ. All worlds are equally likely.
+The adversary knows which entries are in which settled group, each other group's multiset, who is really in it, and
+which entries each of these people held then: one of them is theirs there. People whom Shoal does not have fill the
+rest. A world gives every entry a value. It fits if each group and each multiset comes out, and entries of one person
+that were held together, or one right after the other, differ. All worlds are equally likely.
 
 Worlds are counted person by person: `ahead` has how many ways lead to each state of the room that is left, `behind` how
 many lead on from it. It shares nothing with the engine or the auditor.
@@ -21,7 +21,7 @@ Entry = tuple[str, int]
 
 
 class Person(NamedTuple):
-    """By entry the group it is in, or none; pairs of entries that differ; by other group the entries that may be in it."""
+    """By entry its group, or none; pairs of entries that differ; by other group the entries that may be in it."""
 
     groups: Sequence[int | None]
     differ: Sequence[tuple[int, int]] = ()
