@@ -82,10 +82,10 @@ def count_worlds(table: Table, shown: Set[Entry]) -> Counted:
 
 
 class Told(NamedTuple):
-    """What both together tell that is over the promise: entries or people over 1/l, and entries with too few values."""
+    """The people of whom both together tell more than is promised: over 1/l, or too few values."""
 
-    over: int
-    few: int
+    over: frozenset[str]
+    few: frozenset[str]
 
 
 def judge(table: Table, l: int, alpha: int) -> Told:
@@ -99,16 +99,34 @@ def judge(table: Table, l: int, alpha: int) -> Told:
     alone = count_worlds(table._replace(groups=[], people=hidden), shown)
     ours = count_worlds(table._replace(others=[], people=outside), shown)
     assert both.worlds, "what is true must be possible"
-    over = few = 0
+    over, few = set[str](), set[str]()
     for entry, found in both.entries.items():
-        few += len(found) < min(alpha, len(alone.entries[entry]))
+        if len(found) < min(alpha, len(alone.entries[entry])):
+            few.add(entry[0])
         for value in found:
             most = max(Fraction(1, l), alone.share(entry, value), ours.share(entry, value))
-            over += both.share(entry, value) > most
+            if both.share(entry, value) > most:
+                over.add(entry[0])
     for pair, ways in both.people.items():
         most = max(Fraction(1, l), *(Fraction(one.people.get(pair, 0), one.worlds) for one in (alone, ours)))
-        over += Fraction(ways, both.worlds) > most
-    return Told(over, few)
+        if Fraction(ways, both.worlds) > most:
+            over.add(pair[0])
+    return Told(frozenset(over), frozenset(few))
+
+
+def knowing(table: Table, name: str, value: int) -> Table:
+    """The table for somebody who knows the only value of a person, who is taken out of the groups they are in."""
+    person = table.people[name]
+    groups = [
+        {one: count - (at == person.groups[0] and one == value) for one, count in group.items()}
+        for at, group in enumerate(table.groups)
+    ]
+    others = [
+        {one: count - (at in person.inside and one == value) for one, count in e.items()}
+        for at, e in enumerate(table.others)
+    ]
+    people = {other: one for other, one in table.people.items() if other != name}
+    return table._replace(groups=groups, others=others, people=people)
 
 
 def _rooms(table: Table) -> list[Multiset]:

@@ -1,7 +1,9 @@
 """The engine's budget beside another publisher's group, against the rule that was enumerated."""
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from random import Random
 
 from shoal.core.policy.policy import Policy, build_policy
@@ -22,6 +24,10 @@ def policy(overlap: int = 2, signature: int = 4) -> Policy:
         {},
         b"",
     )
+
+
+def _shuffled(random: Random, some: Sequence[int]) -> list[int]:
+    return random.sample(some, len(some))
 
 
 def test_the_budget_allows_what_the_enumerated_rule_allows() -> None:
@@ -50,7 +56,7 @@ def test_planned_rounds_are_within_the_budget_and_leave_mixed_stars() -> None:
         e = Counter(random.choices(range(VALUES), [1 / (1 + rank) for rank in range(VALUES)], k=8))
         waiting = e + Counter(random.choices(range(VALUES), k=random.choice([0, 8])))
         budget = Budget(policy(), {leaf: Fraction(n) for leaf, n in e.items()})
-        rounds = budget.plan(waiting, lambda some, random=random: random.sample(some, len(some)))
+        rounds = budget.plan(waiting, partial(_shuffled, random))
         used = Counter(leaf for signature in rounds for leaf in signature)
         assert used <= waiting
         assert all(len(set(signature)) >= 4 for signature in rounds)
