@@ -38,7 +38,7 @@ from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
 from shoal.core.signatures.bonds import Bond
-from shoal.core.signatures.entries import HELD, NO_SIGNATURE, SHOWN, STARRED, EntryRecord
+from shoal.core.signatures.entries import HELD, NO_SIGNATURE, STARRED, EntryRecord
 from shoal.core.signatures.group import CLIQUE_GROUP, PLAIN_GROUP, LastingGroup
 from shoal.core.signatures.signature import SignatureRecord
 from shoal.core.signatures.trail import EVERYWHERE
@@ -196,7 +196,7 @@ class Translation:
     def _entry(self, entry: EntryRecord) -> EntryRecord:
         if entry.value < 0:  # of somebody erased
             return entry
-        hidden = entry.flags & (HELD | SHOWN) == HELD and entry.signature == NO_SIGNATURE
+        hidden = entry.flags & HELD and entry.signature == NO_SIGNATURE
         if self._is_longer and hidden and entry.value not in self._old.sensitive.open:
             entry = entry._replace(flags=entry.flags | STARRED)
         return entry._replace(value=int(self._values[entry.value]))

@@ -51,6 +51,7 @@ class Decided:
     case_ids: Callable[[Rows], Iterable[str]] | None = None
     before: Callable[[], Showing]
     next_group: int
+    waiting: int = 0
     max_breach: float
     cohorts: Mapping[str, list[list[str]]]
     people: Rows
@@ -133,6 +134,7 @@ class Draft:
             decided.changed,
             withheld=withheld,
             unsampled=unsampled,
+            waiting=decided.waiting,
             is_full=full,
         )
 

@@ -21,10 +21,10 @@ from shoal.core.publication import PublishedRows, Showing
 from shoal.core.release import NO_VALUE, ShownGroup
 from shoal.core.signatures.blocks import Neighbours
 from shoal.core.signatures.bonds import Bonds, Site, cohorts_of, lose_bonds, make_bonds, rows_of, show_bonds
-from shoal.core.signatures.entries import NO_GROUP, SHOWN, Entries
+from shoal.core.signatures.entries import NO_GROUP, Entries
 from shoal.core.signatures.group import CLIQUE_GROUP, STAR, Groups
-from shoal.core.signatures.regroup import Regrouping
 from shoal.core.signatures.scene import Scene
+from shoal.core.signatures.settling import Settling
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.trail import follow
 
@@ -38,7 +38,7 @@ class Lasting:
         self._people, self._tree = draft.people, draft.tree
         self._entries, self._signatures = state.entries.copy(), state.signatures.copy()
         self._groups, self._bonds, self._trail = state.groups.copy(), state.bonds.copy(), state.trail
-        self._regrouping = Regrouping(draft.policy, self._entries, self._signatures, self._groups)
+        self._settling = Settling(draft.policy, self._entries, self._signatures, self._groups)
         self._max_breach = state.meta.max_breach
 
     def break_groups(self, folded: Folded) -> None:
@@ -47,7 +47,7 @@ class Lasting:
         self._erased = frozenset(folded.erased)
         erased = np.array(folded.erased, dtype=np.int64)
         self._trail = follow(self._trail, self._state.people, self._people, self._touched, erased)
-        self._regrouping.hold(self._people, self._touched, self._number)
+        self._settling.hold(self._people, self._touched)
         self._entries.erase(erased, self._policy.sensitive.open)
 
     def close_cells(self) -> None:
@@ -61,7 +61,7 @@ class Lasting:
         place = np.zeros(len(people), dtype=np.int64)
         place[published] = self._draft.places(people.leaf[published])
         self._scene = Scene(people, self._state.keyed, self._number, self._is_published, place)
-        self._regrouping.part(self._scene)
+        self._settling.part(self._scene)
 
     def update_cohorts(self) -> None:
         """Step 4: bonds that lost somebody for good; whether the others are shown is seen when all else is."""
@@ -80,37 +80,33 @@ class Lasting:
             self._signatures,
             self._touched,
         )
-        self._neighbours.judge_signatures(self._groups)
+        self._neighbours.judge_signatures()
 
     def form_groups(self) -> None:
-        """Step 6: decide how entries are shown, choose signatures, balance the groups, and show bonds beside them."""
-        self._regrouping.regroup(self._scene, self._neighbours, self._touched)
-        if self._regrouping.bound_values:
+        """Step 6: decide how entries are shown, deal newcomers into groups, and show bonds beside them."""
+        self._settling.settle(self._scene, self._neighbours, self._touched)
+        if self._settling.bound_values:
             draw = self._state.keyed.draw(self._people.tag, self._number, "bond")
             may_join = self._is_published & ~self._neighbours.is_inside
-            site = Site(self._people, may_join, self._regrouping.is_told(), self._scene.place, draw)
-            make_bonds(self._bonds, site, self._regrouping.bound_values, self._policy.l)
+            site = Site(self._people, may_join, self._settling.is_told(), self._scene.place, draw)
+            make_bonds(self._bonds, site, self._settling.bound_values, self._policy.l + self._policy.insiders)
             show_bonds(self._bonds, site, self._groups, self._number)
 
     def charge(self) -> None:
-        """Step 7: the largest j/m of anybody without a guard: how many spells were shown under one signature."""
+        """Step 7: the largest j/(m - insiders) of anybody without a guard: j values were shown under one signature."""
         entries, people = self._entries, self._people
         is_new = np.ones(len(entries), dtype=bool)
         known = len(self._state.entries)
-        is_new[:known] = entries.spells[:known] != self._state.entries.spells
+        is_new[:known] = entries.signature[:known] != self._state.entries.signature
         is_asked = np.zeros(len(people), dtype=bool)
         is_asked[entries.owner[is_new]] = is_asked[self._touched] = True
         # Of somebody erased it is forgotten whether they had a guard.
         rows = np.flatnonzero(is_asked & (people.guard == NONE) & (people.status != ERASED_STATUS))
         _, mine = entries.of(rows)
-        mine = mine[entries.has(SHOWN)[mine] & (entries.signature[mine] >= 0)]
-        order = np.lexsort((entries.signature[mine], entries.owner[mine]))
-        mine = mine[order]
-        owner, signature = entries.owner[mine], entries.signature[mine].astype(np.int64)
-        is_first = np.r_[True, (owner[1:] != owner[:-1]) | (signature[1:] != signature[:-1])][: len(mine)]
-        spells = np.bincount(np.cumsum(is_first) - 1, weights=entries.spells[mine])
-        sizes = self._signatures.sizes[signature[is_first]]
-        shares = np.minimum(spells, sizes // self._policy.l) / sizes
+        mine = mine[entries.signature[mine] >= 0]
+        width = len(self._signatures) + 1
+        keys, values = np.unique(entries.owner[mine] * width + entries.signature[mine], return_counts=True)
+        shares = values / (self._signatures.sizes[keys % width] - self._policy.insiders)
         self._max_breach = max(self._max_breach, float(shares.max(initial=0.0)))
 
     def decided(self) -> Decided:
@@ -121,24 +117,24 @@ class Lasting:
         before, entries = self._state.entries, self._entries
         has_changed = np.ones(len(entries), dtype=bool)
         known = len(before)
-        columns = ("signature", "group", "flags", "spells")
+        columns = ("signature", "group", "flags", "home")
         same = [getattr(entries, name)[:known] == getattr(before, name) for name in columns]
         has_changed[:known] = ~np.logical_and.reduce(same)
         labels = self._policy.sensitive.hierarchy.leaves
         old, groups = self._state.groups.size, self._groups
-        frozen = np.flatnonzero(groups.is_frozen[:old] != self._state.groups.is_frozen)
-        written = np.union1d(np.union1d(changed, frozen), np.arange(old, groups.size))
+        written = np.union1d(changed, np.arange(old, groups.size))
         return Decided(
             rows=rows,
             describe=showing.describe,
             changed=changed.tolist(),
             before=self._before,
             next_group=self._groups.size,
+            waiting=self._settling.waiting,
             max_breach=self._max_breach,
-            cohorts=cohorts_of(self._bonds, labels, self._regrouping.bound_values, self._policy.l),
+            cohorts=cohorts_of(self._bonds, labels, self._settling.bound_values, self._policy.l),
             people=np.flatnonzero(np.bincount(entries.owner[has_changed])),
             records={
-                "signatures": self._signatures.changed_since(self._state.signatures),
+                "signatures": self._signatures.new_since(self._state.signatures),
                 "lasting_groups": dict(groups.records(written)),
                 "bonds": self._bonds.changed_since(self._state.bonds),
             },
@@ -159,13 +155,11 @@ class Lasting:
         return show(self._policy, state.people, state.entries, state.bonds, state.groups, state.signatures)
 
     def _changed_groups(self, rows: PublishedRows) -> Rows:
-        """The groups whose people, rounds or places are others than in the last release, marked as changed now."""
+        """The groups whose people or places are others than in the last release, marked as changed now."""
         entries, before, groups = self._entries, self._state.entries, self._groups
         known = len(before)
         moved = np.flatnonzero(entries.group[:known] != before.group)
-        old = self._state.groups.size
         touched = [before.group[moved], entries.group[moved], entries.group[known:]]
-        touched.append(np.flatnonzero(groups.rounds[:old] != self._state.groups.rounds))
         touched.append(rows.group[self._has_moved()[rows.person]])
         found = np.concatenate(touched)
         changed = np.flatnonzero(np.bincount(found[found > 0]))
@@ -208,7 +202,7 @@ def _describe(
     """What each of the groups `asked` for shows; `sizes` are the rows of all groups."""
     sets = signatures.sets
     for (_, record), rows in zip(groups.records(asked), sizes[asked].tolist(), strict=True):
-        formed, changed, kind, value, rounds, _ = record
+        formed, changed, kind, value, rounds = record
         if kind >= 0:
             shown = tuple([(nodes[value], rounds) for value in sets[kind]])
             yield ShownGroup(formed, changed, shown, rounds * len(shown) - rows)

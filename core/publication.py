@@ -120,6 +120,7 @@ class Publication:
         shard: int | None = None,
     ) -> None:
         self._tree, self._number, self._describe, self._case_ids = tree, number, describe, case_ids
+        self._is_lasting = policy.values == "lasting"
         self._is_plain, self._shard, self.prefix = policy.is_plain, shard or 0, shard_prefix(shard)
         self._writer = RecordWriter(policy, number, self.prefix)
 
@@ -139,6 +140,7 @@ class Publication:
         *,
         withheld: int,
         unsampled: int,
+        waiting: int = 0,
         is_full: bool = True,
     ) -> Written:
         """All records of these rows, or, unless `is_full`, those that differ from `earlier`, which must then be whole.
@@ -153,7 +155,7 @@ class Publication:
         found, numbers = {**earlier.tails, **dict(self._fresh_tails(rows, is_fresh))}, live.tolist()
         tails = [found[group] for group in numbers]
         columns = list(zip(*tails, strict=True)) or [()] * len(Tail._fields)
-        texts, formed, changes, suppressed, generalized, counterfeits, digests = columns
+        texts, formed, changes, suppressed, generalized, spare, digests = columns
         tally = Tally(
             people=int(people.sum()),
             rows=len(rows.group),
@@ -164,8 +166,10 @@ class Publication:
             withheld=withheld,
             unsampled=unsampled,
             suppressed=sum(suppressed),
+            waiting=waiting,
             generalized=sum(generalized),
-            counterfeits=sum(counterfeits),
+            counterfeits=0 if self._is_lasting else sum(spare),
+            vacant=sum(spare) if self._is_lasting else 0,
         )
         head = self._writer.group_head
         shown = None if self._is_plain else self._show(cells, people, earlier.shown)

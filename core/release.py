@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from shoal.core.cells.tree import Rows
 from shoal.core.measure.loss import Loss
@@ -75,6 +75,10 @@ class Release:
         return self.cells + self.groups + self.gone
 
 
+SPARE: Final = {"redrawn": "counterfeits", "lasting": "vacant"}
+"""By model, what values of a group are called that have no row."""
+
+
 @dataclass(frozen=True)
 class Tally:
     """The counts of a manifest. A row is a person in a redrawn table and an entry in a lasting one."""
@@ -88,20 +92,25 @@ class Tally:
     withheld: int
     unsampled: int
     suppressed: int
+    waiting: int
     generalized: int
     counterfeits: int
+    vacant: int
 
 
 Shown = tuple[tuple[int, int], ...]
 
 
 class ShownGroup(NamedTuple):
-    """What a group's record says beside its cells; `shown` are (node of the sensitive hierarchy, count), by node."""
+    """What a group's record says beside its cells; `shown` are (node of the sensitive hierarchy, count), by node.
+
+    `spare` is how many of the values have no row: counterfeits in a redrawn table, vacant ones in a lasting one.
+    """
 
     formed: int
     changed: int
     shown: Shown
-    counterfeits: int
+    spare: int
 
 
 class Tail(NamedTuple):
@@ -112,7 +121,7 @@ class Tail(NamedTuple):
     changed: int
     suppressed: int
     generalized: int
-    counterfeits: int
+    spare: int
     digest: bytes = b""
     """The sha256 of the record without `release`, in a table that is not plain."""
 
@@ -178,6 +187,7 @@ class RecordWriter:
         self._labels = [_quoted(label) + ":" for label in hierarchy.labels]
         self._leaf_nodes = frozenset(hierarchy.leaf_node)
         self._is_plain = policy.is_plain
+        self._spare = SPARE[policy.values]
         self._values: dict[Shown, _Values] = {}
         bare = f'{{"table":{_quoted(policy.table)},'
         self._head = f'{bare}"release":{number},'
@@ -203,14 +213,14 @@ class RecordWriter:
 
     def tail(self, group: int, record: ShownGroup, cells: Iterable[str]) -> Tail:
         """Cells stand in the order of their numbers, values in the hierarchy's order, "*" last."""
-        formed, changed, shown, counterfeits = record
+        formed, changed, shown, spare = record
         values = self._values.get(shown) or self._write_values(shown)
         text = (
             f'{group}","formed":{formed},"changed":{changed},"cells":{{{",".join(cells)}}},'
-            f'"sensitive":{{{values.text}}},"counterfeits":{counterfeits}}}'
+            f'"sensitive":{{{values.text}}},"{self._spare}":{spare}}}'
         ).encode()
         digest = b"" if self._is_plain else hashlib.sha256(self._bare_group + text).digest()
-        return Tail(text, formed, changed, values.suppressed, values.generalized, counterfeits, digest)
+        return Tail(text, formed, changed, values.suppressed, values.generalized, spare, digest)
 
     def _write_values(self, shown: Shown) -> "_Values":
         """Many groups show the same, so what is written is kept."""
@@ -269,8 +279,10 @@ def write_manifest(
             "withheld": tally.withheld,
             "unsampled": tally.unsampled,
             "suppressed": tally.suppressed,
+            "waiting": tally.waiting,
             "generalized": tally.generalized,
             "counterfeits": tally.counterfeits,
+            "vacant": tally.vacant,
             "max_breach": max_breach,
             "bound": 1 / policy.l,
             "loss": None if loss is None else loss._asdict(),

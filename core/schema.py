@@ -69,8 +69,8 @@ def release_schema() -> dict[str, Any]:
                 "minProperties": 1,
             },
             "sensitive": {**MULTISET, "minProperties": 1},
-            "counterfeits": _COUNT,
-        }
+        },
+        {"counterfeits": _COUNT, "vacant": _COUNT},
     )
     ids = {"type": "array", "items": any_id, "minItems": 1, "maxItems": 1000, "uniqueItems": True}
     gone = _record({"table": TEXT, "release": POSITIVE, "gone": ids})
@@ -97,7 +97,8 @@ def release_schema() -> dict[str, Any]:
             "engine": TEXT,
             "published_at": {"type": ["string", "null"]},
             **dict.fromkeys(("people", "rows", "cells", "groups", "formed", "carried"), _COUNT),
-            **dict.fromkeys(("withheld", "unsampled", "suppressed", "generalized", "counterfeits"), _COUNT),
+            **dict.fromkeys(("withheld", "unsampled", "suppressed", "waiting"), _COUNT),
+            **dict.fromkeys(("generalized", "counterfeits", "vacant"), _COUNT),
             "max_breach": breach,
             "bound": breach,
             "loss": {"anyOf": [loss, {"type": "null"}]},

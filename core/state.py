@@ -30,7 +30,7 @@ from shoal.core.signatures.signature import SignatureRecord, Signatures
 from shoal.core.signatures.trail import Trail
 from shoal.core.stored import Stored, read_person, write_people, write_person
 
-ENGINE = "2.4"
+ENGINE = "3.0"
 
 __all__ = [
     "ENGINE",
@@ -244,9 +244,9 @@ class State:
         self.people.settle(self.tree, np.arange(len(self.people)))
         if self.policy.values == "lasting":
             for row, person in changed:
-                self.entries.put(row, person.entries, self.signatures)
+                self.entries.put(row, person.entries)
             mine = [person.entries for _, person in newcomers]
-            self.entries.put_all(range(first, len(self.people)), mine, self.signatures)
+            self.entries.put_all(range(first, len(self.people)), mine)
             everyone = [*changed, *enumerate((person for _, person in newcomers), first)]
             self.trail.update({row: person.trail for row, person in everyone if person.trail})
 

@@ -32,7 +32,7 @@ TITLES: Final = {
 
 
 LASTING_TITLES: Final = TITLES | {
-    Promise.G2: "signatures (m-invariance)",
+    Promise.G2: "settled groups (m-invariance)",
     Promise.G3: "permanent (cliques)",
     Promise.G5: "composition (blocks)",
 }

@@ -52,11 +52,11 @@ class LastingShard(Lasting):
         for values in sorted(brought - {()}):
             self._signatures.number(values)  # in an order that does not depend on who brings them
         for row, traveller in self._travellers.items():
-            self._entries.put(row, map(self._entry, traveller.entries), self._signatures)
+            self._entries.put(row, map(self._entry, traveller.entries))
 
     def _entry(self, brought: SignedEntry) -> EntryRecord:
         signature = self._signatures.number(brought.signature) if brought.signature else brought.plain
-        return EntryRecord(brought.value, signature, NO_GROUP, brought.flags, brought.spells)
+        return EntryRecord(brought.value, signature, NO_GROUP, brought.flags)
 
     def _receive_bonds(self) -> None:
         bound = {(row, value) for row, traveller in self._travellers.items() for value in traveller.bound}

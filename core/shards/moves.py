@@ -25,7 +25,6 @@ class SignedEntry(NamedTuple):
     signature: tuple[int, ...]
     plain: int
     flags: int
-    spells: int
 
 
 class Traveller(NamedTuple):
@@ -46,8 +45,8 @@ class Traveller(NamedTuple):
     ) -> "Traveller":
         """`entries` as they are stored in the shard that is left, and `values_of` its signatures by number."""
         found = [
-            SignedEntry(value, values_of(signature) if signature >= 0 else (), min(0, signature), flags, spells)
-            for value, signature, _, flags, spells in map(EntryRecord._make, entries)
+            SignedEntry(value, values_of(signature) if signature >= 0 else (), min(0, signature), flags)
+            for value, signature, _, flags, _ in map(EntryRecord._make, entries)
         ]
         return cls(person._replace(entries=()), tuple(found))
 

@@ -21,7 +21,6 @@ from shoal.core.people import People
 from shoal.core.policy.policy import Policy
 from shoal.core.signatures.components import Components, components_of
 from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, Entries
-from shoal.core.signatures.group import Groups
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.trail import EVERYWHERE, Trail
 from shoal.core.signatures.verdict import FREE, Beside, Judge
@@ -38,7 +37,8 @@ class Neighbours:
         self._judge = Judge(policy, signatures.sets)
         self._component = np.full(people, NOWHERE, dtype=np.int64)
         self._components: Components | None = None
-        self._blocks: dict[int, dict[int, int] | None] = {}
+        self._blocks: dict[int, tuple[frozenset[int], ...] | None] = {}
+        self._least = max(policy.signature, policy.overlap)
         self.affected: Rows = np.zeros(0, dtype=np.int64)
 
     @classmethod
@@ -72,24 +72,33 @@ class Neighbours:
         if component == NOWHERE:
             return FREE
         blocks = None if component == MANY else self._blocks_of(component)
-        return Beside(blocks or {}, blocks is not None)
+        return Beside(blocks or (), self._least, blocks is not None)
 
-    def judge_signatures(self, groups: Groups) -> None:
-        """Bar the signatures that a new publication, or a move into one, tells apart; freeze the groups around them."""
+    def pools(self, rows: Rows, values: Rows) -> Rows:
+        """For entries of these people with these values, the pool in which they are dealt: 0, or the number of a block."""
+        found = np.zeros(len(rows), dtype=np.int64)
+        numbers: dict[frozenset[int], int] = {}
+        inside = np.flatnonzero(self._component[rows] >= 0)
+        for at, component, value in zip(
+            inside.tolist(), self._component[rows[inside]].tolist(), values[inside].tolist(), strict=True
+        ):
+            for block in self._blocks_of(component) or ():
+                if value in block:
+                    found[at] = numbers.setdefault(block, len(numbers) + 1)
+        return found
+
+    def judge_signatures(self) -> None:
+        """Bar the signatures that a new publication, or a move into one, tells apart."""
         entries = self._entries
-        for component in np.unique(self._component[self._component >= 0]).tolist():
-            self._blocks_of(component)  # here, so that new signatures are numbered in an order that all restarts have
         for row in self.affected.tolist():
             mine = [entry for entry in entries.of_person(row) if entries.signature[entry] >= 0]
             held = sum(1 for entry in entries.of_person(row) if entries.flags[entry] & HELD)
             for signature in {int(entries.signature[entry]) for entry in mine}:
                 here = [entry for entry in mine if entries.signature[entry] == signature]
-                shown = min(int(entries.spells[here].sum(dtype=np.int64)), self._judge.most_under(signature))
+                shown = len(here)
                 parts = self._parts(signature, int(self._component[row]))
                 if len(parts) == 1 and len(parts[0]) >= max(self._policy.overlap, shown * self._policy.l) * held:
                     continue
-                placed = [int(entries.group[entry]) for entry in here if entries.group[entry] != NO_GROUP]
-                groups.is_frozen[[group for group in placed if groups.kind[group] >= 0]] = 1
                 least = max(self._policy.overlap, shown * self._policy.l) * max(1, held)
                 # Somebody who comes back has no group to stay in, and must not share one with newcomers.
                 is_back = any(entries.flags[entry] & HELD and entries.group[entry] == NO_GROUP for entry in here)
@@ -139,8 +148,8 @@ class Neighbours:
             parts.setdefault(known.get(value, ()), []).append(value)
         return list(parts.values())
 
-    def _blocks_of(self, component: int) -> dict[int, int] | None:
-        """By value the signature that is its block; None if any protected value has no block.
+    def _blocks_of(self, component: int) -> tuple[frozenset[int], ...] | None:
+        """The blocks; None if any protected value has none.
 
         Blocks depend on the signatures of everybody beside these groups, and a shard knows only its own people. So in a
         sharded table no value has a block.
@@ -151,25 +160,20 @@ class Neighbours:
             self._blocks[component] = self._cut(component)
         return self._blocks[component]
 
-    def _cut(self, component: int) -> dict[int, int] | None:
+    def _cut(self, component: int) -> tuple[frozenset[int], ...] | None:
         assert self._components is not None
         known = self._components.weights_of(component)
-        least = max(self._policy.signature, self._policy.overlap)
         marks = self._marks(component)
-        found: dict[int, int] = {}
+        found: list[frozenset[int]] = []
         for kind in (self._judge.transient, self._judge.permanent):
             classes: dict[object, list[int]] = {}
             for value in sorted(kind):
                 classes.setdefault((known.get(value, ()), marks.get(value, ())), []).append(value)
             for values in classes.values():
-                if len(values) < least:
+                if len(values) < self._least:
                     return None
-                count = len(values) // least
-                for turn in range(count):
-                    end = len(values) if turn == count - 1 else (turn + 1) * least
-                    block = tuple(values[turn * least : end])
-                    found.update(dict.fromkeys(block, self._signatures.number(block)))
-        return found
+                found.append(frozenset(values))
+        return tuple(found)
 
     def _marks(self, component: int) -> Mapping[int, tuple[int, ...]]:
         """By value the signatures that people of a component were given and that hold it."""

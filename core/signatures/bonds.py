@@ -1,7 +1,7 @@
 """Permanent values of a lasting table that are too few for a signature: cliques that never change.
 
 (docs/design.md, "Values that last", permanent values.) A *bond* is a clique: a holder of a permanent value and enough
-others that never held it, l people in all, chosen once among those near the holder. Its group shows the value once, in
+others that never held it, l + insiders people in all, chosen once among those near the holder. Its group shows the value once, in
 releases in which all its people are published and look alike; otherwise the value has no row, not even "*". They look
 alike if each of them has another row that is not "*", or none of them has: a holder of nothing else has a "*" besides,
 and would be told by it. Nobody is in two bonds of one value. A decoy who becomes a holder gets no bond of their own. A
@@ -122,10 +122,10 @@ def rows_of(bonds: Bonds, people: People) -> tuple[Rows, Rows, Rows]:
 
 
 def cohorts_of(bonds: Bonds, labels: Sequence[str], values: Iterable[int], size: float) -> dict[str, list[list[str]]]:
-    """For each of these values its cohorts: the holders of the bonds that are shown, then the others, one list each."""
+    """For each of these values `size` cohorts: the holders of the bonds that are shown, then others, one list each."""
     found: dict[str, list[list[str]]] = {labels[value]: [[] for _ in range(ceil(size))] for value in sorted(values)}
     for bond in bonds.shown():
-        for cohort, owner in zip(found[labels[bond.value]], bond.owners, strict=True):
+        for cohort, owner in zip(found[labels[bond.value]], bond.owners, strict=False):
             cohort.append(owner)
     return found
 

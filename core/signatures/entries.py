@@ -1,6 +1,7 @@
 """Entries: one row for each value that a person holds or was ever shown with, as parallel columns.
 
-Layout. Entries are appended and never removed, because a signature is for ever (S1). The entries of one person form a
+Layout. Entries are appended and never removed, because a signature and a group are for ever (S1). `signature` and
+`home` say where an entry was shown first, `group` where it has a row now. The entries of one person form a
 chain, newest first: `head` is by the person's row, `before` by entry. What is stored of an entry is an `EntryRecord` in
 its person's record; entries that nothing remains of (not held, never shown) are left out there.
 
@@ -22,12 +23,14 @@ from shoal.core.cells.tree import Rows
 from shoal.core.signatures.signature import Signatures
 
 HELD: Final = 1  # the person has a record and this value is in it: a spell goes on
-SHOWN: Final = 2  # it was shown, under its signature or plainly, in some release
-STARRED: Final = 4  # it was surplus before it was ever shown, and stays "*" for its spell
-BARRED: Final = 8  # what others published tells its signature apart: "*" for ever
-CURRENT: Final = 16  # it was shown in this spell
+STARRED: Final = 2  # it found no round before it was ever shown, and stays "*" for its spell
+BARRED: Final = 4  # what others published tells its signature apart: "*" for ever
+CURRENT: Final = 8  # it was shown in this spell
+SECOND: Final = 16  # starred because there was no round of the signature of its person that holds it
+COMPANY: Final = 32  # starred with others, who found no round
+REASONS: Final = STARRED | SECOND | COMPANY
 
-NO_SIGNATURE: Final = -1
+NO_SIGNATURE: Final = -1  # never shown, but as "*"
 PLAIN: Final = -2  # once shown plainly: plain or "*" for ever
 NO_GROUP: Final = -1
 END: Final = -1
@@ -35,17 +38,17 @@ END: Final = -1
 Flags = NDArray[np.uint8]
 Stored = tuple[int, ...]  # an EntryRecord as msgpack gives it
 
-MOST_SPELLS: Final = 255  # more are not counted: no signature is that large
+SAME: Final = 0  # a stored home that is the group itself; there is no group 0
 
 
 class EntryRecord(NamedTuple):
-    """An entry as it is stored: the value's leaf code, its signature, its group, the flags above, and shown spells."""
+    """An entry as it is stored: the value's leaf code, its signature, its group, the flags above, and its home."""
 
     value: int
     signature: int
     group: int
     flags: int
-    spells: int = 0
+    home: int = SAME
 
 
 class Entries:
@@ -59,10 +62,9 @@ class Entries:
                 ("owner", np.int64),
                 ("value", np.int64),
                 ("signature", np.int32),
-                ("slot", np.int16),
                 ("group", np.int64),
+                ("home", np.int64),
                 ("flags", np.uint8),
-                ("spells", np.uint8),
                 ("before", np.int64),
             )
         }
@@ -93,23 +95,18 @@ class Entries:
         return self._columns["signature"][: self.size]
 
     @property
-    def slot(self) -> NDArray[np.int16]:
-        """The place of each entry's value in its signature."""
-        return self._columns["slot"][: self.size]
-
-    @property
     def group(self) -> Rows:
         """The group each entry is published in, or NO_GROUP."""
         return self._columns["group"][: self.size]
 
     @property
-    def flags(self) -> Flags:
-        return self._columns["flags"][: self.size]
+    def home(self) -> Rows:
+        """The group each entry was shown in first, NO_GROUP for one that was not shown or was shown in another shard."""
+        return self._columns["home"][: self.size]
 
     @property
-    def spells(self) -> NDArray[np.uint8]:
-        """In how many spells each entry was shown."""
-        return self._columns["spells"][: self.size]
+    def flags(self) -> Flags:
+        return self._columns["flags"][: self.size]
 
     def has(self, flag: int) -> NDArray[np.bool_]:
         """Whether each entry has a flag."""
@@ -147,8 +144,8 @@ class Entries:
         first, last = self.size, self.size + len(owners)
         self._reserve(last)
         self._know(int(owners.max(initial=-1)) + 1)
-        fixed: dict[str, Any] = {"owner": owners, "value": values, "signature": NO_SIGNATURE, "slot": 0}
-        fixed |= {"group": NO_GROUP, "flags": HELD, "spells": 0, "before": END}
+        fixed: dict[str, Any] = {"owner": owners, "value": values, "signature": NO_SIGNATURE}
+        fixed |= {"group": NO_GROUP, "home": NO_GROUP, "flags": HELD, "before": END}
         for name, numbers in fixed.items():
             self._columns[name][first:last] = numbers
         new = np.arange(first, last)
@@ -177,22 +174,22 @@ class Entries:
         was_held = self.has(HELD)[known]
         ended = known[was_held & ~is_wanted]
         self.flags[ended] &= ~np.uint8(HELD)
-        self.flags[ended[~is_permanent[self.value[ended]]]] &= ~np.uint8(STARRED | CURRENT)
+        self.flags[ended[~is_permanent[self.value[ended]]]] &= ~np.uint8(REASONS | CURRENT)
         self.flags[known[~was_held & is_wanted]] |= HELD
         is_new = ~np.isin(wanted, keys)
         self.append(wanted_owner[is_new], wanted_value[is_new])
         return ended
 
-    def show(self, entries: Rows) -> None:
-        """Note that entries are shown; for some it is the first time in this spell."""
-        new = entries[(self.flags[entries] & CURRENT) == 0]
-        self.spells[new] += self.spells[new] < MOST_SPELLS
-        self.flags[entries] |= SHOWN | CURRENT
-
-    def give(self, entries: Rows, signatures: Rows | int, known: Signatures) -> None:
-        """Give entries their signatures, for ever."""
+    def settle(self, entries: Rows, signatures: Rows | int, groups: Rows) -> None:
+        """Give entries their signatures and homes, for ever."""
         self.signature[entries] = signatures
-        self.slot[entries] = known.slots(self.signature[entries].astype(np.int64), self.value[entries])
+        self.home[entries] = groups
+        self.show(entries)
+
+    def show(self, entries: Rows) -> None:
+        """Give entries their rows, in their homes."""
+        self.group[entries] = self.home[entries]
+        self.flags[entries] |= CURRENT
 
     def erase(self, rows: Rows, open_values: Collection[int]) -> None:
         """Forget the values of these people's entries that are not held; what was shown of them becomes remainders.
@@ -202,13 +199,13 @@ class Entries:
         for row in rows.tolist():
             past = np.array([entry for entry in self.of_person(row) if not self.flags[entry] & HELD], dtype=np.int64)
             is_plain = (self.signature[past] == PLAIN) & ~np.isin(self.value[past], list(open_values))
-            is_kept = self.has(SHOWN)[past] & ((self.signature[past] >= 0) | is_plain)
+            is_kept = (self.signature[past] >= 0) | is_plain
             gone, left = past[~is_kept], past[is_kept]
             self._clear(gone)
-            self.flags[left] &= np.uint8(SHOWN | BARRED)
-            order = np.lexsort((self.flags[left], self.spells[left], self.signature[left]))
+            self.flags[left] &= np.uint8(BARRED)
+            self.group[left] = self.home[left] = NO_GROUP
+            order = np.lexsort((self.flags[left], self.signature[left]))
             self.value[left[order]] = -1 - np.arange(len(left))
-            self.slot[left] = 0
             idle = gone[self.value[gone] < 0]  # of somebody who was in another shard meanwhile
             self.value[idle] = -1 - len(left) - np.arange(len(idle))
 
@@ -217,9 +214,10 @@ class Entries:
         self._clear(self.of(rows)[1])
 
     def _clear(self, some: Rows) -> None:
-        self.signature[some], self.group[some], self.flags[some], self.spells[some] = NO_SIGNATURE, NO_GROUP, 0, 0
+        self.signature[some], self.flags[some] = NO_SIGNATURE, 0
+        self.group[some] = self.home[some] = NO_GROUP
 
-    def put(self, row: int, records: Iterable[Stored], known: Signatures) -> None:
+    def put(self, row: int, records: Iterable[Stored]) -> None:
         """Write one person's entries as they were stored; those of them that are not in `records` are forgotten."""
         self._know(row + 1)
         mine = {int(self.value[entry]): entry for entry in self.of_person(row)}
@@ -227,22 +225,19 @@ class Entries:
             entry = mine.pop(record.value, None)
             if entry is None:
                 entry = int(self.append(np.array([row]), np.array([record.value]))[0])
-            self.group[entry], self.flags[entry], self.spells[entry] = record.group, record.flags, record.spells
-            self.signature[entry] = record.signature
-            if record.signature >= 0 and record.value >= 0:
-                self.slot[entry] = known.sets[record.signature].index(record.value)
+            self.signature[entry], self.group[entry], self.flags[entry] = record.signature, record.group, record.flags
+            self.home[entry] = _home(record)
         for entry in mine.values():
-            self.signature[entry], self.group[entry], self.flags[entry] = NO_SIGNATURE, NO_GROUP, 0
+            self._clear(np.array([entry]))
 
-    def put_all(self, rows: Sequence[int], records: Sequence[Sequence[Stored]], known: Signatures) -> None:
+    def put_all(self, rows: Sequence[int], records: Sequence[Sequence[Stored]]) -> None:
         """Write the entries of people who have none yet, as they were stored."""
         numbers = np.fromiter(chain.from_iterable(chain.from_iterable(records)), dtype=np.int64)
-        values, signatures, groups, flags, spells = numbers.reshape(-1, len(EntryRecord._fields)).T
+        values, signatures, groups, flags, homes = numbers.reshape(-1, len(EntryRecord._fields)).T
         times = np.fromiter(map(len, records), dtype=np.int64)
         new = self.append(np.repeat(np.asarray(rows, dtype=np.int64), times), values)
-        self.signature[new], self.group[new], self.flags[new], self.spells[new] = signatures, groups, flags, spells
-        signed = new[signatures >= 0]
-        self.slot[signed] = known.slots(self.signature[signed].astype(np.int64), self.value[signed])
+        self.signature[new], self.group[new], self.flags[new] = signatures, groups, flags
+        self.home[new] = np.where(homes != SAME, homes, np.where(signatures != NO_SIGNATURE, groups, NO_GROUP))
 
     def records(self, rows: Rows) -> Iterator[tuple[Stored, ...]]:
         """The entries of each of these people as they are stored, in the order of their values.
@@ -254,8 +249,10 @@ class Entries:
         positions, found = positions[is_kept], found[is_kept]
         order = np.lexsort((self.value[found], positions))
         positions, found = positions[order], found[order]
-        columns = (getattr(self, name)[found].tolist() for name in EntryRecord._fields)
-        lines = zip(*columns, strict=True)
+        home, group, signature = self.home[found], self.group[found], self.signature[found]
+        home = np.where(home == np.where(signature != NO_SIGNATURE, group, NO_GROUP), SAME, home)
+        columns = (self.value[found], signature, group, self.flags[found], home)
+        lines = zip(*(column.tolist() for column in columns), strict=True)
         if len(positions) == len(rows) and bool(np.all(np.diff(positions) == 1)):
             return zip(lines, strict=True)  # one each
         listed = list(lines)
@@ -267,7 +264,7 @@ class Entries:
         return {name: column[: self.size] for name, column in self._columns.items()} | {"head": self._head}
 
     def thaw(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """The inverse."""
+        """Take over the columns of `freeze`."""
         self._columns = {name: columns[name] for name in self._columns}
         self._head, self.size = columns["head"], len(columns["owner"])
 
@@ -284,13 +281,19 @@ class Entries:
                 self._columns[name] = np.concatenate([column, np.zeros(more, dtype=column.dtype)])
 
     def check_invariants(self, known: Signatures) -> None:
-        """Chains and columns agree, a value stands at its slot, and only what is held is published."""
+        """Chains and columns agree, a signature holds its value, and only what is held is published."""
         seen = [entry for row in range(len(self._head)) for entry in self.of_person(row)]
         assert sorted(seen) == list(range(self.size))
         for entry in range(self.size):
             signature = int(self.signature[entry])
             if signature >= 0 and self.value[entry] >= 0:
-                assert known.sets[signature][self.slot[entry]] == self.value[entry]
+                assert self.value[entry] in known.sets[signature]
         assert bool(np.all(self.has(HELD)[self.group != NO_GROUP]))
         assert np.unique(np.stack([self.owner, self.value]), axis=1).shape[1] == self.size
         assert not bool(np.any(self.has(HELD)[self.value < 0]))
+
+
+def _home(record: EntryRecord) -> int:
+    if record.home != SAME:
+        return record.home
+    return record.group if record.signature != NO_SIGNATURE else NO_GROUP

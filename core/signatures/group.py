@@ -2,7 +2,8 @@
 
 A group is one of four kinds (docs/contract.md, "Releases"): a signature, with each of its values `rounds` times; plain,
 with one value that needs no protection; "*"; or a clique, which shows one permanent value once. The entries (and the
-cliques) say who is in a group. An empty group is not published and never comes back.
+cliques) say who is in a group. Nobody ever joins a group after it was formed. A group without rows is not published;
+its rows come back when their people do.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +28,6 @@ class LastingGroup(NamedTuple):
     kind: int
     value: int
     rounds: int
-    is_frozen: int = 0
 
 
 class Groups:
@@ -63,22 +63,16 @@ class Groups:
     def rounds(self) -> Rows:
         return self._columns["rounds"][: self.size]
 
-    @property
-    def is_frozen(self) -> Rows:
-        """1 for a group that takes no newcomers and keeps its rounds, because of what somebody else published."""
-        return self._columns["is_frozen"][: self.size]
-
     def is_star(self, groups: Rows) -> NDArray[np.bool_]:
         return np.asarray(self.kind[groups] == STAR)
 
-    def form(self, kinds: Rows, values: Rows, number: int) -> Rows:
+    def form(self, kinds: Rows, values: Rows, number: int, rounds: Rows | int = 0) -> Rows:
         """New groups, in this order; returns their numbers."""
         first, last = self.size, self.size + len(kinds)
         self._reserve(last)
         self.size = last
-        for name, numbers in (("formed", number), ("changed", number), ("kind", kinds), ("value", values)):
+        for name, numbers in zip(LastingGroup._fields, (number, number, kinds, values, rounds), strict=True):
             self._columns[name][first:last] = numbers
-        self._columns["rounds"][first:last] = self._columns["is_frozen"][first:last] = 0
         return np.arange(first, last)
 
     def records(self, groups: Rows | None = None) -> Iterator[tuple[int, LastingGroup]]:
@@ -100,7 +94,7 @@ class Groups:
         return {name: column[: self.size] for name, column in self._columns.items()}
 
     def thaw(self, columns: Mapping[str, Rows]) -> None:
-        """The inverse."""
+        """Take over the columns of `freeze`."""
         self._columns = {name: columns[name] for name in self._columns}
         self.size = len(columns["kind"])
 

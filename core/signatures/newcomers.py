@@ -1,4 +1,9 @@
-"""Newcomers: entries that are to be shown for the first time and lie in no signature of theirs."""
+"""Newcomers: entries that are to be shown for the first time in their groups.
+
+Sets of values are masks here: bit v of a whole number stands for the value with leaf code v. Nearly all newcomers have
+nothing that a signature could collide with. The others *shun* values: those of the signatures their person was shown
+under before, of the guard, and, while several values of one person are dealt at once, those shown with the others.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -6,24 +11,34 @@ from typing import Final, NamedTuple
 from shoal.core.cells.tree import Rows
 from shoal.core.randomness import Tags
 
-UNDECIDED: Final = -1
+NO_ROUND: Final = -1
+ANY: Final = -1
 
 
 class Newcomers(NamedTuple):
-    """Entries that need a signature, as columns. Picky ones are in `shunned`, by position."""
+    """The newcomers of one pool, within which rounds are made: columns, in the order of `draw`."""
 
     value: Rows
     place: Rows  # in the tree's depth-first order
     draw: Tags
-    shunned: dict[int, set[int]]  # what the signature must not hold
-    siblings: Mapping[int, Sequence[int]]  # the other newcomers of the same person
+    wanted: Rows  # the signature of somebody with a second value under it, or ANY
+    shunned: Mapping[int, int]  # by position, for those who shun something
+    siblings: Mapping[int, Sequence[int]]  # by position, the other newcomers of the same person
 
-    def fits(self, position: int, signature: Iterable[int]) -> bool:
-        """Whether a newcomer may be given a signature."""
-        shunned = self.shunned.get(position)
-        return shunned is None or shunned.isdisjoint(signature)
 
-    def settle(self, position: int, signature: Iterable[int]) -> None:
-        """Note that a newcomer has a signature: those of its siblings must have nothing in common with it (S2)."""
-        for sibling in self.siblings.get(position, ()):
-            self.shunned[sibling].update(signature)
+def mask_of(values: Iterable[int]) -> int:
+    """The mask of these values."""
+    found = 0
+    for value in values:
+        found |= 1 << value
+    return found
+
+
+def values_in(mask: int) -> tuple[int, ...]:
+    """The values of a mask, ascending."""
+    found = []
+    while mask:
+        lowest = mask & -mask
+        found.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return tuple(found)

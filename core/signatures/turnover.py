@@ -1,10 +1,10 @@
 """Which values stay and which pass, estimated from what everybody can see.
 
-A signature of values that stay and values that pass does not last: those that stay lose their partners and become "*".
-So newcomers make rounds among values of one class. How often the entries of a value end is not looked up, because what
-then follows would tell whose ended. It is estimated from what the adversary is assumed to know: how many rows each
-signature had, and how many of them ended. A group shows each of its values equally often, so a row is each of the m
-values of its signature equally often, and expectation maximization finds the rates that explain the ends best.
+Each row counts as any value of its signature, so the total of a value is right for as long as the values of a signature
+last alike; and whoever knows how long values last learns least then. So rounds are laid among values of one kind. How
+often the entries of a value end is not looked up, because what then follows would tell whose ended. It is estimated from
+what the adversary is assumed to know: how many rows each group had when it was formed, and how many it has now. A group
+shows each of its values equally often, and expectation maximization finds the rates that explain the ends best.
 """
 
 from math import fsum, log
@@ -13,36 +13,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.tree import Rows
+from shoal.core.signatures.group import Groups
 from shoal.core.signatures.signature import Signatures
-from shoal.core.signatures.tuning import COUNTED_EACH_TIME, COUNTED_EVERY, PASSING, PRIOR_ENDS, RATE_STEPS
+from shoal.core.signatures.tuning import PASSING, PRIOR_ENDS, RATE_STEPS
+
+STAYS, PASSES = 0, 1
 
 
-def weight_of(number: int) -> int:
-    """How often the rows that stood before this release are counted: each time at first, later every eighth time.
+def kinds_of(groups: Groups, signatures: Signatures, rows: Rows, number: int, leaves: int) -> Rows:
+    """By value, whether it stays or passes; all stay while the releases do not tell them apart.
 
-    To count is to write every signature anew. Rows that end are counted in every release.
+    `rows` are those that each group has in the last release. Costs one step for each group.
     """
-    if number <= COUNTED_EACH_TIME:
-        return 1
-    return 0 if number % COUNTED_EVERY else COUNTED_EVERY
-
-
-def classes_of(values: Rows, known: Signatures, m: int) -> list[Rows]:
-    """These values, those that stay apart from those that pass; all together while the releases do not tell them apart.
-
-    A class has at least m values, or it could make no signature.
-    """
-    seen = known.within(np.arange(len(known)), values)
-    seen = seen[known.rows[seen] > 0]
-    members, rows, ended = known.members[seen], known.rows[seen], known.ended[seen]
+    found = np.full(leaves, STAYS, dtype=np.int64)
+    seen, ended = _by_signature(groups, signatures, rows, number)
+    is_seen = seen > 0
+    members, seen, ended = signatures.members[is_seen], seen[is_seen], ended[is_seen]
     if not ended.any():
-        return [values]
-    rates = end_rates(members, rows, ended, int(values.max()) + 1)
-    passes = rates[values] > PASSING * int(ended.sum()) / int(rows.sum())
-    classes = [values[~passes], values[passes]]
-    in_use = len(np.unique(members[members >= 0]))
-    is_told = min(map(len, classes)) >= m and _evidence(members, rows, ended, rates) > in_use
-    return classes if is_told else [values]
+        return found
+    rates = end_rates(members, seen, ended, leaves)
+    in_use = np.unique(members[members >= 0])
+    if _evidence(members, seen, ended, rates) > len(in_use):
+        found[in_use] = np.where(rates[in_use] > PASSING * int(ended.sum()) / int(seen.sum()), PASSES, STAYS)
+    return found
+
+
+def _by_signature(groups: Groups, signatures: Signatures, rows: Rows, number: int) -> tuple[Rows, Rows]:
+    """By signature, how many rows there were, summed over releases, and how many of them ended.
+
+    Rows are taken to have ended evenly since their group was formed.
+    """
+    signed = np.flatnonzero((groups.kind >= 0) & (groups.formed < number))
+    kind = groups.kind[signed]
+    first, now = groups.rounds[signed] * signatures.sizes[kind], rows[signed]
+    times = (number - groups.formed[signed]) * (first + now) // 2
+    found = (np.bincount(kind, weights=column, minlength=len(signatures)) for column in (times, first - now))
+    seen, ended = (column.astype(np.int64) for column in found)
+    return seen, ended
 
 
 def end_rates(members: Rows, rows: Rows, ended: Rows, leaves: int) -> NDArray[np.float64]:

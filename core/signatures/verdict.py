@@ -2,17 +2,19 @@
 
 The rules are about one person at a time and never look at which value an entry has, where that would tell it:
 
-- what was shown under a signature goes on being shown, unless a guard named later forbids it;
-- a value that lies in one of the person's signatures takes that signature (S2);
+- what was shown in a group goes on being shown there, unless a guard named later forbids it;
+- a new value that lies in one of the person's signatures needs a new group of that signature (S2);
 - while there is one protected value that the person might get and that could only be "*", nothing of theirs is shown
   that was not shown before (S3, all or nothing). Of several entries not yet shown, one release shows only as many as
   would be safe wherever they lay, drawn unseen;
-- a guard is a sum over signatures: j·|S ∩ A|/m stays within its bound, wherever one more spell lay. j is the number of
-  spells shown under S, at most m/l; so for somebody with a guard, a value that comes back is not yet shown either. A
-  value that was shown plainly counts as a signature of one.
+- a guard is a sum over signatures: j·|S ∩ A|/(m - c) stays within its bound, wherever one more value lay. j is the
+  number of values shown under S, and c the number of insiders; for somebody with a guard, a value that comes back is
+  not yet shown either. A value that was shown plainly counts as a signature of one.
+
+What was never shown has no say in any of this: a signature that avoids a value shown as "*" would tell it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -21,7 +23,7 @@ from typing import Final, NamedTuple
 
 from shoal.core.events.guard import EMPTY, Guard
 from shoal.core.policy.policy import Policy
-from shoal.core.signatures.entries import BARRED, CURRENT, HELD, PLAIN, SHOWN, STARRED
+from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_SIGNATURE, PLAIN, STARRED
 
 SHOW_PLAIN: Final = -2
 SHOW_STAR: Final = -3
@@ -38,7 +40,6 @@ class Held(NamedTuple):
     value: int
     signature: int
     flags: int
-    spells: int
     draw: int
 
 
@@ -50,19 +51,21 @@ class Verdict(NamedTuple):
 
 
 @cache
-def most_shown(m: int, l: float) -> int:
-    """How many different values of one person may be shown under one signature of m values (S3)."""
-    return floor(Fraction(m) / Fraction(l))
+def most_shown(m: int, l: float, insiders: int) -> int:
+    """f: how many different values of one person may be shown under one signature of m values (S3)."""
+    return floor(Fraction(m - insiders) / Fraction(l))
 
 
 @dataclass(frozen=True)
 class Beside:
     """What other publishers' groups around a person ask for (see `blocks.py`).
 
-    `blocks` are the signatures a new entry may take, by value; None for a person who is in nobody else's groups.
+    `blocks` are the sets of values within which a new signature must lie, of at least so many values; None for a person
+    who is in nobody else's groups.
     """
 
-    blocks: dict[int, int] | None = None
+    blocks: Collection[frozenset[int]] | None = None
+    least: int = 0
     has_every_block: bool = True
 
 
@@ -87,7 +90,7 @@ class Judge:
 
     def most_under(self, signature: int) -> int:
         """How many different values of one person may be shown under this signature."""
-        return most_shown(len(self.sets[signature]), self.policy.l)
+        return most_shown(len(self.sets[signature]), self.policy.l, self.policy.insiders)
 
     def decide(self, mine: Sequence[Held], guard: Guard | None, beside: Beside = FREE) -> Verdict:
         """How each held entry of one person is shown; `mine` are all entries they ever had, permanent cliques aside."""
@@ -101,10 +104,10 @@ class Judge:
         most_spells = UNLIMITED
         if guarded:
             told = sum(value < 0 or value in guarded for value in plain)  # a remainder may have been any value
-            left = self._bound(guard) - self._spent(mine, guarded) - told
+            left = self._bound(guard) - self._spent(shown, guarded) - told
             if left < 0:
                 forbidden.update([one for one in shown if guarded.intersection(self.sets[one])])
-            most_spells = self._safe_spells(shown, plain, guarded, left, beside)
+            most_spells = self._safe_spells(shown, plain, guarded, left)
         decided: dict[int, int] = {}
         waiting: list[Held] = []
         for held in now:
@@ -112,16 +115,16 @@ class Judge:
             if how == UNDECIDED or (guarded and how >= 0 and not held.flags & CURRENT):
                 waiting.append(held)
         if waiting:
-            most = self._safe_number(shown, plain, is_empty, beside)
-            self._share_out(waiting, most, most_spells, shown, beside, decided)
-        return Verdict(decided, frozenset(self._taken(shown, plain).union([held.value for held in now])))
+            most = 0 if forbidden else self._safe_number(shown, plain, is_empty, beside)
+            self._share_out(waiting, most, most_spells, shown, decided)
+        return Verdict(decided, frozenset(self._taken(shown, plain)) | self._guarded_leaves(guard))
 
     def _decide_one(self, held: Held, shown: dict[int, set[int]], forbidden: set[int], is_empty: bool) -> int:
         """How an entry is shown as far as others do not matter; UNDECIDED for one that was not yet shown."""
         home = self._signature_of(held, shown)
         if home in forbidden:
             return SHOW_STAR
-        if held.flags & SHOWN and held.signature >= 0:
+        if held.signature >= 0:
             return held.signature
         if held.flags & STARRED and held.signature != PLAIN:
             return SHOW_STAR
@@ -135,20 +138,17 @@ class Judge:
         most: int,
         most_spells: int,
         shown: dict[int, set[int]],
-        beside: Beside,
         decided: dict[int, int],
     ) -> None:
         """Show as many of these as are safe, drawn unseen: `most` not yet shown, `most_spells` in all."""
         for held in sorted(waiting, key=lambda one: one.draw):
-            is_unseen = not held.flags & SHOWN
+            is_unseen = held.signature == NO_SIGNATURE
             if not most_spells or (is_unseen and not most):
                 decided[held.entry] = SHOW_STAR
                 continue
             most_spells, most = most_spells - 1, most - is_unseen
             if is_unseen:
-                decided[held.entry] = how = self._signature_of(held, shown)
-                if how == SHOW_NEW and beside.blocks is not None:
-                    decided[held.entry] = beside.blocks[held.value]
+                decided[held.entry] = self._signature_of(held, shown)
 
     def _is_open(self, value: int) -> bool:
         return value in self.policy.sensitive.open
@@ -169,11 +169,15 @@ class Judge:
             return frozenset()
         hierarchy, sensitive = self.policy.sensitive.hierarchy, self.policy.sensitive
         leaves = frozenset(range(hierarchy.first[guard.node], hierarchy.last[guard.node]))
-        if leaves & sensitive.open or self._bound(guard) < Fraction(1, self.policy.signature):
+        if leaves & sensitive.open or self._bound(guard) < Fraction(1, self._unknown(self.policy.signature)):
             return None
         return leaves - sensitive.permanent
 
-    def guarded_leaves(self, guard: Guard | None) -> frozenset[int]:
+    def _unknown(self, m: int) -> int:
+        """How many of the m values of a signature are left to choose from for somebody who knows the insiders'."""
+        return m - self.policy.insiders
+
+    def _guarded_leaves(self, guard: Guard | None) -> frozenset[int]:
         """The leaves of a guard, of which a new signature holds none but the entry's own."""
         if guard is None or guard.node == EMPTY:
             return frozenset()
@@ -184,18 +188,13 @@ class Judge:
         own = guard.bound if guard is not None else None
         return Fraction(1) / Fraction(self.policy.l) if own is None else Fraction(own)
 
-    def _spent(self, mine: Sequence[Held], guarded: frozenset[int]) -> Fraction:
-        """The sum of j·|S ∩ A|/m."""
-        spells: dict[int, int] = {}
-        for held in mine:
-            if held.signature >= 0:
-                spells[held.signature] = spells.get(held.signature, 0) + held.spells
-        counted = ((one, min(number, self.most_under(one))) for one, number in spells.items())
-        return sum((self._share(signature, guarded) * number for signature, number in counted), Fraction(0))
+    def _spent(self, shown: dict[int, set[int]], guarded: frozenset[int]) -> Fraction:
+        """The sum of j·|S ∩ A|/(m - c)."""
+        return sum((self._share(one, guarded) * len(values) for one, values in shown.items()), Fraction(0))
 
     def _share(self, signature: int, guarded: frozenset[int]) -> Fraction:
         values = self.sets[signature]
-        return Fraction(len(guarded.intersection(values)), len(values))
+        return Fraction(len(guarded.intersection(values)), self._unknown(len(values)))
 
     # -- all or nothing -----------------------------------------------------------------------------------------
 
@@ -206,22 +205,19 @@ class Judge:
         if not is_empty and plain - self.policy.sensitive.open:
             return 0  # such a value could only be "*"
         most = min([self.most_under(signature) - len(values) for signature, values in shown.items()], default=UNLIMITED)
-        m, taken = self.policy.signature, self._taken(shown, plain)
-        for kind in (self.transient, self.permanent) if beside.blocks is None else ():
+        m, taken = max(self.policy.signature, beside.least), self._taken(shown, plain)
+        for kind in (self.transient, self.permanent) if beside.blocks is None else beside.blocks:
             outside = len(kind) - len(kind & taken)
             if outside:
-                most = min(most, most_shown(m, self.policy.l) * (outside // m))
+                most = min(most, most_shown(m, self.policy.l, self.policy.insiders) * (outside // m))
         return max(0, most)
 
-    def _safe_spells(
-        self, shown: dict[int, set[int]], plain: set[int], guarded: frozenset[int], left: Fraction, beside: Beside
-    ) -> int:
+    def _safe_spells(self, shown: dict[int, set[int]], plain: set[int], guarded: frozenset[int], left: Fraction) -> int:
         """How many spells not yet shown may be shown now within what is left of a guard's bound, wherever they lie."""
         m, free = self.policy.signature, self.transient - self._taken(shown, plain)
-        known = shown.keys() if beside.blocks is None else {*shown, *beside.blocks.values()}
-        worst = max([self._share(signature, guarded) for signature in known], default=Fraction(0))
-        if free & guarded and beside.blocks is None:
-            worst = max(worst, Fraction(max(1, m - len(free - guarded)), m))
+        worst = max([self._share(signature, guarded) for signature in shown], default=Fraction(0))
+        if free & guarded:
+            worst = max(worst, Fraction(1, self._unknown(m)))  # a new signature holds none of A but its own value
         return max(0, floor(left / worst)) if worst else UNLIMITED
 
     def _taken(self, shown: dict[int, set[int]], plain: set[int]) -> set[int]:
@@ -235,11 +231,8 @@ def _history(mine: Sequence[Held]) -> tuple[dict[int, set[int]], set[int]]:
     shown: dict[int, set[int]] = {}
     plain: set[int] = set()
     for held in mine:
-        was_shown = held.flags & SHOWN
         if held.signature >= 0:
-            values = shown.setdefault(held.signature, set())
-            if was_shown:
-                values.add(held.value)
-        elif was_shown and held.signature == PLAIN:
+            shown.setdefault(held.signature, set()).add(held.value)
+        elif held.signature == PLAIN:
             plain.add(held.value)
     return shown, plain

@@ -185,13 +185,14 @@ def _show_attack(console: "Console", story: "Story") -> None:
         table.add_row(f"people with one diagnosis named at over {level}", *named)
         hits = [_bad(f"{hit:,}", hit > made * bound) for made, hit, _ in claims]
         table.add_row(f"    and it is the right one; lasting: at most {bound:.0%}", *hits)
-    insider = story.audit.private and story.audit.private.attacks.played.insider
-    if insider is not None:
-        text = f"{insider.over:,} of {insider.people:,}"
-        table.add_row(
-            "[dim]not promised: diagnoses another patient can infer[/dim]",
-            *(f"[dim]{cell}[/dim]" for cell in ("–", "–", text)),
-        )
+    lasted, insider = story.shoal["lasting"].lasted, story.audit.private and story.audit.private.attacks.played.insider
+    more = []
+    if lasted is not None:
+        more.append(("named by who knows how long each lasts, and right", f"{lasted.over_right:,} of {lasted.over:,}"))
+    if insider:
+        more.append((f"another patient may infer with over {bound:.2f}", f"{insider.over:,} of {insider.people:,}"))
+    for what, text in more:
+        table.add_row(f"[dim]not promised: {what}[/dim]", *(f"[dim]{cell}[/dim]" for cell in ("–", "–", text)))
     console.print(table)
     console.print(
         f"\nThe attacker knows who is in which group and believes that {STAY:.0%} of all diagnoses stay from night to "
@@ -200,8 +201,9 @@ def _show_attack(console: "Console", story: "Story") -> None:
         "Redrawn and lasting are Shoal's two models of values: redrawn is for values that do not stay, and promises "
         "nothing about this attack.\n"
         f"The releases above are {story.policy.values}, and the auditor found every promise about them kept. The last "
-        "line is one of the things that Shoal does not promise: a patient knows their own diagnosis, and may infer "
-        "another's from it. README.md lists them all."
+        "lines are things that Shoal does not promise: how long something lasts may tell what it is, and a patient "
+        "knows their own diagnosis: it leaves one in three for a patient in the same group, and two in three for one "
+        "with two diagnoses there. README.md lists them all."
     )
 
 

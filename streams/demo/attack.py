@@ -6,10 +6,11 @@ The attacker knows the quasi-identifiers, the rows and the groups of every perso
   fit all the regions that the row had? Fewer than k is a failure.
 - *values*: how sure is one sensitive value of one person, from all releases together? More than 1/l is a failure. In a
   redrawn table that is Wong's breach; a group shown again with the same people and values says nothing new, and counts
-  once. In a lasting one it is j/m, for j values that were shown among the same m.
+  once. In a lasting one it is j/(m − c), for j values that were shown among the same m.
 - *claims*: suppose that values mostly stay as they are. About whom would the attacker then claim to know a value, and
   how often is that right? In a lasting table more right claims than 1/l of them, and not by chance, are a failure. For
-  other publishers it is what they give away; for a redrawn table Shoal promises nothing.
+  other publishers it is what they give away; for a redrawn table Shoal promises nothing. And of a lasting table: what
+  would somebody claim who knows how long each value lasts? About that nothing is promised.
 
 `shoal.streams.demo.naive` is the publisher that Shoal is compared with.
 """
@@ -18,10 +19,12 @@ import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.core.audit.attack.duration import Lasted
 from shoal.core.audit.attack.persistence import Claims
 from shoal.core.audit.attack.played import NaiveAttack, TableAttack
 from shoal.core.events.intake import Intake
@@ -63,6 +66,7 @@ class View:
     region: dict[str, Box] = field(default_factory=dict)
     groups: dict[Hashable, Group] = field(default_factory=dict)
     rows: dict[Hashable, list[str]] = field(default_factory=lambda: defaultdict(list))
+    values: dict[Hashable, list[int | None]] = field(default_factory=lambda: defaultdict(list))  # of rows, if known
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class Findings:
     values_above_bound: int
     surest: float
     claims: Claims
+    lasted: Lasted | None = None
 
 
 def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Table]:
@@ -91,9 +96,9 @@ def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Tabl
         }
 
 
-def view_of(policy: Policy, release: PublishedRelease, members: Iterable[tuple[str, str, str]]) -> View:
-    """One of Shoal's releases; `members` are (id, group, cell) of everyone in it."""
-    view, nodes = View(), policy.sensitive.hierarchy.node_of
+def view_of(policy: Policy, release: PublishedRelease, members: Iterable[tuple[str, str, str, str | None]]) -> View:
+    """One of Shoal's releases; `members` are (id, group, cell, value) of every row, without a value if redrawn."""
+    view, nodes, leaves = View(), policy.sensitive.hierarchy.node_of, policy.sensitive.hierarchy.leaf_code
     boxes: dict[str, Box] = {
         cell: tuple(_side(attribute, region[attribute.name]) for attribute in policy.attributes)
         for cell, region in read_regions(release.cells).items()
@@ -101,23 +106,26 @@ def view_of(policy: Policy, release: PublishedRelease, members: Iterable[tuple[s
     for record in map(json.loads, release.groups):
         people = sum(map(row_count, record["cells"].values()))
         view.groups[record["group"]] = Group(people, {nodes[label]: n for label, n in record["sensitive"].items()})
-    for person, group, cell in members:
+    for person, group, cell, value in members:
         view.region[person] = boxes[cell]
         view.rows[group].append(person)
+        view.values[group].append(None if value is None else leaves[value])
     return view
 
 
 def learn(policy: Policy, series: Sequence[Table], views: Sequence[View], *, is_naive: bool = False) -> Findings:
     """Asks the three questions; `series` are the true tables behind `views`, Shoal's or the naive publisher's."""
     is_lasting = policy.values == "lasting" and not is_naive
-    surest = list((_surest_among(policy, series, views) if is_lasting else _surest(policy, views)).values())
+    surest = list((_surest_among(policy, views) if is_lasting else _surest(policy, views)).values())
+    claims, lasted = _claims(policy, series, views, is_naive)
     return Findings(
         present=len(views[-1].region),
         rows_below_k=sum(fit < policy.k for fit in _who_fits(series, views).values()),
         ever=len(surest),
         values_above_bound=sum(breach > 1 / policy.l + 1e-12 for breach in surest),
         surest=max(surest, default=0.0),
-        claims=_claims(policy, series, views, is_naive),
+        claims=claims,
+        lasted=lasted,
     )
 
 
@@ -167,40 +175,43 @@ def _chances(policy: Policy, group: Group) -> dict[int, float]:
     return {value: min(1.0, weight / people) for value, weight in weights.items() if value not in is_open}
 
 
-def _surest_among(policy: Policy, series: Sequence[Table], views: Sequence[View]) -> dict[str, float]:
-    """For everyone ever published in a lasting table: j/m, the most values of theirs ever shown among the same m.
+def _surest_among(policy: Policy, views: Sequence[View]) -> dict[str, float]:
+    """For everyone ever published in a lasting table: j/(m − c), the most groups of theirs that show the same m values.
 
     A clique shows one value for all of its people. What is shown plainly is nobody's secret.
     """
-    shown: dict[str, dict[frozenset[int], set[int]]] = defaultdict(lambda: defaultdict(set))
+    shown: dict[str, dict[frozenset[int], set[Hashable]]] = defaultdict(lambda: defaultdict(set))
     surest: dict[str, float] = {}
-    for table, view in zip(series, views, strict=True):
+    for view in views:
         for key, people in view.rows.items():
             nodes = frozenset(view.groups[key].shown)
             is_clique = sum(view.groups[key].shown.values()) < len(people)
-            leaves = {value for node in nodes for value in _under(policy.sensitive.hierarchy, node)}
             for person in people:
                 surest.setdefault(person, 0.0)
                 if is_clique:
-                    surest[person] = max(surest[person], 1 / len(people))
+                    surest[person] = max(surest[person], 1 / max(1, len(people) - policy.insiders))
                 elif len(nodes) > 1:
-                    shown[person][nodes] |= leaves.intersection(table[person].values)
+                    shown[person][nodes].add(key)
     for person, among in shown.items():
-        surest[person] = max(surest[person], *(len(values) / len(nodes) for nodes, values in among.items()))
+        told = (len(keys) / max(1, len(nodes) - policy.insiders) for nodes, keys in among.items())
+        surest[person] = max(surest[person], *told)
     return surest
 
 
-def _claims(policy: Policy, series: Sequence[Table], views: Sequence[View], is_naive: bool) -> Claims:
-    """The persistence attack, with values that stay from release to release with probability `STAY`."""
+def _claims(
+    policy: Policy, series: Sequence[Table], views: Sequence[View], is_naive: bool
+) -> tuple[Claims, Lasted | None]:
+    """The persistence attack, with values that stay from release to release with probability `STAY`; and durations."""
     naive, ours = NaiveAttack(policy), TableAttack(policy)
     for table, view in zip(series, views, strict=True):
         held = {person: frozenset(row.values) for person, row in table.items()}
         if is_naive:
             naive.see(view.rows.values(), held)
-        else:
-            ours.see(((str(key), view.groups[key].shown, people) for key, people in view.rows.items()), held)
+            continue
+        rows = {key: list(zip(people, view.values.get(key, repeat(None)))) for key, people in view.rows.items()}  # noqa: B905
+        ours.see(((str(key), view.groups[key].shown, mine) for key, mine in rows.items()), held)
     found = naive.claims() if is_naive else ours.claims()
-    return next(claims for claims in found if claims.stay == STAY)
+    return next(claims for claims in found if claims.stay == STAY), None if is_naive else ours.lasted()
 
 
 def _under(hierarchy: Hierarchy, node: int) -> range:

@@ -276,6 +276,6 @@ def _views(policy: Policy, releases: list[PublishedRelease], private: Path) -> l
     found = []
     for release in releases:
         members = (private / f"{release_name(release.number)}.members.jsonl").read_text(encoding="utf-8").splitlines()
-        rows = ((one["id"], one["group"], one["cell"]) for one in map(json.loads, members))
+        rows = ((one["id"], one["group"], one["cell"], one.get("value")) for one in map(json.loads, members))
         found.append(view_of(policy, release, rows))
     return found

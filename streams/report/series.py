@@ -6,11 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from shoal.core.audit.reading.view import Line
 from shoal.core.errors import CoreError
 from shoal.core.measure.release_reader import ReleaseColumns, read_columns
 from shoal.core.published.manifest import PublishedRelease
 from shoal.streams.errors import InputError
-from shoal.streams.files.audit import read_members
+from shoal.streams.files.audit import read_members, read_rows
 from shoal.streams.files.event_lines import read_lines
 from shoal.streams.files.release_folder import release_name
 from shoal.streams.files.true_tables import Snapshot, tables_at_releases
@@ -107,7 +108,8 @@ def _truth(number: int, present: int, snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
-def _members(request: Request, release: PublishedRelease) -> list[tuple[str, str, str]] | None:
+def _members(request: Request, release: PublishedRelease) -> list[Line] | None:
     if request.audit is None:
         return None
-    return read_members(request.audit / f"{release_name(release.number)}.members.jsonl")
+    path = request.audit / f"{release_name(release.number)}.members.jsonl"
+    return read_rows(path) if request.policy.values == "lasting" else [Line(*member) for member in read_members(path)]

@@ -177,7 +177,7 @@ KINDS: Final = (
         keys=lambda _: [SIGNATURES],
         key=lambda _, __, ___: SIGNATURES,
         is_known=lambda state, number: number < len(state.signatures),
-        known=lambda state, numbers: state.signatures.records(np.array(numbers, dtype=np.int64)),
+        known=lambda state, numbers: state.signatures.records(numbers),
     ),
     RecordKind(
         "lasting_groups",

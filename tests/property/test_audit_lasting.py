@@ -29,12 +29,13 @@ class Recorder(Auditor):
 def publish(seed: int, releases: int = 6) -> Publisher:
     """A series under a random policy."""
     rng = Random(seed)
-    privacy = {"counterfeits": rng.choice([0.05, 0.2]), "overlap": rng.choice([2, 3])}
-    policy = lasting_policy(k=rng.choice([1, 2, 5]), l=rng.choice([2, 2.5, 4]), **privacy)
+    l, insiders = rng.choice([(2, 0), (2, 1), (2.5, 0), (3, 2), (4, 0)])
+    privacy = {"batch": 8, "insiders": insiders, "overlap": rng.choice([2, 3])}
+    policy = lasting_policy(k=rng.choice([1, 2, 5]), l=l, **privacy)
     publisher = Publisher(policy)
     publisher.desk.auditor = Recorder(policy)
     for number in range(releases):
-        live(publisher, rng, people=rng.choice([20, 60]), change=rng.choice([0.05, 0.4]))
+        live(publisher, rng, people=rng.choice([20, 60, 150]), change=rng.choice([0.05, 0.4]))
         if rng.random() < 0.2 and number:
             values = rng.sample(["asthma", "copd", "ulcer", "gastritis", "gout", "lupus", "flu"], rng.choice([1, 4]))
             low, high = sorted((rng.randrange(100), rng.randrange(100)))
@@ -49,7 +50,7 @@ def test_a_right_publisher_keeps_every_promise_under_any_policy(seed: int) -> No
     assert publisher.desk.found() == set()
     report = publisher.desk.auditor.report(b"key")
     assert report.private is not None
-    assert report.private.max_breach == publisher.max_breach
+    assert report.private.max_breach >= publisher.max_breach, "the report counts what a guard hid from the manifest"
 
 
 @pytest.mark.parametrize("seed", range(60))

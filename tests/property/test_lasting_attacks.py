@@ -22,13 +22,13 @@ VALUES = [f"v{number}" for number in range(120)]
 PERMANENT = VALUES[:2]
 
 
-def policy_in(folder: Path, values: Sequence[str], k: int, counterfeits: float, extra: str = "") -> Policy:
+def policy_in(folder: Path, values: Sequence[str], k: int, batch: int, extra: str = "") -> Policy:
     (folder / "policy.yaml").write_text(
         f"""
 table: people
 attributes: {{age: {{type: int, min: 0, max: 99}}}}
 sensitive: {{name: disease, values: [{", ".join(values)}]{extra}}}
-privacy: {{k: {k}, l: 2, values: lasting, counterfeits: {counterfeits}}}
+privacy: {{k: {k}, l: 2, values: lasting, batch: {batch}}}
 """
     )
     return load_policy(folder / "policy.yaml")
@@ -71,12 +71,12 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_every_world_of_a_small_table_nobody_is_over_their_share(kind: str, tmp_path: Path) -> None:
     values, most, extra, guards = KINDS[kind]
-    policy = policy_in(tmp_path, values, 1, 0.5, extra)
+    policy = policy_in(tmp_path, values, 1, 4, extra)
     counted = 0
     for seed in range(12):
         worlds = play(tmp_path / str(seed), policy, small_life(Random(seed), values, most, guards)).worlds
         if worlds is not None:
-            assert worlds.is_kept(HALF)
+            assert worlds.is_kept(HALF, policy.insiders)
             counted += worlds.worlds > 20
     assert counted > 2
 
@@ -95,7 +95,7 @@ def claims_of(folder: Path, policy: Policy) -> Claims:
 def test_no_more_than_half_of_the_claims_about_a_lasting_table_are_right_and_of_a_redrawn_one_most_are(
     tmp_path: Path,
 ) -> None:
-    policy = policy_in(tmp_path, VALUES, 3, 0.02)
+    policy = policy_in(tmp_path, VALUES, 3, 16)
     lasting = claims_of(tmp_path / "lasting", policy)
     assert lasting.is_within(HALF)
     assert lasting.over < 0.1 * lasting.people

@@ -3,16 +3,16 @@
 The adversary knows from which release to which everybody held each of their values (a spell), and which row of which
 group is which spell's, though not which value it is. A world gives every spell one value. It fits if
 
-- every group shows the value of each of its rows, and no value on more rows than it shows it: counterfeits fill what
-  rows do not, and where there are none the counts come out exactly;
+- every group shows the value of each of its rows, and no value on more rows than it shows it: of a group that is
+  complete, the counts come out exactly;
 - a person's spells at one time have different values, and so do two of which one begins when the other ends;
 - no spell has a value that came with a change of policy in its first release or later: no event could name it;
-- with `is_sticky`, the public rules S1 and S3: one value of one person is under one signature only, and at most ⌊m/l⌋
-  different values of one person are shown under one signature.
+- with `is_settled`, the public rule S1: one value of one person is in one group for ever. So spells of one person in
+  one group, which comes back, are one spell here; and any two spells of a person have different values.
 
 All worlds that fit are equally likely. A "*" says nothing, so spells that were never shown otherwise are left out. A
-plain group is a group like others: its rows have the values it shows. A value is a leaf, or an inner node that the
-publisher shows as one. Guards are not known, so they change nothing. Cliques are counted apart (`count_holders`).
+plain group is a group like others: its rows have the values it shows. Guards are not known, so they change nothing.
+Cliques are counted apart (`count_holders`).
 
 Layout. Spells of one person that could have a value in common are told together: a *story* gives each of them a value,
 and says how often it uses which value of which group. A world is a story of everyone for which groups have room. Spells
@@ -26,7 +26,7 @@ people and 5 releases; over `limit` of either it raises `TooManyWorlds`.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from typing import NamedTuple, TypeVar
 
 from shoal.core.audit.attack.worlds import Token
@@ -78,7 +78,7 @@ class Counted(NamedTuple):
 
 
 class Uneven(NamedTuple):
-    """What is not as promised: spells that are not each value of their signature with 1/m, and pairs over j/m.
+    """What is not as promised: spells that are not each value of their signature with 1/m, and pairs over j/(m − c).
 
     `largest` is the largest probability of any person and value, those aside that were shown plainly.
     """
@@ -94,18 +94,24 @@ class Series:
     def __init__(
         self,
         releases: Sequence[Sequence[EntryGroup]],
-        l: float,
-        is_sticky: bool = True,
+        is_settled: bool = True,
         limit: int = LIMIT,
         since: Mapping[int, int] | None = None,
     ) -> None:
         """Tells all stories. `since` has, by leaf, the change of policy with which it came. Raises `TooManyWorlds`."""
-        self._l, self._is_sticky, self._limit, self._since = Fraction(l), is_sticky, limit, since or {}
+        self._is_settled, self._limit, self._since = is_settled, limit, since or {}
         self._shown: list[Mapping[Token, int]] = [group.shown for groups in releases for group in groups]
         self.groups: dict[Spell, list[int]] = defaultdict(list)  # the groups of each spell
         for number, group in enumerate(group for groups in releases for group in groups):
             for spell in group.rows:
                 self.groups[spell].append(number)
+        self._plain = {
+            (spell.person, token)
+            for spell in self.groups
+            for signature in self.signatures(spell)
+            for token in signature
+            if len(signature) == 1
+        }
         tellers = _join(self.groups, lambda spell: {(spell.person, token) for token in self._choices(spell)})
         parts = _join(map(tuple, tellers), lambda spells: {group for spell in spells for group in self.groups[spell]})
         self._parts = [self._part(part) for part in parts]
@@ -126,29 +132,28 @@ class Series:
             people |= counted.people
         return Counted(worlds, spells, people)
 
-    def check(self, counted: Counted) -> Uneven:
-        """Compares the worlds with the promise: every spell 1/m, every person and value at most j/m."""
-        uneven, over = 0, 0
+    def check(self, counted: Counted, insiders: int = 0) -> Uneven:
+        """Compares the worlds with the promise: every spell 1/m, every person and value at most j/(m − c)."""
+        uneven = 0
         shown: Counter[tuple[str, Signature]] = Counter()
-        for spell, found in counted.spells.items():
-            signatures = self.signatures(spell)
+        for spell in self.groups:
+            signatures, found = self.signatures(spell), counted.spells.get(spell)
             uneven += any(found != dict.fromkeys(s, Fraction(1, len(s))) for s in signatures)
             shown.update((spell.person, signature) for signature in signatures)
-        largest = Fraction(0)
+        over, largest = 0, Fraction(0)
         for (person, token), share in counted.people.items():
-            allowed = max(
-                Fraction(min(spells, self._few(signature)), len(signature))
-                for (one, signature), spells in shown.items()
-                if one == person and token in signature
-            )
-            over += share > allowed
-            if (person, frozenset((token,))) not in shown:
-                largest = max(largest, share)
+            if not self.is_plain(person, token):
+                allowed = (
+                    Fraction(spells, max(1, len(signature) - insiders))
+                    for (one, signature), spells in shown.items()
+                    if one == person and token in signature
+                )
+                over, largest = over + (share > max(allowed)), max(largest, share)
         return Uneven(uneven, over, largest)
 
-    def _few(self, signature: Signature) -> int:
-        """How many different values of one person may be shown under a signature; a plain value has one."""
-        return max(1, int(len(signature) // self._l))
+    def is_plain(self, person: str, token: Token) -> bool:
+        """Whether this value of somebody was shown as it is."""
+        return (person, token) in self._plain
 
     def _choices(self, spell: Spell) -> list[Token]:
         shown = frozenset.intersection(*self.signatures(spell))
@@ -188,20 +193,11 @@ class Series:
                 )
 
     def _can_be(self, story: Mapping[Spell, Token]) -> bool:
-        spells = list(story)
-        for at, one in enumerate(spells):
-            for other in spells[:at]:
-                if story[one] == story[other] and one.first <= other.last + 1 and other.first <= one.last + 1:
-                    return False
-        if not self._is_sticky:
-            return True
-        signatures: dict[Token, set[Signature]] = defaultdict(set)
-        for spell, token in story.items():
-            signatures[token] |= self.signatures(spell)
-        if any(len(found) > 1 for found in signatures.values()):
-            return False  # S1
-        shown = Counter(signature for found in signatures.values() for signature in found)
-        return all(count <= self._few(signature) for signature, count in shown.items())  # S3
+        return not any(
+            story[one] == story[other]
+            and (self._is_settled or (one.first <= other.last + 1 and other.first <= one.last + 1))
+            for one, other in combinations(story, 2)
+        )
 
 
 class _Part(NamedTuple):

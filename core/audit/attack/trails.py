@@ -4,7 +4,8 @@ A *trail* is what an attack takes for one value of one person. Somebody with one
 row is in. Somebody with several rows is followed row by row: a row goes on with the trail that was in the same group,
 or else in a group with the same values, or else in the group with the most values in common; a row with nothing in
 common begins a trail. A *step* of a trail is a group that it came to. A group that is carried, with the same rows and
-the same values as in the release before, is no new step: it says that nothing changed, and nothing else.
+the same values as in the release before, is no new step: it says that nothing changed, and nothing else. Nor is a
+settled group, which has the same name and values, and none but rows that it had at first: some left, or came back.
 
 Layout. Groups are numbered as they are first seen. A *pair* is two groups that some trails went to one after the
 other, with the number of values that did so; -1 stands for no group before. Steps are parallel lists, in the order of
@@ -68,6 +69,7 @@ class Trails:
         self.numbers: dict[str, int] = {}  # of people
         self._pairs: dict[int, int] = {}  # of those that end in this release
         self._carried: dict[object, int] = {}
+        self._settled: dict[object, tuple[int, frozenset[str], Mapping[Token, int]]] = {}  # as they were at first
         self._keys: list[object] = []
         self._places: dict[int, list[_Place]] = {}
         self.shown: Counter[Token] = Counter()  # over all releases
@@ -87,7 +89,11 @@ class Trails:
             content = tuple(sorted(group.rows)), frozenset(group.shown.items())
             number = self._carried.get(content)
             if number is None:
+                number = self._find_settled(group)
+            if number is None:
                 number = self._add(group, held)
+                if group.key is not None:
+                    self._settled[group.key] = number, frozenset(group.rows), group.shown
             carried[content] = number
             for token, count in group.shown.items():
                 self.shown[token] += count
@@ -101,6 +107,11 @@ class Trails:
         self._pairs.clear()  # a pair ends in one release: a group that is carried is no step
         for at, numbers in rows.items():
             self._follow(at, numbers, truth[at])
+
+    def _find_settled(self, group: ShownGroup) -> int | None:
+        """The number of the group that this one is, with fewer rows; None if it is another."""
+        number, rows, shown = self._settled.get(group.key, (None, frozenset(), {}))
+        return number if shown == group.shown and rows.issuperset(group.rows) else None
 
     def _add(self, group: ShownGroup, held: Mapping[str, Collection[int]]) -> int:
         leaves = {token[0]: count for token, count in sorted(group.shown.items()) if len(token) == 1}
@@ -136,7 +147,7 @@ class Trails:
             self.person_of.append(person)
         else:
             trail, gap, previous = before.trail, now - before.release, before.group
-            if previous == number and gap == 1:
+            if previous == number:
                 self.until[before.step] = now
                 return _Place(trail, number, now, before.step)
         pair = self._pairs.setdefault(previous << 32 | number, len(self.common))

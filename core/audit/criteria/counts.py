@@ -5,13 +5,15 @@ from fractions import Fraction
 from typing import Final
 
 from shoal.core.audit.finding import Findings, Promise
-from shoal.core.audit.reading.manifest import COUNTS
+from shoal.core.audit.reading.manifest import COUNTS, LASTING_COUNTS
 from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.regions import Region, penalty
 from shoal.core.policy.policy import Policy
 
 MISCOUNTED: Final = {
-    name: f"{name} in a manifest is not what its records add up to" for name in COUNTS if name != "withheld"
+    name: f"{name} in a manifest is not what its records add up to"
+    for name in COUNTS + LASTING_COUNTS
+    if name not in ("withheld", "waiting")
 }
 LOSS: Final = {
     name: f"{name} in a manifest is not what its records come to"
@@ -50,11 +52,12 @@ class Counts:
             "suppressed": sum(count for node, count in shown if node == 0),
             "generalized": sum(count for node, count in shown if node and hierarchy.children(node)),
             "counterfeits": sum(group.counterfeits for group in groups),
+            "vacant": sum(group.vacant for group in groups),
         }
         if self._policy.sampling >= 1:
             counted["unsampled"] = 0  # else it takes the coins to count them
         for name, count in counted.items():
-            findings.say(Promise.CONTRACT, MISCOUNTED[name], release.number, times=int(manifest[name] != count))
+            findings.say(Promise.CONTRACT, MISCOUNTED[name], release.number, times=int(manifest.get(name, 0) != count))
         is_bound = math.isclose(manifest["bound"], 1 / self._policy.l, rel_tol=CLOSE)
         findings.say(Promise.G2, BOUND, release.number, times=int(not is_bound))
         self._losses(release, counted["rows"], findings)

@@ -1,4 +1,4 @@
-"""What is checked in a lasting table: signatures S1 to S4, plain values, guards, cliques and blocks.
+"""What is checked in a lasting table: settled groups by S1 to S4, "*", plain values, guards, cliques and blocks.
 
 docs/design.md, "Values that last". `History` is not a criterion of its own: those after it ask it what was ever shown.
 """
@@ -13,7 +13,6 @@ from shoal.core.audit.criteria.composition import Composition, Exposed
 from shoal.core.audit.criteria.counts import Counts
 from shoal.core.audit.criteria.lasting.blocks import Blocks
 from shoal.core.audit.criteria.lasting.breach import Breaches, LastingBounds
-from shoal.core.audit.criteria.lasting.changes import LivingGroups, SameEntries
 from shoal.core.audit.criteria.lasting.cliques import Cliques
 from shoal.core.audit.criteria.lasting.disjoint import Disjoint
 from shoal.core.audit.criteria.lasting.entries import Entries
@@ -22,8 +21,10 @@ from shoal.core.audit.criteria.lasting.guards import LastingGuards
 from shoal.core.audit.criteria.lasting.history import History
 from shoal.core.audit.criteria.lasting.marks import Marks
 from shoal.core.audit.criteria.lasting.plain import Plain
-from shoal.core.audit.criteria.lasting.sticky import Sticky
-from shoal.core.audit.criteria.lasting.symmetry import Symmetry
+from shoal.core.audit.criteria.lasting.rounds import Rounds
+from shoal.core.audit.criteria.lasting.same import SameEntries
+from shoal.core.audit.criteria.lasting.settled import Settled
+from shoal.core.audit.criteria.lasting.stars import PublicWaiting, Stars
 from shoal.core.audit.criteria.lasting.terms import Kind, Terms
 from shoal.core.audit.criteria.lasting.young import Young
 from shoal.core.audit.model.model import Placed
@@ -44,18 +45,18 @@ class LastingModel:
     def __init__(self, policy: Policy) -> None:
         self._policy, self._terms = policy, Terms(policy)
         history = self._history = History(self._terms)
-        self._symmetry = Symmetry(self._terms)
-        self._bounds, self._breaches = LastingBounds(self._symmetry, history), Breaches(history)
+        self._settled = Settled(self._terms)
+        self._bounds, self._breaches = LastingBounds(self._settled, history), Breaches(history)
         self._guards, self._cliques = LastingGuards(policy, history), Cliques(policy, history)
         self._marks = Marks(self._terms)
         self._blocks, self._composition = Blocks(policy, history), Composition(policy)
         self.public: list[PublicCriterion] = [
-            Chain(policy), Counts(policy), Regions(), LivingGroups(), self._symmetry, self._bounds,
+            Chain(policy), Counts(policy), Regions(), self._settled, self._bounds, PublicWaiting(),
         ]  # fmt: skip
         self.private: list[PrivateCriterion] = [
             Entries(policy, self._terms), Places(), SameEntries(), Coins(policy),
-            history, Sticky(history), Young(policy, history), Disjoint(history), Few(history), Plain(history),
-            self._breaches, self._guards, self._cliques, self._marks, self._blocks,
+            history, Rounds(history), Young(policy, history), Disjoint(history), Few(history), Plain(history),
+            self._breaches, self._guards, self._cliques, self._marks, self._blocks, Stars(history, self._blocks),
         ]  # fmt: skip
         self._beside: tuple[Exposed, Exposed] | None = None
 
@@ -78,18 +79,18 @@ class LastingModel:
         self._beside = self._composition.attack(held, table), self._composition.attack(ours, table)
 
     def public_figures(self) -> PublicFigures:
-        sizes = {len(signature) for signature in self._symmetry.signatures}
+        sizes = {len(signature) for signature in self._settled.signatures}
         share = Fraction(1, min(sizes)) if sizes else Fraction(0)
-        return PublicFigures(share, self._bounds.most, self._symmetry.permanent_shown)
+        return PublicFigures(share, self._bounds.most, self._settled.permanent_shown)
 
     def private_figures(
         self, key: bytes, release: Published, secrets: Secrets, people: int, attacks: Attacks
     ) -> PrivateFigures:
         alike = {person: release.people[cell] for person, cell in secrets.homes.items()}
         named = ((pseudonym(key, person), person, worst) for person, worst in self._breaches.worst.items())
-        listed = nlargest(LISTED, named, key=lambda one: (one[2].breach, one[2].spells, one[0]))
+        listed = nlargest(LISTED, named, key=lambda one: (one[2].breach, one[2].values, one[0]))
         nearest = max((one.sum / one.bound for one in self._guards.nearest.values()), default=None)
-        sizes = [len(signature) for signature in self._symmetry.signatures]
+        sizes = [len(signature) for signature in self._settled.signatures]
         cliques = self._cliques.shown
         return PrivateFigures(
             people,
@@ -101,7 +102,7 @@ class LastingModel:
             attacks._replace(beside=self._beside),
             None,
             Lasting(
-                {str(kind.value): count for kind, count in self._symmetry.values.items()},
+                {str(kind.value): count for kind, count in self._settled.values.items()},
                 len(sizes),
                 (min(sizes), max(sizes)) if sizes else None,
                 CliqueFigures(
@@ -111,7 +112,7 @@ class LastingModel:
                     self._marks.result(),
                 ),
                 tuple(
-                    LastingWorst(name, worst.breach, worst.spells, worst.size, alike.get(person))
+                    LastingWorst(name, worst.breach, worst.values, worst.size, alike.get(person))
                     for name, person, worst in listed
                 ),
             ),

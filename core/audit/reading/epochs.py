@@ -15,7 +15,7 @@ from shoal.core.policy.policy import Attribute, Policy
 POLICY: Final = "a manifest names another policy"
 TAKEN_BACK: Final = "a change of policy takes back what was promised"
 
-_FOR_EVER: Final = ("table", "l", "values", "signature", "participation", "sampling", "overlap", "case_ids")
+_FOR_EVER: Final = ("table", "l", "values", "insiders", "signature", "participation", "sampling", "overlap", "case_ids")
 
 
 class Epoch(NamedTuple):

@@ -18,11 +18,12 @@ COUNTS: Final = (
     "people", "rows", "cells", "groups", "formed", "carried", "withheld", "unsampled", "suppressed", "generalized",
     "counterfeits",
 )  # fmt: skip
+LASTING_COUNTS: Final = ("waiting", "vacant")
 KNOWN_FIELDS: Final = frozenset(
     ("table", "release", "format", "values", "previous", "policy", "content", "engine", "published_at", "max_breach")
 ) | {"bound", "loss", *COUNTS}
 
-OPTIONAL_FIELDS: Final = frozenset({"previous_policy", "full_every", "shards"})
+OPTIONAL_FIELDS: Final = frozenset({"previous_policy", "full_every", "shards", *LASTING_COUNTS})
 
 _LOSSES = ("ncp", "discernibility", "average_group")
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -40,7 +41,8 @@ class ManifestReader:
             raw = parse(text)
         except (ValueError, RecursionError):
             raw = None
-        if not isinstance(raw, dict) or not _is_right(raw):
+        counts = COUNTS + LASTING_COUNTS if self._policy.values == "lasting" else COUNTS
+        if not isinstance(raw, dict) or not _is_right(raw, counts):
             self._findings.say(Promise.G6, MANIFEST, number)
             return None
         is_other = raw["format"] != READABLE_FORMAT
@@ -49,10 +51,10 @@ class ManifestReader:
         return raw
 
 
-def _is_right(raw: dict[str, Any]) -> bool:
+def _is_right(raw: dict[str, Any], counts: tuple[str, ...]) -> bool:
     return (
         raw.keys() >= KNOWN_FIELDS
-        and all(type(raw[name]) is int and raw[name] >= 0 for name in ("release", "format", *COUNTS))
+        and all(type(raw.get(name)) is int and raw[name] >= 0 for name in ("release", "format", *counts))
         and all(type(raw[name]) in (int, float) for name in ("max_breach", "bound"))
         and all(isinstance(raw[name], str) for name in ("table", "values", "engine"))
         and all(_is_digest(raw[name]) for name in ("policy", "content"))

@@ -34,7 +34,8 @@ NO_ROWS = "a cell has a record and no rows"
 COUNTERFEITS = "counterfeits are published, though there is no other publication they could answer"
 
 _CELL_FIELDS = ("table", "release", "cell", "region", "people")
-_GROUP_FIELDS = ("table", "release", "group", "formed", "changed", "cells", "sensitive", "counterfeits")
+_GROUP_FIELDS = ("table", "release", "group", "formed", "changed", "cells", "sensitive")
+_SURPLUS = {"redrawn": "counterfeits", "lasting": "vacant"}  # values shown that nobody has a row for
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Group:
-    """A published group. `shown` counts its values by node of the sensitive hierarchy."""
+    """A published group. `shown` counts its values by node of the sensitive hierarchy.
+
+    `counterfeits` are in redrawn tables the values that nobody has, and `vacant` in lasting ones those whose row left.
+    """
 
     name: str
     formed: int
@@ -58,6 +62,7 @@ class Group:
     shown: Mapping[int, int]
     counterfeits: int
     rows: int
+    vacant: int = 0
 
 
 @dataclass(frozen=True)
@@ -172,17 +177,19 @@ class ReleaseReader:
         if not isinstance(name, str) or not name:
             say(Promise.CONTRACT, RECORD, number)
             return None
-        is_right = raw.keys() >= set(_GROUP_FIELDS) and _are_counts(raw, ("formed", "changed"))
-        if not is_right or type(raw["counterfeits"]) is not int or raw["counterfeits"] < 0:
+        surplus = _SURPLUS[self._policy.values]
+        is_right = raw.keys() >= {*_GROUP_FIELDS, surplus} and _are_counts(raw, ("formed", "changed"))
+        if not is_right or type(raw[surplus]) is not int or raw[surplus] < 0:
             say(Promise.CONTRACT, RECORD, number, name)
             return None
-        say(Promise.CONTRACT, UNKNOWN_FIELD, number, name, int(len(raw) > len(_GROUP_FIELDS)))
+        say(Promise.CONTRACT, UNKNOWN_FIELD, number, name, int(len(raw) > len(_GROUP_FIELDS) + 1))
         cells = self._cells(raw["cells"], number, name, regions)
         shown = self._shown(raw["sensitive"], number, name)
         if cells is None or shown is None:
             return None
         rows = sum(cell.rows for cell in cells)
-        return Group(name, raw["formed"], raw["changed"], cells, shown, raw["counterfeits"], rows)
+        counterfeits, vacant = (raw[surplus] if surplus == one else 0 for one in ("counterfeits", "vacant"))
+        return Group(name, raw["formed"], raw["changed"], cells, shown, counterfeits, rows, vacant)
 
     def _cells(self, raw: object, number: int, group: str, regions: Mapping[str, Region]) -> tuple[Cell, ...] | None:
         """The rows of a group by cell: a count for each, or, with `case_ids`, the list of them."""

@@ -16,7 +16,7 @@ from shoal.core.policy.policy import Policy
 _WIDEST_FRACTION = 15
 _MODELS = {
     "redrawn": "Its values are redrawn: what somebody has at one time says nothing about another time.",
-    "lasting": "Its values last: each is shown among the same values for ever, until an event changes it.",
+    "lasting": "Its values last: each is shown in the same group for ever, until an event changes it.",
 }
 _BANDS = (("1", 1, 1), ("2", 2, 2), ("3 to 5", 3, 5), ("6 to 10", 6, 10), ("more", 11, 10**9))
 
@@ -96,10 +96,11 @@ def _signatures(report: Report, bound: str) -> str:
     policy, private = report.policy, report.private
     if private is None:
         most = _share(report.public.most)
-        return f"every group is symmetric, so that j/m can be {most} at most; who was where before is a secret"
+        return f"every group is even, so that the breach can be {most} at most; who was where before is a secret"
+    insiders = f" to {policy.insiders} insiders" * bool(policy.insiders)
     return (
-        f"S1 to S4 hold: everyone is shown among at least {policy.signature} values, always the same; "
-        f"the largest j/m is {_share(private.max_breach)} of {bound}"
+        f"S1 to S4 hold: everyone is shown among at least {policy.signature} values, always in the same group; "
+        f"the largest breach{insiders} is {_share(private.max_breach)} of {bound}"
     )
 
 

@@ -24,11 +24,11 @@ class CliqueFigures(NamedTuple):
 
 
 class LastingWorst(NamedTuple):
-    """Somebody near the bound: so many spells were shown among so many values; `alike` share their region now."""
+    """Somebody near the bound: so many values were shown under one signature; `alike` share their region now."""
 
     pseudonym: str
     breach: Fraction
-    spells: int
+    values: int
     among: int
     alike: int | None
 
@@ -97,10 +97,10 @@ def write_lasting(policy: Policy, found: Lasting) -> Iterator[str]:
         yield "Nobody was shown under a signature, so there is nothing to learn."
         return
     yield "What an adversary learns at worst who knows everything published, who was where and when values changed:"
-    yield f"  {'':14}{'breach':>9}{'bound':>9}{'spells':>9}{'among':>8}{'people alike':>14}"
+    yield f"  {'':14}{'breach':>9}{'bound':>9}{'values':>9}{'among':>8}{'people alike':>14}"
     bound = float(1 / exact(policy.l))
     for one in found.worst:
         alike = "–" if one.alike is None else f"{one.alike:,}"
-        yield (f"  {one.pseudonym:14}{float(one.breach):9.4f}{bound:9.4f}{one.spells:>9,}{one.among:>8}{alike:>14}")
-    yield "  breach: j/m, the likeliest of a person's values, for ever; spells: shown with a value of one signature;"
-    yield "  among: the values of that signature; people alike: with the same region now."
+        yield (f"  {one.pseudonym:14}{float(one.breach):9.4f}{bound:9.4f}{one.values:>9,}{one.among:>8}{alike:>14}")
+    yield "  breach: j/(m - insiders), the likeliest of a person's values, for ever; values: how many were"
+    yield "  shown under one signature; among: the values of that signature; people alike: with the same region now."

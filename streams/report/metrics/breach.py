@@ -25,7 +25,7 @@ class Breach(Metric):
             "max_breach",
             ".4f",
             "The largest probability, over everyone ever published, with which someone who kept all releases can link "
-            "a person to a value. In a lasting table it is j/m: j values of one person among the same m.",
+            "a person to a value. In a lasting table it is j/(m - insiders): j values of one person among the same m.",
         ),
         "bound": Figure("bound", ".4f", "What max_breach may never exceed."),
         "breach_median": Figure(
@@ -41,7 +41,7 @@ class Breach(Metric):
     def measure(self, reading: Reading) -> Figures:
         found = reading.stated("max_breach", "bound")
         if reading.members is not None and self.request.policy.values == "redrawn":
-            spent = self._accounts.see(reading.number, reading.published, reading.members)
+            spent = self._accounts.see(reading.number, reading.published, [row[:3] for row in reading.members])
             found |= {"breach_median": spent and spent.median, "breach_most": spent and spent.most}
         return found
 

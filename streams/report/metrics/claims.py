@@ -1,8 +1,9 @@
-"""The persistence attack: what an attacker who believes that values stay claims, and how often the claims are right.
+"""What attackers claim who believe that values stay, or know how long each lasts, and how often the claims are right.
 
 It needs the membership and the true tables, and looks at all releases together, so its figures stand with the last one.
-In a redrawn table nothing is promised about it; in a lasting one no more than 1/l of the claims may be right, but for
-chance, and `shoal audit` says whether that is so (docs/design.md, "Values that last").
+In a redrawn table nothing is promised about it. In a lasting one no more than 1/l of the claims of the persistence
+attack may be right, but for chance, and `shoal audit` says whether that is so; nothing is promised about the duration
+attack (docs/attacks.md).
 """
 
 from collections import defaultdict
@@ -30,27 +31,41 @@ class PersistenceClaims(Metric):
         "claims_right": Figure("of them right", ",", "How many of these claims are true."),
         "sure_claims": Figure("sure claims", ",", "The same with more than 0.9."),
         "sure_claims_right": Figure("of them right", ",", "How many of these claims are true."),
+        "duration_claims": Figure(
+            "claims from durations",
+            ",",
+            "Lasting tables: people about whom somebody who knows how long each value usually lasts would claim to "
+            "know a value, with more than the bound.",
+        ),
+        "duration_claims_right": Figure("of them right", ",", "How many of these claims are true."),
     }
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._attack = TableAttack(request.policy)
         self._is_asked = False
+        self._leaves = request.policy.sensitive.hierarchy.leaf_code
 
     def measure(self, reading: Reading) -> Figures:
         if reading.members is not None and reading.truth is not None:
             self._is_asked = True
             held = {person: record.values for person, record in reading.truth.table.items()}
-            members = [member for member in reading.members if member[0] in held]
-            self._attack.see(_groups(reading.published, members), held)
+            rows: dict[str, list[tuple[str, int | None]]] = defaultdict(list)
+            for row in reading.members:
+                if row.person in held:
+                    rows[row.group].append((row.person, None if row.value is None else self._leaves.get(row.value)))
+            self._attack.see(_groups(reading.published, rows), held)
         return {}
 
     def conclude(self) -> Figures:
         if not self._is_asked:
             return {}
         claims = {found.stay: found for found in self._attack.claims()}
-        shown = claims[STAY]
-        return {
+        shown, lasted = claims[STAY], self._attack.lasted()
+        durations = (
+            {} if lasted is None else {"duration_claims": lasted.over, "duration_claims_right": lasted.over_right}
+        )
+        return durations | {
             "claims": shown.over,
             "claims_right": shown.over_right,
             "sure_claims": shown.sure,
@@ -77,6 +92,11 @@ class PersistenceClaims(Metric):
             f"{self.write(last, 'claims_right')} are right, and {self.write(last, 'sure_claims')} over 0.9, of which "
             f"{self.write(last, 'sure_claims_right')} are right."
         )
+        if last.get("duration_claims") is not None:
+            yield (
+                f"Knowing how long each value lasts: {self.write(last, 'duration_claims')} claims over the bound, of "
+                f"which {self.write(last, 'duration_claims_right')} are right."
+            )
 
     def pictures(self, series: Sequence[Figures]) -> Sequence[Picture]:
         found = series[-1].get("claims_by_stay")
@@ -98,14 +118,11 @@ def _counts(found: Claims) -> Mapping[str, int]:
 
 
 def _groups(
-    published: ReleaseColumns, members: Sequence[tuple[str, str, str]]
-) -> Iterator[tuple[str, Mapping[int, int], Sequence[str]]]:
-    """Of each group its name, what it shows, and the person of each row."""
-    people: dict[str, list[str]] = defaultdict(list)
-    for person, group, _ in members:
-        people[group].append(person)
+    published: ReleaseColumns, rows: Mapping[str, Sequence[tuple[str, int | None]]]
+) -> Iterator[tuple[str, Mapping[int, int], Sequence[tuple[str, int | None]]]]:
+    """Of each group its name, what it shows, and the person and value of each row."""
     shown: list[dict[int, int]] = [{} for _ in published.group_names]
     columns = (published.shown_group, published.shown_node, published.shown_count)
     for group, node, count in zip(*(column.tolist() for column in columns), strict=True):
         shown[group][node] = count
-    return ((name, shown[at], people[name]) for at, name in enumerate(published.group_names))
+    return ((name, shown[at], rows.get(name, ())) for at, name in enumerate(published.group_names))

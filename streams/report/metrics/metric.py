@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from shoal.core.audit.reading.view import Line as Row
 from shoal.core.measure.metrics import measure_release
 from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
@@ -41,7 +42,7 @@ class Reading:
     manifest: Mapping[str, Any]
     published: ReleaseColumns
     truth: Snapshot | None
-    members: Sequence[tuple[str, str, str]] | None  # (id, group, cell) of each row
+    members: Sequence[Row] | None
 
     @cached_property
     def _measured(self) -> Figures:

@@ -34,7 +34,7 @@ def lasting_policy(k: int = 3, l: float = 2, **privacy: Any) -> Policy:
         "table": "clinic",
         "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
         "sensitive": sensitive | privacy.pop("sensitive", {}),
-        "privacy": {"k": k, "l": l, "values": "lasting", "counterfeits": 0.2, **privacy},
+        "privacy": {"k": k, "l": l, "values": "lasting", **privacy},
     }
     return build_policy(document, {"disease.csv": hierarchy.encode()}, b"clinic")
 
@@ -53,7 +53,7 @@ class Shown:
 
     rows: list[Row]
     values: dict[str, int]
-    counterfeits: int = 0
+    vacant: int = 0
 
 
 @dataclass
@@ -69,6 +69,7 @@ class LastingDesk:
     manifest: dict[str, Any] = field(default_factory=dict)  # what the next manifest says instead of what is true
     _previous: str | None = None
     _last: dict[str, tuple[int, int, Shown]] = field(default_factory=dict)
+    _formed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.auditor, self.truth = Auditor(self.policy), Truth(self.policy)
@@ -83,6 +84,7 @@ class LastingDesk:
         groups: Mapping[str, Shown],
         max_breach: float | Fraction = 0,
         cohorts: Mapping[str, Sequence[Sequence[str]]] | None = None,
+        waiting: int = 0,
     ) -> None:
         """One release. A group that says what it said in the last one has not changed."""
         self.number += 1
@@ -93,16 +95,17 @@ class LastingDesk:
         for name, group in groups.items():
             for row in group.rows:
                 people[row.cell].add(row.person)
-            formed, changed, before = self._last.get(name, (self.number, self.number, group))
-            if (sorted(before.rows, key=str), before.values, before.counterfeits) != (
-                sorted(group.rows, key=str), group.values, group.counterfeits,
+            first = self._formed.setdefault(name, self.number)
+            formed, changed, before = self._last.get(name, (first, self.number, group))
+            if (sorted(before.rows, key=str), before.values, before.vacant) != (
+                sorted(group.rows, key=str), group.values, group.vacant,
             ):  # fmt: skip
                 changed = self.number
             last[name] = formed, changed, group
             cells = dict(sorted(Counter(row.cell for row in group.rows).items()))
             records.append(
                 {**head, "group": name, "formed": formed, "changed": changed, "cells": cells}
-                | {"sensitive": dict(group.values), "counterfeits": group.counterfeits}
+                | {"sensitive": dict(group.values), "vacant": group.vacant}
             )
         self._last = last
         regions = [
@@ -112,7 +115,9 @@ class LastingDesk:
         ]
         cells_text, groups_text = ([json.dumps(one).encode() for one in listed] for listed in (regions, records))
         texts = [b"".join(line + b"\n" for line in lines) for lines in (cells_text, groups_text)]
-        stated = self._manifest(records, regions, sha256(b"".join(texts)).hexdigest(), float(max_breach))
+        stated = self._manifest(records, regions, sha256(b"".join(texts)).hexdigest(), float(max_breach)) | {
+            "waiting": waiting
+        }
         sealed = json.dumps(stated | self.manifest).encode()
         self._previous = sha256(sealed).hexdigest()
         members = [(row.person, name, row.cell, row.value) for name, group in groups.items() for row in group.rows]
@@ -141,7 +146,7 @@ class LastingDesk:
             "carried": sum(record["changed"] < self.number for record in records),
             "withheld": len(self.truth.present) - people, "unsampled": 0, "suppressed": shown["*"],
             "generalized": sum(count for label, count in shown.items() if label != "*" and label not in leaves),
-            "counterfeits": sum(record["counterfeits"] for record in records), "max_breach": max_breach,
+            "counterfeits": 0, "vacant": sum(record["vacant"] for record in records), "max_breach": max_breach,
             "bound": 1 / self.policy.l,
             "loss": None if not records else {
                 "ncp": sum(spans[cell] * count for cell, count in rows.items()) / 99 / rows.total(),

@@ -17,7 +17,7 @@ class Ward(LastingDesk):
     """One cell, everyone of the same age, and groups given by their rows."""
 
     def __init__(self, policy: Policy | None = None) -> None:
-        super().__init__(policy or lasting_policy(k=1, counterfeits=0.5), {"c1": (0, 99)})
+        super().__init__(policy or lasting_policy(k=1), {"c1": (0, 99)})
 
     def admit(self, **values: str | Sequence[str]) -> "Ward":
         for person, held in values.items():
@@ -31,9 +31,9 @@ class Ward(LastingDesk):
         for person in people:
             self.tell({"op": "delete", "id": person})
 
-    def show(self, max_breach: float = QUARTER, cohorts: Any = None, **groups: Shown) -> set[str]:
+    def show(self, max_breach: Any = QUARTER, cohorts: Any = None, waiting: Any = 0, **groups: Shown) -> set[str]:
         """A release of these groups; returns what is found wrong in all so far."""
-        self.publish(groups, max_breach, cohorts)
+        self.publish(groups, max_breach, cohorts, waiting)
         return self.found()
 
 
@@ -42,7 +42,7 @@ def rows(*people: tuple[str, str | None]) -> list[Row]:
 
 
 def signature(people: Sequence[tuple[str, str]], labels: Sequence[str] = BLOCK, q: int = 1) -> Shown:
-    """A group that shows each of these labels q times."""
+    """A group that shows each of these labels q times; what has no row is vacant."""
     return Shown(rows(*people), dict.fromkeys(labels, q), q * len(labels) - len(people))
 
 

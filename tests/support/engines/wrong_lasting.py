@@ -1,10 +1,10 @@
 """Publishers of lasting tables that are wrong, each in one way: for the auditor to find out."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from tests.support.engines.lasting import Publisher, Signature
+from tests.support.engines.lasting import Entry, Formed, Publisher, Signature
 from tests.support.engines.lasting_desk import OPEN, PERMANENT, TRANSIENT, Row, Shown
 
 
@@ -15,10 +15,25 @@ def shifted(m: int, value: str) -> Signature:
 
 
 class Restless(Publisher):
-    """S1: cuts values anew in every other release."""
+    """S1: forgets a group when its entry is not there, and deals it anew when it is."""
 
-    def signature(self, person: str, value: str) -> Signature:
-        return super().signature(person, value) if self.desk.number % 2 else shifted(self.m, value)
+    def _follow_spells(self) -> None:
+        super()._follow_spells()
+        for person, value in [*self.home]:
+            if value not in self.spells.get(person, ()):
+                del self.home[person, value]
+
+    def shown(self, person: str) -> dict[Signature, set[str]]:
+        return defaultdict(set)
+
+
+class Hiding(Publisher):
+    """S1: shows a value again only if it did not change for long."""
+
+    def place(self, person: str) -> dict[str, str]:
+        found = super().place(person)
+        is_odd = self.desk.number % 3 == 0
+        return {value: "*" if is_odd and how in self.groups else how for value, how in found.items()}
 
 
 class Overlapping(Publisher):
@@ -32,54 +47,107 @@ class Overlapping(Publisher):
 class Crowding(Publisher):
     """S3: shows every value there is."""
 
-    def can_be_new(self, person: str, fresh: int) -> int:
-        return fresh
-
-
-class HalfFull(Publisher):
-    """S3, all or nothing: shows a new value as long as one block has room for it, and another "*"."""
-
-    def place(self, person: str) -> dict[str, object]:
-        found = super().place(person)
-        for value, how in found.items():
-            if how == "*" and value in TRANSIENT and not self.is_hidden(person):
-                signature = self.signature(person, value)
-                seen = {v for v, _ in self.shown[person].get(signature, ())}
-                is_first = not any(one == signature for one in found.values())
-                if value not in seen and len(seen) < self.most and is_first and not self.plain[person]:
-                    found[value] = signature
-        return found
-
-    def may_show(self, person: str, value: str, spell: int) -> bool:
+    def can_be_new(self, person: str) -> bool:
         return True
 
 
+class HalfFull(Publisher):
+    """S3, all or nothing: shows a new value as long as its own block has room for it."""
+
+    def place(self, person: str) -> dict[str, str]:
+        found = super().place(person)
+        for value, how in found.items():
+            if how == "*" and value in TRANSIENT and not self.is_hidden(person) and not self.plain[person]:
+                signature, mine = self.signature(person, value), self.shown(person)
+                if (person, value) not in self.home and len(mine.get(signature, ())) < self.most(signature):
+                    found[value] = ""
+        return found
+
+
 class Lopsided(Publisher):
-    """S4: shows values as often as they are there."""
+    """S4: deals newcomers as they come, and shows values as often as they are there."""
 
-    def _show_signature(
-        self, signature: Signature, rows: list[Row], groups: dict[object, Shown], stars: list[Row]
-    ) -> None:
-        if rows:
-            groups[signature] = Shown(rows, dict(Counter(str(row.value) for row in rows)))
+    def deal(self, newcomers: Sequence[Entry]) -> list[Formed]:
+        blocks: dict[Signature, set[Entry]] = defaultdict(set)
+        for person, value in newcomers:
+            blocks[self.signature(person, value)].add((person, value))
+        return [Formed(block, 1, entries) for block, entries in blocks.items()]
+
+    def show_group(self, formed: Formed, rows: list[Row]) -> Shown:
+        return Shown(rows, dict(Counter(str(row.value) for row in rows)))
 
 
-class Generous(Publisher):
-    """Evens everything out with counterfeits."""
+class Incomplete(Publisher):
+    """S4: forms rounds of whatever there is, and calls the rest vacant."""
 
-    def balance(self, counts: Mapping[str, int]) -> int:
-        return max(counts.values())
+    def deal(self, newcomers: Sequence[Entry]) -> list[Formed]:
+        blocks: dict[Signature, dict[str, Entry]] = defaultdict(dict)
+        for person, value in newcomers:
+            blocks[self.signature(person, value)][value] = person, value
+        return [Formed(block, 1, set(entries.values())) for block, entries in blocks.items()]
+
+
+class Refilling(Publisher):
+    """S4: gives newcomers the places of those who left."""
+
+    def _newcomers(self, places: dict[Entry, str]) -> None:
+        taken = {(how, value) for (_, value), how in places.items()}
+        for (person, value), how in places.items():
+            for name, group in self.groups.items() if how == "" else ():
+                if value in group.signature and (name, value) not in taken and (person, value) not in self.home:
+                    taken.add((name, value))
+                    self.home[person, value] = places[person, value] = name
+                    self.first[person, value] = set(self.beside[person])
+        super()._newcomers(places)
+
+
+class Shrinking(Publisher):
+    """S4: shows of a group only what still has a row."""
+
+    def show_group(self, formed: Formed, rows: list[Row]) -> Shown:
+        return Shown(rows, dict(Counter(str(row.value) for row in rows)))
 
 
 class Secretive(Publisher):
-    """S4: counts its counterfeits as rows."""
+    """S4: counts nobody as vacant."""
 
-    def _show_signature(
-        self, signature: Signature, rows: list[Row], groups: dict[object, Shown], stars: list[Row]
-    ) -> None:
-        super()._show_signature(signature, rows, groups, stars)
-        if signature in groups:
-            groups[signature].counterfeits = 0
+    def show_group(self, formed: Formed, rows: list[Row]) -> Shown:
+        return Shown(rows, super().show_group(formed, rows).values)
+
+
+class Twice(Publisher):
+    """S2: deals two values of a person into one group."""
+
+    def deal(self, newcomers: Sequence[Entry]) -> list[Formed]:
+        formed = super().deal(newcomers)
+        for group in formed:
+            for person, _ in sorted(group.entries):
+                for other in (set(self.spells[person]) & group.signature) - {
+                    v for p, v in group.entries if p == person
+                }:
+                    (mate,) = (entry for entry in group.entries if entry[1] == other)
+                    if (person, other) not in self.home:
+                        group.entries.remove(mate)
+                        group.entries.add((person, other))
+                        return formed
+        return formed
+
+
+class Bare(Publisher):
+    """Shows as many rounds as there are, and hides what is left whatever it is."""
+
+    def is_covered(self, rest: Sequence[int]) -> bool:
+        return True
+
+
+class Patient(Publisher):
+    """Shows some of a batch, and lets as many wait as there were."""
+
+    def is_covered(self, rest: Sequence[int]) -> bool:
+        return True
+
+    def star(self, left: Sequence[Entry]) -> None:
+        pass
 
 
 class Small(Publisher):
@@ -88,6 +156,9 @@ class Small(Publisher):
     def signature(self, person: str, value: str) -> Signature:
         at = TRANSIENT.index(value) // 2 * 2
         return frozenset(TRANSIENT[at : at + 2])
+
+    def most(self, signature: Signature) -> int:
+        return 1
 
 
 class Blunt(Publisher):
@@ -103,47 +174,34 @@ class Fickle(Publisher):
     def is_plain(self, person: str, value: str) -> bool:
         return value in OPEN or self.table[person][2] == ""
 
-    def can_be_new(self, person: str, fresh: int) -> int:
-        taken = [len({value for value, _ in spells}) for spells in self.shown[person].values()]
-        return min(fresh, *(self.most - one for one in taken), self.most)
+    def can_be_new(self, person: str) -> bool:
+        return all(len(groups) < self.most(signature) for signature, groups in self.shown(person).items())
 
 
 class Open(Publisher):
     """Hides protected values among open ones."""
 
     def signature(self, person: str, value: str) -> Signature:
-        return super().signature(person, value) | {"flu"}
+        if value == "flu":
+            return super().signature(person, "asthma") | {"flu"}
+        found = super().signature(person, value)
+        return found | {"flu"} if "asthma" in found else found
 
     def is_plain(self, person: str, value: str) -> bool:
-        return value == "cold" or (value != "flu" and super().is_plain(person, value))
-
-    def place(self, person: str) -> dict[str, object]:
-        rest = {value: spell for value, spell in self.spells[person].items() if value != "flu"}
-        has_flu, self.spells[person] = len(rest) < len(self.spells[person]), rest
-        found = super().place(person)
-        return {**found, "flu": super().signature(person, "asthma") | {"flu"}} if has_flu else found
-
-    def _follow_spells(self) -> None:
-        super()._follow_spells()
-        self._flu = {person: spells.get("flu", 0) for person, spells in self.spells.items()}
-
-    def _remember(self, groups: Mapping[object, Shown]) -> None:
-        for person, spell in self._flu.items():
-            self.spells[person]["flu"] = spell
-        super()._remember(groups)
+        return value != "flu" and super().is_plain(person, value)
 
 
 class Mixed(Publisher):
     """Hides protected values among permanent ones."""
 
-    def signature(self, person: str, value: str) -> Signature:
-        return super().signature(person, value) | {"hiv"}
+    def deal(self, newcomers: Sequence[Entry]) -> list[Formed]:
+        return [Formed(one.signature | {"hiv"}, 1, one.entries) for one in super().deal(newcomers)]
 
 
 class Careless(Publisher):
     """Guards are no concern of it."""
 
-    def may_show(self, person: str, value: str, spell: int) -> bool:
+    def may_show(self, person: str, value: str) -> bool:
         return True
 
     def is_hidden(self, person: str) -> bool:
@@ -153,9 +211,8 @@ class Careless(Publisher):
 class Forgetful(Publisher):
     """Takes every guard for one that was always there."""
 
-    def may_show(self, person: str, value: str, spell: int) -> bool:
-        known = self.shown[person].get(self.signature(person, value), ())
-        return (value, spell) in known or super().may_show(person, value, spell)
+    def may_show(self, person: str, value: str) -> bool:
+        return (person, value) in self.home or super().may_show(person, value)
 
 
 class Sharing(Publisher):
@@ -187,7 +244,7 @@ class Lonely(Publisher):
 class Telltale(Publisher):
     """Gives a holder's value a row of its own, "*"."""
 
-    def place(self, person: str) -> dict[str, object]:
+    def place(self, person: str) -> dict[str, str]:
         held = self.table[person][1] & set(PERMANENT)
         return {**super().place(person), **dict.fromkeys(sorted(held), "*")}
 
@@ -213,7 +270,7 @@ class Fine(Publisher):
 class Silent(Publisher):
     """Has no row for values that could only be "*"."""
 
-    def place(self, person: str) -> dict[str, object]:
+    def place(self, person: str) -> dict[str, str]:
         found = super().place(person)
         kept = {value: how for value, how in found.items() if how != "*"}
         return kept or found
@@ -227,3 +284,27 @@ class Alone(Publisher):
 
     def may_stay(self, person: str, value: str) -> bool:
         return True
+
+
+class Trusting(Publisher):
+    """Reckons without insiders."""
+
+    def most(self, signature: Signature) -> int:
+        return int(len(signature) // self.policy.l)
+
+    def recruit(self, value: str, holder: str, people: list[str]) -> list[str]:
+        return super().recruit(value, holder, people)[: int(self.policy.l)]
+
+
+class Impatient(Publisher):
+    """Deals newcomers as soon as their values go together, however few they are, and the others later."""
+
+    def is_batch(self, newcomers: Collection[Entry]) -> bool:
+        return True
+
+    def star(self, left: Sequence[Entry]) -> None:
+        pass
+
+    def _newcomers(self, places: dict[Entry, str]) -> None:
+        super()._newcomers(places)
+        self.waiting = 0

@@ -33,7 +33,7 @@ def draw_policies(draw: random.Random, shards: int) -> Policies:
     _add_values(draw, after, added)
     privacy = after["privacy"]
     privacy["k"] += draw.choice([0, 1])
-    privacy["counterfeits"] = draw.choice([privacy["counterfeits"], 0.3])
+    privacy["batch"] = draw.choice([privacy["batch"], 2 * privacy["batch"]])
     after["release"] = {"full_every": draw.choice([1, 2, 3])}
     return build_policy(document, files, b"before"), build_policy(after, added, b"after")
 

@@ -22,7 +22,9 @@ def draw_document(draw: random.Random) -> tuple[dict[str, Any], dict[str, bytes]
     count = draw.choice([6, 8, 12, 20])
     labels = [f"d{rank}" for rank in range(count)]
     l = draw.choice([2, 2, 3]) if count >= 8 else 2
-    signature = 2 * l + draw.choice([0, 0, 1]) if 2 * l < count else 2 * l
+    insiders = draw.choice([0, 0, 1]) if 2 * l < count else 0
+    least = 2 * l + insiders
+    signature = least + draw.choice([0, 0, 1]) if least < count else least
     lasting = draw.choice([0, 0, 1, 2, min(signature + 1, count - 4), count])
     document = {
         "table": "mixed",
@@ -41,7 +43,8 @@ def draw_document(draw: random.Random) -> tuple[dict[str, Any], dict[str, bytes]
             "k": draw.choice([2, 3]),
             "l": l,
             "signature": signature,
-            "counterfeits": draw.choice([0.0, 0.02, 0.1, 0.3]),
+            "insiders": insiders,
+            "batch": signature + draw.choice([0, 0, 3]),
             "sampling": draw.choice([1.0, 1.0, 0.8]),
             "participation": draw.choice([0, 1, "all"]),
         },

@@ -59,7 +59,11 @@ FORM = "contract: the cohorts are not l lists of owners for each permanent value
         (clique(("h", None), ("d", None)), COHORTS, NO_HOLDER),
         (clique(("h", None), ("d", "hiv")), COHORTS, NO_HOLDER),
         (clique(("h", "hiv"), ("h", None)), COHORTS, "G3: a person has two rows in a clique"),
-        (clique(("h", "hiv")), [["h"]], "G3: a clique's group does not show its value once for at least l rows"),
+        (
+            clique(("h", "hiv")),
+            [["h"]],
+            "G3: a clique's group does not show its value once for at least l + insiders rows",
+        ),
         (RIGHT, [["d"], ["h"]], "G3: the first cohort lists somebody who does not hold the value"),
         (RIGHT, [["h"], ["e"]], UNBALANCED),
         (RIGHT, [["h"], ["h"]], "G3: a person owns two instances of a value"),
@@ -88,9 +92,10 @@ def test_nobody_of_a_clique_has_a_signature_that_holds_its_value() -> None:
     held = list(zip(("q0", "q1", "q2", "q3"), permanent, strict=True))
     assert with_clique(desk, clique(("h", "hiv"), ("d", None)), COHORTS, g2=signature(held, permanent)) == set()
     desk.update("d", sensitive=["flu", "acne"])
-    desk.leave("q2")
-    mixed = signature([("d", "acne"), *(one for one in held if one[0] != "q2")], permanent)
-    found = with_clique(desk, clique(("h", "hiv"), ("d", None)), COHORTS, g2=mixed)
+    more = [("d", "acne"), ("r0", "hiv"), ("r1", "hepatitis"), ("r2", "eczema")]
+    desk.admit(**dict(more[1:]))
+    groups = {"g2": signature(held, permanent), "g3": signature(more, permanent)}
+    found = with_clique(desk, clique(("h", "hiv"), ("d", None)), COHORTS, **groups)
     assert found == {"G3: a person of a clique has an entry whose signature holds its value"}
 
 
@@ -124,23 +129,36 @@ def test_marks_of_a_holder_are_counted_once_for_a_clique() -> None:
     desk = ward_of_four().admit(h=["hiv", "flu", "cold"], d=["gout"])
     flu, cold = (Shown(rows(("h", value)), {value: 1}) for value in ("flu", "cold"))
     gout = stars(("d", "gout"))
-    desk.show(g1=signature(full()), hiv=shown, s=gout, flu=flu, cold=cold, cohorts={"hiv": COHORTS})
+    desk.show(g1=signature(full()), hiv=shown, s=gout, flu=flu, cold=cold, cohorts={"hiv": COHORTS}, waiting=1)
     assert marks_of(desk) == {'alone has a "*"': (1, 0), "alone has the fewest rows": (1, 0)}
     assert desk.found() == set()
 
 
 OVER = "G4: what is shown of what a person guards is over their bound"
+UNSAFE = "G4: a value is shown for the first time for somebody whose bound one more value could pass"
+SECOND = [("p0", "copd"), ("q1", "asthma"), ("q2", "ulcer"), ("q3", "gastritis")]
 
 
 def test_what_is_shown_of_what_somebody_guards_is_added_up() -> None:
-    """p0 guards both lung diseases with a bound of 1/2: one spell among four values is 2/4, and a second would be 1."""
+    """p0 guards both lung diseases with a bound of 1/2: one of four values is 2/4, and a second would make it 1."""
     desk = ward_of_four()
     desk.update("p0", guard="lung")
     assert desk.show(g1=signature(full())) == set()
     desk.update("p0", sensitive="copd")
-    desk.update("p1", sensitive="asthma")
-    swapped = [("p0", "copd"), ("p1", "asthma"), *full()[2:]]
-    assert desk.show(g1=signature(swapped), max_breach=HALF) == {OVER}
+    desk.admit(**dict(SECOND[1:]))
+    assert desk.show(g1=signature(full()[1:]), g2=signature(SECOND), max_breach=QUARTER) == {OVER}
+
+
+def test_nothing_is_shown_for_the_first_time_while_one_more_value_could_pass_the_bound() -> None:
+    """Two values under a signature that meets the guard are 2/4 of a bound of 1/2; a value outside adds nothing."""
+    other = [("p0", "gout"), ("r1", "lupus"), ("r2", "acne"), ("r3", "eczema")]
+    for bound, expected in ((0.3, {UNSAFE}), (0.5, set())):
+        desk = ward_of_four()
+        desk.update("p0", guard={"node": "asthma", "bound": bound})
+        desk.show(g1=signature(full()))
+        desk.update("p0", sensitive=["asthma", "gout"])
+        desk.admit(**dict(other[1:]))
+        assert desk.show(g1=signature(full()), g2=signature(other, REST)) == expected
 
 
 def test_a_guard_named_later_counts_what_was_shown_and_hides_what_meets_it() -> None:
@@ -152,15 +170,39 @@ def test_a_guard_named_later_counts_what_was_shown_and_hides_what_meets_it() -> 
     assert desk.show(g1=signature(full())) == {late}
 
 
+def test_with_insiders_a_guard_counts_more() -> None:
+    """2/5 with five values and nobody else in the know, and 2/4 with one insider."""
+    five = (*BLOCK, "gout")
+    people = [f"p{at}" for at in range(5)]
+    for insiders, expected in ((0, set()), (1, {OVER})):
+        desk = Ward(lasting_policy(k=1, signature=5, insiders=insiders)).admit(**dict(full(five, people)))
+        desk.update("p0", guard={"node": "lung", "bound": 0.45})
+        found = desk.show(g1=signature(full(five, people), five), max_breach=1 / (5 - insiders))
+        assert found == expected
+
+
+def test_a_clique_has_an_insider_more_than_l() -> None:
+    policy = lasting_policy(k=1, insiders=1, signature=5)
+    five = (*BLOCK, "gout")
+    people = [f"p{at}" for at in range(5)]
+    flu = Shown(rows(("h", "flu"), ("d", "flu"), ("e", "flu")), {"flu": 3})
+    for mates, expected in (
+        (("d", "e"), set()),
+        (("d",), {"G3: a clique's group does not show its value once for at least l + insiders rows"}),
+    ):
+        desk = Ward(policy).admit(**dict(full(five, people)), h=["hiv", "flu"], d=["flu"], e=["flu"])
+        shown = clique(("h", "hiv"), *((mate, None) for mate in mates))
+        found = desk.show(0.25, {"hiv": COHORTS}, g1=signature(full(five, people), five), hiv=shown, flu=flu)
+        assert found == expected
+
+
 def test_max_breach_may_count_what_was_shown_under_a_guard_and_need_not() -> None:
     for stated in (QUARTER, HALF):
         desk = ward_of_four()
         desk.show(g1=signature(full()))
         desk.update("p0", guard="ulcer", sensitive="copd")
-        desk.update("p1", sensitive="flu")
-        people = [("p0", "copd"), *full()[2:]]
-        flu = Shown(rows(("p1", "flu")), {"flu": 1})
-        found = desk.show(g1=signature(people), flu=flu, max_breach=stated)
+        desk.admit(**dict(SECOND[1:]))
+        found = desk.show(g1=signature(full()[1:]), g2=signature(SECOND), max_breach=stated)
         assert "G2: max_breach in a manifest is not the largest breach so far" not in found
 
 
@@ -218,38 +260,31 @@ def test_what_was_shown_before_another_publication_stays_if_enough_are_left_like
     assert desk.show(s=stars(*full())) == {STAYED}
 
 
-def test_two_values_first_shown_beside_others_are_judged_then_and_not_again() -> None:
-    desk = Ward().admit(p0=["asthma", "copd"], p2="ulcer", p3="gastritis")
-    external(desk, **dict.fromkeys(BLOCK, 3))
-    shown = signature([("p0", "asthma"), ("p0", "copd"), ("p2", "ulcer"), ("p3", "gastritis")])
-    for _ in range(3):
-        assert desk.show(g1=shown, max_breach=HALF) == set()
-
-
-def test_a_publication_that_joins_others_is_judged_with_the_spells_shown_by_then() -> None:
-    """Two spells of one value among four: sets of two are enough for one spell, and not for two."""
-    for is_back in (False, True):
+def test_a_publication_that_joins_others_is_judged_with_the_values_shown_by_then() -> None:
+    """Sets of two among four are enough for one value that was shown, and not for two."""
+    for values in (1, 2):
         desk = ward_of_four()
-        desk.show(g1=signature(full()))
-        if is_back:
-            desk.leave("p0")
-            desk.show(g1=signature(full()[1:]))
-            desk.admit(p0="asthma")
-        stated = HALF if is_back else QUARTER
-        desk.show(g1=signature(full()), max_breach=stated)
+        groups = {"g1": signature(full())}
+        desk.show(**groups)
+        if values == 2:
+            desk.update("p0", sensitive="copd")
+            desk.admit(**dict(SECOND[1:]))
+            groups = {"g1": signature(full()[1:]), "g2": signature(SECOND)}
+        stated = HALF if values == 2 else QUARTER
+        desk.show(**groups, max_breach=stated)
         external(desk, asthma=1, copd=1)
-        assert desk.show(g1=signature(full()), max_breach=stated) == ({STAYED} if is_back else set())
+        assert desk.show(**groups, max_breach=stated) == ({STAYED} if values == 2 else set())
 
 
-def test_a_group_that_was_split_takes_no_newcomers() -> None:
-    desk = ward_of_four()
-    desk.show(g1=signature(full()))
-    external(desk, low=50, high=50, asthma=1, copd=1)
-    assert desk.show(g1=signature(full())) == set()
-    desk.leave("p0")
-    desk.tell({"op": "insert", "id": "q0", "qid": {"age": 20}, "sensitive": "asthma"})
-    found = desk.show(g1=signature([("q0", "asthma"), *full()[1:]]))
-    assert found == {"G5: a group that a later publication has split took newcomers or changed its counts"}
+def test_with_an_insider_more_must_be_left_alike() -> None:
+    five = (*BLOCK, "gout")
+    people = [f"p{at}" for at in range(5)]
+    for insiders, expected in ((0, set()), (1, {STAYED})):
+        desk = Ward(lasting_policy(k=1, signature=5, insiders=insiders)).admit(**dict(full(five, people)))
+        groups = {"g1": signature(full(five, people), five)}
+        desk.show(**groups, max_breach=1 / (5 - insiders))
+        external(desk, asthma=1, copd=1)
+        assert desk.show(**groups, max_breach=1 / (5 - insiders)) == expected
 
 
 def test_publications_whose_regions_meet_are_taken_together() -> None:

@@ -114,11 +114,12 @@ def test_in_a_lasting_table_what_counts_is_how_many_values_were_shown_among_how_
     table = table_of(lasting, FOUR)
     found = learn(lasting, [table] * 3, [among] * 3)
     assert found.surest == 1 / 2, "the clique"
-    changed = table_of(lasting, {**FOUR, "o4": (61, "fever")})
-    again = table_of(lasting, {**FOUR, "o4": (61, "chlamydia")})
-    worse = learn(lasting, [table, changed, again], [among] * 3)
+    groups = {f"g{at}": (["o4", *(f"q{at}{mate}" for mate in range(3))], dict.fromkeys(labels, 1)) for at in range(3)}
+    more = {person: (50, "flu") for people, _ in groups.values() for person in people}
+    worse = learn(lasting, [table_of(lasting, FOUR | more)], [view_with(lasting, groups)])
     assert worse.surest == 3 / 4
     assert worse.values_above_bound == 1, "o4 was shown with three of four values"
+    assert worse.lasted is not None
 
 
 def test_each_naive_release_is_fine_alone() -> None:
@@ -153,7 +154,9 @@ def test_a_naive_series_gives_people_away_and_shoals_does_not(tmp_path: Path) ->
     for release in read_releases(tmp_path / "out"):
         lines = (tmp_path / "audit" / f"release-{release.number:04}.members.jsonl").read_text().splitlines()
         members = [json.loads(line) for line in lines]
-        views.append(view_of(policy, release, [(one["id"], one["group"], one["cell"]) for one in members]))
+        views.append(
+            view_of(policy, release, [(one["id"], one["group"], one["cell"], one.get("value")) for one in members])
+        )
         manifest = release.manifest
     shoal = learn(policy, series, views)
     assert shoal.rows_below_k == shoal.values_above_bound == 0

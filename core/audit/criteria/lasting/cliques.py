@@ -1,8 +1,8 @@
 """G3 in a lasting table: a permanent value too rare for a signature is shown for a clique, once, and never otherwise.
 
-docs/design.md, "Values that last". A clique's group shows the value once for at least ℓ people, one of whom holds it;
-each of them has another row in that release. Nobody is ever in two cliques of one value, and nobody of a clique ever
-has an entry whose signature holds it. A clique is the same people whenever it is shown: no spares are used up.
+docs/design.md, "Values that last". A clique's group shows the value once for at least ℓ + c people, one of whom holds
+it; each of them has another row in that release. Nobody is ever in two cliques of one value, and nobody of a clique
+ever has an entry whose signature holds it. A clique is the same people whenever it is shown: no spares are used up.
 """
 
 from collections import defaultdict
@@ -94,7 +94,7 @@ class Cliques:
             known = {*self._history.of(person).values}
             known |= {one.signature for one in self._history.now.get(person, ()) if one.signature is not None}
             for leaf in values:
-                if (leaf, person) not in self._accused and any(leaf in self._terms.leaves(one) for one in known):
+                if (leaf, person) not in self._accused and any(leaf in one for one in known):
                     self._accused.add((leaf, person))
                     findings.say(Promise.G3, SIGNED, number)
 

@@ -20,21 +20,20 @@ class Disjoint:
     """Compares what is new for a person with everything they were ever shown under."""
 
     def __init__(self, history: History) -> None:
-        self._history, self._terms = history, history.terms
+        self._history = history
 
     def see(self, release: Published, _: Secrets, findings: Findings) -> None:
         for person, seen in self._history.now.items():
             known = self._history.of(person)
-            leaves = {signature: self._terms.leaves(signature) for signature in known.values}
-            plain = set(known.plain)
+            mine, plain = set(known.values), set(known.plain)
             for one in seen:
-                if one.signature is not None and one.signature not in leaves:
-                    mine = self._terms.leaves(one.signature)
-                    if any(mine & others for others in leaves.values()):
-                        findings.say(Promise.G2, OVERLAPPING, release.number, one.group)
-                    findings.say(Promise.G2, PLAIN_INSIDE, release.number, one.group, int(bool(mine & plain)))
-                    leaves[one.signature] = mine
+                if one.signature is not None and one.signature not in mine:
+                    is_meeting = any(one.signature & other for other in mine)
+                    findings.say(Promise.G2, OVERLAPPING, release.number, one.group, int(is_meeting))
+                    is_inside = bool(one.signature & plain)
+                    findings.say(Promise.G2, PLAIN_INSIDE, release.number, one.group, int(is_inside))
+                    mine.add(one.signature)
                 elif one.kind is Kind.PLAIN and one.leaf not in plain:
-                    is_inside = any(one.leaf in others for others in leaves.values())
+                    is_inside = any(one.leaf in other for other in mine)
                     findings.say(Promise.G2, PLAIN_INSIDE, release.number, one.group, int(is_inside))
                     plain.add(one.leaf)

@@ -34,6 +34,7 @@ class Entries:
 
     def __init__(self, policy: Policy, terms: Terms) -> None:
         self._terms, self._leaf_code = terms, policy.sensitive.hierarchy.leaf_code
+        self._leaf_node = policy.sensitive.hierarchy.leaf_node
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
         self._files(release, secrets, findings)
@@ -104,10 +105,9 @@ class Entries:
         group, say = release.groups[name], findings.say
         if kind is Kind.STARRED or kind is Kind.CLIQUE:
             return
-        signature = frozenset(group.shown)
-        nodes = [self._terms.node_in(signature, entry.leaf) for entry in entries if entry.leaf is not None]
-        count = Counter(node for node in nodes if node is not None)
-        say(Promise.G2, UNTRUE, release.number, name, nodes.count(None))
+        nodes = [self._leaf_node[entry.leaf] for entry in entries if entry.leaf is not None]
+        count = Counter(node for node in nodes if node in group.shown)
+        say(Promise.G2, UNTRUE, release.number, name, len(nodes) - count.total())
         if kind is Kind.PLAIN:
             say(Promise.G2, NOT_AS_SHOWN, release.number, name, int(dict(count) != dict(group.shown)))
         else:

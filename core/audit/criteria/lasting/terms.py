@@ -1,20 +1,21 @@
 """The words of lasting tables as the auditor uses them: signatures, and the four kinds of groups.
 
-docs/design.md, "Values that last". A signature is the set of nodes that a group shows; its leaves are what its members
-may stand for.
+docs/design.md, "Values that last". A signature is a set of values; here it is the set of their leaf codes.
 """
 
 from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 from math import ceil, floor
+from typing import Final
 
+from shoal.core.audit.reading.epochs import Epoch
 from shoal.core.audit.reading.published import Group
 from shoal.core.audit.reading.truth import exact
 from shoal.core.policy.policy import Policy
 
-Signature = frozenset[int]  # nodes of the sensitive hierarchy
-STAR = 0  # the node of "*"
+Signature = frozenset[int]  # leaves of the sensitive hierarchy
+STAR: Final = 0  # the node of "*"
 
 
 class Kind(Enum):
@@ -27,59 +28,55 @@ class Kind(Enum):
 
 
 class Terms:
-    """A policy's terms: `m` is the fewest values of a signature, `cohorts` the fewest people of a clique."""
+    """A policy's terms: `m` is the fewest values of a signature, `cohorts` are of a clique, `clique` its fewest people.
+
+    `insiders` is c, the number of people whose values the adversary knows.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self._hierarchy = policy.sensitive.hierarchy
         self.l = exact(policy.l)
         self.bound = 1 / self.l
-        self.m = policy.signature
+        self.m, self.insiders = policy.signature, policy.insiders
         self.cohorts = ceil(self.l)
+        self.clique = ceil(self.l) + self.insiders
         self.open, self.permanent = policy.sensitive.open, policy.sensitive.permanent
         self.labels = self._hierarchy.leaves
         everything = range(len(self.labels))
         self.transient = frozenset(everything) - self.open - self.permanent
         self.has_cliques = 0 < len(self.permanent) < self.m  # too few permanent values for a signature of their own
-        self._leaves: dict[Signature, frozenset[int]] = {}
 
     def kind(self, group: Group) -> Kind:
         return self.kind_of(group.shown)
 
     def kind_of(self, shown: Mapping[int, int]) -> Kind:
         """The kind of a group that shows these nodes."""
-        nodes = shown.keys()
-        if nodes == {STAR}:
+        if shown.keys() == {STAR}:
             return Kind.STARRED
-        leaves = [self._leaf(node) for node in nodes]
-        if len(leaves) == 1 and leaves[0] is not None:
-            return Kind.CLIQUE if leaves[0] in self.permanent else Kind.PLAIN
-        return Kind.PLAIN if all(leaf in self.open for leaf in leaves) else Kind.SIGNATURE
+        leaves = self.signature(shown)
+        if len(shown) == 1 and not any(map(self.is_inner, shown)):
+            return Kind.CLIQUE if leaves & self.permanent else Kind.PLAIN
+        return Kind.PLAIN if leaves <= self.open and STAR not in shown else Kind.SIGNATURE
 
-    def _leaf(self, node: int) -> int | None:
-        return None if self._hierarchy.children(node) or node == STAR else self._hierarchy.first[node]
+    def is_inner(self, node: int) -> bool:
+        """Whether a node stands above values; "*" is none of these."""
+        return node != STAR and bool(self._hierarchy.children(node))
 
-    def leaf_count(self, node: int) -> int:
-        return self._hierarchy.last[node] - self._hierarchy.first[node]
+    def signature(self, shown: Mapping[int, int]) -> Signature:
+        """The leaves that these nodes stand for; "*" for none."""
+        first, last = self._hierarchy.first, self._hierarchy.last
+        return frozenset(leaf for node in shown if node != STAR for leaf in range(first[node], last[node]))
 
-    def leaves(self, signature: Signature) -> frozenset[int]:
-        """Every leaf that the members of a signature may stand for."""
-        known = self._leaves.get(signature)
-        if known is None:
-            runs = (range(self._hierarchy.first[node], self._hierarchy.last[node]) for node in signature)
-            known = self._leaves[signature] = frozenset(leaf for run in runs for leaf in run)
-        return known
-
-    def node_in(self, signature: Signature, leaf: int) -> int | None:
-        """The member of a signature that a leaf is shown as; None if it is none of them."""
-        node = self._hierarchy.leaf_node[leaf]
-        while node > STAR and node not in signature:
-            node = self._hierarchy.parent[node]
-        return node if node in signature else None
+    def kinds(self, epoch: Epoch) -> list[frozenset[int]]:
+        """The values of each kind that signatures hold, of those that there were when a release was made."""
+        there = epoch.leaves.sensitive.hierarchy.leaf_code
+        kinds = [self.transient] if self.has_cliques else [self.transient, self.permanent]
+        return [frozenset(leaf for leaf in kind if self.labels[leaf] in there) for kind in kinds]
 
     def most_values(self, signature: Signature) -> int:
-        """⌊m/ℓ⌋: how many different values of one person may be shown under a signature."""
-        return floor(len(signature) / self.l)
+        """f = ⌊(m − c)/ℓ⌋: how many different values of one person may be shown under a signature."""
+        return max(0, floor((len(signature) - self.insiders) / self.l))
 
-    def breach(self, signature: Signature, spells: int) -> Fraction:
-        """j/m for somebody who was shown with so many spells under a signature."""
-        return Fraction(min(spells, self.most_values(signature)), len(signature))
+    def breach(self, signature: Signature, values: int) -> Fraction:
+        """j/(m − c) for somebody of whom so many values were shown under a signature."""
+        return min(Fraction(1), Fraction(values, max(1, len(signature) - self.insiders)))

@@ -13,7 +13,7 @@ from shoal.core.audit.reading.published import Published
 from shoal.core.audit.reading.view import Secrets
 from shoal.core.policy.policy import Policy
 
-TOO_YOUNG: Final = "S1: a value is shown among values that were not there yet when it began"
+TOO_YOUNG: Final = "a value is shown among values that were not there yet when it began"
 
 
 class Young:
@@ -27,8 +27,7 @@ class Young:
         since = self._gained.since
         if not since:
             return
-        for seen in self._history.now.values():
-            for one in seen:
-                among = () if one.signature is None else self._history.terms.leaves(one.signature)
-                is_young = any(since.get(leaf, 0) >= one.spell for leaf in among)
+        for person in self._history.now:
+            for one in self._history.fresh(person):
+                is_young = any(since.get(leaf, 0) >= one.spell for leaf in one.signature or ())
                 findings.say(Promise.G2, TOO_YOUNG, release.number, one.group, int(is_young))
