@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from shoal.core.schema import FORMAT, event_schema, policy_schema, release_schema
 from shoal.streams.files.asyncapi import ASYNCAPI, describe_topics
 from shoal.streams.files.fresh_file import write_fresh
-from shoal.streams.files.mapping_document import mapping_schema
+from shoal.streams.files.mapping.document import mapping_schema
 
 
 class Document(NamedTuple):

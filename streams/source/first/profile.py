@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from shoal.core.policy.hierarchy import wrong_label
+from shoal.streams.files.mapping.moments import day_of, number_of
 from shoal.streams.source.first.look import Look
-from shoal.streams.source.moments import day_of, number_of
 
 _MOST_LABELS: Final = 50
 _FEW: Final = 10  # rows that say nothing about how much a column differs

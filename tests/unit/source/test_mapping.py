@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from shoal.core.policy.policy import Policy
 from shoal.streams.cli.source import command
 from shoal.streams.errors import InputError
-from shoal.streams.files.mapping_document import mapping_schema
+from shoal.streams.files.mapping.document import mapping_schema
+from shoal.streams.files.mapping.mapping import TableMapping, load_mapping
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.source.mapping import TableMapping, load_mapping
 from tests.support.root import ROOT
 
 POLICY = """
