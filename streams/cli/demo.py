@@ -215,7 +215,7 @@ def _show_files(console: "Console", story: "Story") -> None:
     for place, what in (
         (folder / "releases", "what is published: rows.csv and values.csv open in a spreadsheet"),
         (folder / "clinic", "what went in: policy.yaml, its hierarchies, events.jsonl"),
-        (folder / "replay" / "rejects.jsonl", "which events were rejected, and why"),
+        (folder / "replay.rejects.jsonl", "which events were rejected, and why"),
         (folder / "private", "who was published where: for audits, never to be published"),
         (folder / "other-model", "the same events under the other model of values, for comparison"),
         (folder / "worker.log", "the log of the worker"),

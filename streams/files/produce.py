@@ -16,10 +16,11 @@ from typing import Any, Protocol, TypeVar
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from shoal.core.events.event import Reject, is_before, parse_release
+from shoal.core.events.event import Reason, Reject, is_before, parse_release
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError, ServiceError, StreamsError
 from shoal.streams.files.formats.format import Line
+from shoal.streams.files.rejects import Tally
 from shoal.streams.intake.formats import JSON, MSGPACK, InputFormat
 from shoal.streams.kafka.access import client_options
 from shoal.streams.kafka.entry import enter, require
@@ -56,21 +57,29 @@ class Sent:
     releases: int = 0
     refused: int = 0
     examples: list[str] = field(default_factory=list)
+    rejects: Tally = field(default_factory=Tally)  # the refused lines, by reason
+    letters: Tally = field(default_factory=Tally)  # what was sent and had no effect, where releases were waited for
 
-    def refuse(self, line: int, why: str) -> None:
+    def refuse(self, line: Line, why: str) -> None:
         self.refused += 1
+        self.rejects.add(line.reject or Reject(Reason.EMPTY), line.number, line.file)
         if len(self.examples) < SHOWN_REFUSALS:
-            self.examples.append(f"line {line:,} was not sent: {why}.")
+            place = f"line {line.number:,}" + (f" of {line.file}" if line.file else "")
+            self.examples.append(f"{place} was not sent: {why}.")
 
 
-def refusal(event: dict[str, Any]) -> str | None:
+def refusal(event: dict[str, Any]) -> tuple[str, Reject] | None:
     """Why an event cannot be sent, None if it can; whether it is valid is for the worker to say."""
     if event.get("op") == "release":
         request = parse_release(event)
-        return f"it is {request.reason}" if isinstance(request, Reject) else None
+        return (f"it is {request.reason}", request) if isinstance(request, Reject) else None
     name = "publisher" if event.get("op") == "external" else "id"
     key = event.get(name)
-    return None if isinstance(key, str) and key else f"it has no {name} that is text"
+    if isinstance(key, str) and key:
+        return None
+    return f"it has no {name} that is text", Reject(
+        Reason.WRONG_TYPE if name in event else Reason.MISSING_FIELD, None, name
+    )
 
 
 class Sender:
@@ -182,10 +191,13 @@ async def produce(
                 open_releases(settings.kafka_servers, policy.table, settings.connect_s)
             )
         for line in lines:
-            why = line.refusal or (refusal(line.event) if line.event else None)
+            wrong = None if line.refusal or not line.event else refusal(line.event)
+            why = line.refusal or (None if wrong is None else wrong[0])
+            if wrong is not None:
+                line = line._replace(reject=wrong[1])
             watcher.advance(1)
             if why is not None or line.event is None:
-                sent.refuse(line.number, why or "it is empty")
+                sent.refuse(line, why or "it is empty")
                 continue
             if line.event.get("op") == "release":
                 offset = await sender.request_release(line.event.get("at"))
@@ -198,7 +210,7 @@ async def produce(
                 await sender.send(line.event, line.raw)
                 sent.events += 1
             except ValueError as error:
-                sent.refuse(line.number, str(error))
+                sent.refuse(line._replace(reject=Reject(Reason.TOO_LARGE)), str(error))
         await sender.flush()
     return sent
 

@@ -11,10 +11,15 @@ from pathlib import Path
 import pytest
 
 from shoal.streams.kafka.topics import ensure_topics
+from shoal.streams.files.rejects import rejects_beside
 from tests.fault.scene import EVERYTHING_SIGNED
+from shoal.streams.files.rejects import rejects_beside
 from tests.integration.mixture import GUARDS, Mixture, Sent, send
+from shoal.streams.files.rejects import rejects_beside
 from tests.integration.replayed import is_astray, line_of, request_line
+from shoal.streams.files.rejects import rejects_beside
 from tests.support.published import published_lines
+from shoal.streams.files.rejects import rejects_beside
 from tests.support.services.table import KEY, REDRAWN, Published, Record, Table
 
 Place = tuple[int, int]  # partition and offset
@@ -68,7 +73,7 @@ def test_every_one_of_200_000_mixed_events_counts_once_and_the_releases_are_thos
             folder = replayed / f"release-{number:04}"
             assert (folder / "manifest.json").read_bytes() == release.manifest
             assert published_lines(folder) == b"".join(record + b"\n" for record in release.records)
-        _assert_same_rejects(replayed / "rejects.jsonl", [place for _, place in lines], letters)
+        _assert_same_rejects(rejects_beside(replayed), [place for _, place in lines], letters)
     finally:
         clinic.close()
 

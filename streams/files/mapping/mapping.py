@@ -129,6 +129,9 @@ def plain_mapping(policy: Policy, options: Mapping[str, Any] | None = None) -> T
         "attributes": {attribute.name: attribute.name for attribute in policy.attributes},
         "sensitive": {"column": policy.sensitive.name},
     }
+    told = options or {}
+    if told.get("file", {}).get("registers") and "sensitive" not in told:
+        del plain["sensitive"]
     builder = _Builder(policy, Path(), Reads.FILES)
     mapping = builder.build(_merge(plain, options or {}))
     if mapping is None:

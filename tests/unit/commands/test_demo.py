@@ -60,7 +60,7 @@ def test_a_newcomer_sees_releases_and_what_an_attacker_learns_and_finds_the_file
     named = next(at for at, line in enumerate(lines) if line.startswith("people with one diagnosis named at over 0.90"))
     assert lines[named].split()[-3] == "0", "the lasting column"
     assert lines[named + 1].split()[-1] == "0"
-    for name in ("releases", "clinic/policy.yaml", "replay/rejects.jsonl", "private", "worker.log"):
+    for name in ("releases", "clinic/policy.yaml", "replay.rejects.jsonl", "private", "worker.log"):
         assert (tmp_path / "shoal-demo" / name).exists()
     log = (tmp_path / "shoal-demo" / "worker.log").read_text()
     assert "patient-" not in log, "the log names nobody"

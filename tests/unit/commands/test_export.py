@@ -18,6 +18,7 @@ from shoal.streams.cli.export import command as export_command
 from shoal.streams.files.export import FORMATS
 from shoal.streams.files.release_folder import ReleaseFiles
 from shoal.streams.files.tidy import Layout, tidy
+from shoal.streams.files.rejects import rejects_beside
 from tests.support.root import ROOT
 
 WARD = ROOT / "examples" / "ward"
@@ -28,6 +29,7 @@ FILES = [to for to in FORMATS if to != "postgres"]
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     shoal.replay(shoal.load_policy(WARD / "policy.yaml"), WARD / "events.jsonl", tmp_path / "ward", key="s")
+    rejects_beside(tmp_path / "ward").unlink()
     return tmp_path / "ward"
 
 

@@ -221,6 +221,13 @@ def test_too_few_people_for_the_shards_are_said(tmp_path: Path) -> None:
     assert any(sentence.startswith("cost: at release 1 of the sample") for sentence in sentences(sharded, many))
 
 
+MAPPING = """
+people: {id: number}
+attributes: {age: age, income: income, weight: weight, sex: sex, street: street}
+sensitive: disease
+"""
+
+
 def csv_of(table: dict[str, dict[str, Any]], id_column: str = "id") -> str:
     names = ["age", "income", "weight", "sex", "street", "disease"]
     lines = [",".join([id_column, *names])]
@@ -240,7 +247,7 @@ def test_people_can_come_as_csv_and_say_the_same(tmp_path: Path) -> None:
 def test_a_mapping_names_the_columns_and_lines_that_are_no_people_are_counted(tmp_path: Path) -> None:
     text = csv_of(people(), "number").replace("p3,", "p3,x", 1)
     (tmp_path / "people.csv").write_text(text)
-    (tmp_path / "map.yaml").write_text("id: number\n")
+    (tmp_path / "map.yaml").write_text(MAPPING)
     sample = read_sample(policy(), str(tmp_path / "people.csv"), FormatChoice(mapping=tmp_path / "map.yaml"))
     assert (len(sample.table), sample.rejected) == (399, 1)
 

@@ -43,7 +43,7 @@ def test_what_it_writes_is_a_policy_that_replays_the_same_file(people: Path, tmp
     assert "Person 1" not in text
     command = ["replay", str(first / "policy.yaml"), str(people), "--map", str(first / "mapping.yaml")]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
-    assert (tmp_path / "out" / "rejects.jsonl").read_text() == ""
+    assert (tmp_path / "out.rejects.jsonl").read_text() == ""
 
 
 def test_every_line_says_what_was_seen(people: Path, tmp_path: Path) -> None:
