@@ -178,8 +178,8 @@ def replay(
 
     `events` is the path of a file, a list of paths, or the events themselves as dicts; {"op": "release"} makes a
     release. `format` and `mapping` are what `shoal replay` calls --csv and --map. `private` is a folder for who was
-    published where, which an audit needs. `state` is a file to resume from. `key` is the secret that all randomness comes from: the same
-    events and key give the same bytes, and without one a new one is drawn.
+    published where, which an audit needs. `state` is a file to resume from. `key` is the secret that all randomness
+    comes from: the same events and key give the same bytes, and without one a new one is drawn.
 
     Raises `StreamsError`; every release that was made until then is whole.
     """

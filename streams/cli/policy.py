@@ -67,14 +67,32 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
 @click.option(
     "--sensitive", metavar="COLUMN", help="The sensitive column; without it, the command lists the candidates."
 )
+@click.option(
+    "--period", metavar="COLUMN", help="In a CSV file with several rows per person: the column of the period."
+)
 @click.option("--name", default="people", show_default=True, help="The name of the published table.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="A new folder for the files."
 )
-def init(source: str, table: str | None, id_column: str | None, sensitive: str | None, name: str, out: Path) -> None:
-    """Look at data and write a first policy and mapping, with a comment on every decision."""
+def init(
+    source: str,
+    table: str | None,
+    id_column: str | None,
+    sensitive: str | None,
+    period: str | None,
+    name: str,
+    out: Path,
+) -> None:
+    """Look at data and write a first policy and mapping, with a comment on every decision.
+
+    A CSV file is read whole. If people have several rows, the command looks for the column of the period. Of a database
+    it sees up to 10,000 rows.
+    """
+    from datetime import UTC, datetime
+
     from shoal.streams.errors import InputError
     from shoal.streams.files.fresh_file import write_fresh
+    from shoal.streams.files.mapping.mapping import Reads, load_mapping
     from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.settings import load_settings
     from shoal.streams.source.first.draft import draft
@@ -83,13 +101,23 @@ def init(source: str, table: str | None, id_column: str | None, sensitive: str |
     quiet_clients()
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out} is not empty; name a new folder.")
-    made = draft(look_at(source, table, load_settings()), name, id_column, sensitive)
+    settings = load_settings()
+    with bar("looking", in_bytes=True) as shown:
+        look = look_at(source, table, settings, shown)
+    made = draft(look, name, id_column, sensitive, period, datetime.now(UTC).date())
     out.mkdir(parents=True, exist_ok=True)
-    for file, text in made.items():
+    for file, text in made.files.items():
         write_fresh(out / file, text.encode())
         click.echo(out / file)
-    load_policy(out / "policy.yaml")
-    note("read every line of it before you use it: nothing is decided.")
+    rules = load_policy(out / "policy.yaml")
+    for sentence in made.notes:
+        note(sentence)
+    note("read every line of both files before you use them: nothing is decided.")
+    if look.kind == "csv":
+        load_mapping(out / "mapping.yaml", rules, Reads.FILES)
+        first, mapping = out / "policy.yaml", out / "mapping.yaml"
+        note(f"then: shoal policy check {first} --sample {source} --map {mapping}")
+        note(f"and:  shoal replay {first} {source} --map {mapping} --out OUT")
 
 
 @command.command()

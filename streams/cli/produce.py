@@ -131,7 +131,7 @@ def command(
         for sentence in sent.rejects.sentences():
             note(f"  {sentence}")
     if left_out:
-        note(f"{counted(left_out, 'row')} left out, as the mapping says of rows without a value.")
+        note(f"{counted(left_out, 'row')} of people without a value: left out, as the mapping says.")
     if sent.letters.total:
         note(f"{counted(sent.letters.total, 'event')} of these had no effect; `shoal dead-letters` has each one:")
         for sentence in sent.letters.sentences():

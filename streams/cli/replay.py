@@ -98,7 +98,7 @@ def command(
         for sentence in outcome.rejects.sentences():
             note(f"  {sentence}")
     if outcome.left_out:
-        note(f"{counted(outcome.left_out, 'row')} left out, as the mapping says of rows without a value.")
+        note(f"{counted(outcome.left_out, 'row')} of people without a value: left out, as the mapping says.")
     if outcome.rejected and not outcome.accepted and not outcome.is_anybody_there:
         raise InputError(
             f"nothing could be released: no event of {' '.join(events)} had an effect, and {job.rejects_path} says why"

@@ -13,9 +13,7 @@ from deploy.local import Local
 from deploy.local.ports import free_port
 from shoal.streams.files.rejects import rejects_beside
 from tests.fault.scene import PATIENCE_S, Scene, said
-from shoal.streams.files.rejects import rejects_beside
 from tests.integration.mixture import MSGPACK, Sent, send
-from shoal.streams.files.rejects import rejects_beside
 from tests.support.services.table import KEY, insert
 
 CANARY = "canary"

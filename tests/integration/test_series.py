@@ -10,16 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.kafka.topics import ensure_topics
-from shoal.streams.files.rejects import rejects_beside
 from tests.fault.scene import EVERYTHING_SIGNED
-from shoal.streams.files.rejects import rejects_beside
 from tests.integration.mixture import GUARDS, Mixture, Sent, send
-from shoal.streams.files.rejects import rejects_beside
 from tests.integration.replayed import is_astray, line_of, request_line
-from shoal.streams.files.rejects import rejects_beside
 from tests.support.published import published_lines
-from shoal.streams.files.rejects import rejects_beside
 from tests.support.services.table import KEY, REDRAWN, Published, Record, Table
 
 Place = tuple[int, int]  # partition and offset

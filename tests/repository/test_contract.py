@@ -12,9 +12,9 @@ import yaml
 from shoal.core.events.event import Reason
 from shoal.core.schema import event_schema, policy_schema, release_schema
 from shoal.streams.cli import main
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.settings import Settings
-from shoal.streams.files.rejects import rejects_beside
 from tests.support.root import ROOT
 
 _PAGE = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")

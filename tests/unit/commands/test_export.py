@@ -16,9 +16,9 @@ from shoal.core.measure.release_reader import read_columns
 from shoal.streams.cli import main
 from shoal.streams.cli.export import command as export_command
 from shoal.streams.files.export import FORMATS
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.files.release_folder import ReleaseFiles
 from shoal.streams.files.tidy import Layout, tidy
-from shoal.streams.files.rejects import rejects_beside
 from tests.support.root import ROOT
 
 WARD = ROOT / "examples" / "ward"

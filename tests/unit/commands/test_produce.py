@@ -123,7 +123,10 @@ def test_a_mapping_that_names_what_the_policy_lacks_is_refused(policy: Policy) -
 
 MAPPING = """
 people: {id: nr}
-attributes: {age: age, weight: {column: kg, missing_value: 70}, zip: {column: area, lookup: {"1": "02139", "2": "20433"}}}
+attributes:
+  age: age
+  weight: {column: kg, missing_value: 70}
+  zip: {column: area, lookup: {"1": "02139", "2": "20433"}}
 sensitive: {column: main, trim: true, no_value: [NA]}
 file: {delimiter: ";"}
 """

@@ -16,9 +16,9 @@ import pytest
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.files import event_lines
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.chain import Chain
-from shoal.streams.files.rejects import rejects_beside
 from tests.support.root import ROOT
 
 CANARY = "canary-7f3a"
