@@ -110,12 +110,16 @@ class PrivacySection(Section):
         Literal["lasting", "redrawn"],
         Field(description="whether values stay until an event changes them, or are drawn anew for each group"),
     ] = "lasting"
-    signature: Annotated[
-        Count | None, Field(description="lasting: how many values each value is shown among; 2l unless given")
+    insiders: Annotated[
+        CountOrZero | None,
+        Field(description="lasting: how many people of the table the adversary may be or have asked; 0 unless given"),
     ] = None
-    counterfeits: Annotated[
-        float | None,
-        Field(ge=0, lt=1, description="lasting: the largest share of surplus values in a release; 0.02 unless given"),
+    signature: Annotated[
+        Count | None,
+        Field(description="lasting: how many values each value is shown among; 2l + insiders unless given"),
+    ] = None
+    batch: Annotated[
+        Count | None, Field(description="lasting: new values wait as * until so many wait; 4 signatures unless given")
     ] = None
     strategy: Strategy | None = None
     headroom: CountOrZero | None = None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from shoal.core.errors import Mistake
 from shoal.core.policy.section import Path
 
-COUNTERFEITS = 0.02
+SIGNATURES_IN_BATCH = 4
 
 
 class Leaves(NamedTuple):
@@ -21,7 +21,18 @@ class Leaves(NamedTuple):
 def signature_size(privacy: Mapping[str, Any]) -> int:
     """How many values each value is shown among, by default the fewest that are allowed."""
     named = privacy.get("signature")
-    return math.ceil(2 * privacy["l"]) if named is None else int(named)
+    return _least_signature(privacy) if named is None else int(named)
+
+
+def batch_size(privacy: Mapping[str, Any]) -> int:
+    """How many newcomers wait until they are shown, by default four signatures of them."""
+    named = privacy.get("batch")
+    return SIGNATURES_IN_BATCH * signature_size(privacy) if named is None else int(named)
+
+
+def _least_signature(privacy: Mapping[str, Any]) -> int:
+    """2l + insiders. Of insiders that are a mistake of their own, none are counted."""
+    return math.ceil(2 * privacy["l"] + (privacy.get("insiders") or 0))
 
 
 def wrong_for_model(read: Mapping[str, Any], leaves: Leaves | None) -> Iterator[Mistake]:
@@ -32,7 +43,7 @@ def wrong_for_model(read: Mapping[str, Any], leaves: Leaves | None) -> Iterator[
     privacy, release, scale = read.get("privacy", {}), read.get("release", {}), read.get("scale", {})
     model = privacy.get("values")
     if model == "redrawn":
-        for key in ("signature", "counterfeits"):
+        for key in ("insiders", "signature", "batch"):
             if privacy.get(key) is not None:
                 yield _misplaced(("privacy", key), "lasting")
         if leaves is not None and "l" in privacy:
@@ -63,12 +74,17 @@ def _unreachable(l: float, leaves: Leaves) -> Iterator[Mistake]:
 
 
 def _wrong_signature(privacy: Mapping[str, Any], leaves: Leaves | None) -> Iterator[Mistake]:
-    l, least = privacy["l"], math.ceil(2 * privacy["l"])
+    least, insiders = _least_signature(privacy), privacy.get("insiders") or 0
     if privacy["signature"] is None:
         if leaves is not None and least > leaves.total and not leaves.open:
             need = f"needs signatures of {least} values, and there are {leaves.total}"
-            yield Mistake(("privacy", "l"), f"{need}; l must be at most {leaves.total / 2:g}")
-    elif privacy["signature"] < 2 * l:
-        yield Mistake(("privacy", "signature"), f"must be at least 2l, {least}")
+            if insiders:
+                yield Mistake(("privacy", "insiders"), f"{need}; 2l + insiders must be at most {leaves.total}")
+            else:
+                yield Mistake(("privacy", "l"), f"{need}; l must be at most {leaves.total / 2:g}")
+    elif privacy["signature"] < least:
+        yield Mistake(("privacy", "signature"), f"must be at least 2l{' + insiders' if insiders else ''}, {least}")
     elif leaves is not None and privacy["signature"] > leaves.total:
         yield Mistake(("privacy", "signature"), f"must be at most {leaves.total}, the number of sensitive values")
+    if "batch" in privacy and batch_size(privacy) < signature_size(privacy):
+        yield Mistake(("privacy", "batch"), f"must be at least the signature, {signature_size(privacy)}")

@@ -16,7 +16,7 @@ from shoal.core.errors import CronError, HierarchyError, Mistake, PolicyError
 from shoal.core.policy.cron import parse_cron
 from shoal.core.policy.document import ATTRIBUTE_SECTIONS, PolicyDocument
 from shoal.core.policy.hierarchy import Hierarchy, flat_hierarchy, parse_hierarchy, wrong_label
-from shoal.core.policy.model_keys import COUNTERFEITS, Leaves, signature_size, wrong_for_model
+from shoal.core.policy.model_keys import Leaves, batch_size, signature_size, wrong_for_model
 from shoal.core.policy.section import EMPTY, Path, did_you_mean, read_one_of, read_section, unknown_key
 from shoal.core.policy.strategy import STRATEGIES, Adaptive, Strategy
 
@@ -74,8 +74,9 @@ class Policy:
     k: int
     l: float
     values: Literal["lasting", "redrawn"]
-    signature: int  # lasting: how many values each value is shown among
-    counterfeits: float  # lasting: the largest share of surplus values in a release
+    insiders: int  # lasting: how many people of the table the adversary may be or have asked
+    signature: int  # lasting: how many values each value is shown among, at least
+    batch: int  # lasting: how many newcomers wait as "*" until they are shown
     strategy: Strategy  # redrawn
     headroom: int
     participation: int | Literal["all"]
@@ -132,7 +133,7 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
         raise PolicyError(tuple(mistakes))
     assert sensitive is not None
     assert strategy is not None
-    k, headroom, counterfeits = privacy["k"], privacy["headroom"], privacy["counterfeits"]
+    k, headroom = privacy["k"], privacy["headroom"]
     digest = hashlib.sha256(source)
     for path in hierarchy_paths(document):
         digest.update(files[path] or b"")
@@ -143,8 +144,9 @@ def build_policy(document: object, files: Mapping[str, bytes | None], source: by
         k=k,
         l=privacy["l"],
         values=privacy["values"],
+        insiders=privacy["insiders"] or 0,
         signature=signature_size(privacy),
-        counterfeits=COUNTERFEITS if counterfeits is None else counterfeits,
+        batch=batch_size(privacy),
         strategy=strategy,
         headroom=math.ceil(k / 2) if headroom is None else headroom,
         participation=privacy["participation"],

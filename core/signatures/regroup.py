@@ -48,7 +48,7 @@ class Regrouping:
         self.bound_values = policy.sensitive.permanent - self._judge.permanent
         self._is_permanent = np.zeros(self._blank + 1, dtype=bool)
         self._is_permanent[list(policy.sensitive.permanent)] = True
-        self._enough = COUNTERFEITS_ENOUGH * policy.counterfeits
+        self._enough = COUNTERFEITS_ENOUGH * 0.02
         self._group_before = entries.group.copy()
         self._taken: dict[int, frozenset[int]] = {}  # by row, what a new signature must not hold
 
@@ -360,7 +360,7 @@ class Regrouping:
         return self._scene.draws(self.entries, some, purpose, is_for_ever=is_for_ever)
 
     def _most_counterfeits(self, rows: int) -> int:
-        share = self._policy.counterfeits
+        share = 0.02
         return int(rows * share / (1 - share))
 
     def _fakes(self, rows: Rows) -> Rows:

@@ -57,7 +57,9 @@ def _describe_permanent(policy: Policy) -> str:
 def _describe_model(policy: Policy) -> Iterator[str]:
     if policy.values == "lasting":
         yield f"model       lasting: somebody's value is shown among the same {policy.signature:,} values for ever"
-        yield f"surplus     at most {policy.counterfeits:.2%} of the values of a release are nobody's"
+        yield f"waiting     a new value is * until {policy.batch:,} wait"
+        if policy.insiders:
+            yield f"insiders    the bound holds also if {policy.insiders:,} of the people are the adversary"
         return
     how = f"{policy.strategy.name}, {policy.strategy.describe()}"
     yield "model       redrawn: values at different releases are taken as independent"

@@ -39,10 +39,19 @@ def judged(folder: Path, before: str, after: str, **files: str) -> dict[str, boo
     [
         ("k: 3", "k: 4", {"privacy.k: 3 to 4": True}),
         ("k: 3", "k: 2", {"privacy.k: 3 to 2": False, "privacy.headroom: 2 to 1": True}),
-        ("l: 2", "l: 2.5", {"privacy.l: 2.0 to 2.5": False, "privacy.signature: 4 to 5": False}),
-        ("l: 2", "l: 2, signature: 5", {"privacy.signature: 4 to 5": False}),
+        (
+            "l: 2",
+            "l: 2.5",
+            {"privacy.l: 2.0 to 2.5": False, "privacy.signature: 4 to 5": False, "privacy.batch: 16 to 20": True},
+        ),
+        ("l: 2", "l: 2, signature: 5, batch: 16", {"privacy.signature: 4 to 5": False}),
         ("l: 2", "l: 2, headroom: 5", {"privacy.headroom: 2 to 5": True}),
-        ("l: 2", "l: 2, counterfeits: 0.1", {"privacy.counterfeits: 0.02 to 0.1": True}),
+        ("l: 2", "l: 2, batch: 8", {"privacy.batch: 16 to 8": True}),
+        (
+            "l: 2",
+            "l: 2, insiders: 1, batch: 16",
+            {"privacy.insiders: 0 to 1": False, "privacy.signature: 4 to 5": False},
+        ),
         ("l: 2", "l: 2, values: redrawn", {"privacy.values: lasting to redrawn": False}),
         ("l: 2", "l: 2, sampling: 0.5", {"privacy.sampling: 1.0 to 0.5": False}),
         ("l: 2", "l: 2, participation: all", {"privacy.participation: 0 to all": False}),

@@ -25,7 +25,7 @@ privacy:   # what is promised
   k: 3
   values: lasting
   signature: 4
-  counterfeits: 0.02
+  insiders: 0
   headroom: 2
 sensitive:
   open: [cold, flu]
@@ -73,7 +73,7 @@ def test_files_that_read_differently_may_mean_the_same(folder: Path) -> None:
         ("k: 3", "k: 4"),
         ("l: 2", "l: 1.5"),
         ("l: 2", "l: 2, headroom: 1"),
-        ("l: 2", "l: 2, counterfeits: 0.03"),
+        ("l: 2", "l: 2, batch: 5"),
         ("l: 2", "l: 2, values: redrawn"),
         ("l: 2", "l: 2, values: redrawn, strategy: {name: geometric, alpha: 2}"),
         ("l: 2", "l: 2, participation: 1"),

@@ -12,6 +12,8 @@ from shoal.core.errors import PolicyError
 from shoal.core.policy.policy import Policy
 from tests.unit.policy.test_policy import FILES, FULL, LASTING, REMOVE, SMALL, build, changed
 
+PRIVACY_KEYS = "k, l, values, insiders, signature, batch, strategy, headroom, participation, sampling, overlap, search"
+
 
 def mistakes_in(document: object, files: dict[str, bytes | None] = FILES) -> list[str]:
     with pytest.raises(PolicyError) as caught:
@@ -155,7 +157,9 @@ NAN, INF = math.nan, math.inf
         ("privacy.values", None, "privacy.values: is empty"),
         ("privacy.signature", 4, "privacy.signature: is only for tables with values: lasting"),
         ("privacy.signature", 0, "privacy.signature: must be at least 1"),
-        ("privacy.counterfeits", 0.02, "privacy.counterfeits: is only for tables with values: lasting"),
+        ("privacy.batch", 16, "privacy.batch: is only for tables with values: lasting"),
+        ("privacy.insiders", 0, "privacy.insiders: is only for tables with values: lasting"),
+        ("privacy.insiders", 1, "privacy.insiders: is only for tables with values: lasting"),
         ("scale", None, "scale: is empty"),
         ("scale.shard", 1, "scale.shard: is not a known key; did you mean shards?"),
         ("scale.shards", 0, "scale.shards: must be at least 1"),
@@ -189,9 +193,20 @@ def test_a_mistake_is_named_with_its_place(place: str, value: object, expected: 
         ("privacy.signature", 3, "privacy.signature: must be at least 2l, 4"),
         ("privacy.signature", 6, "privacy.signature: must be at most 5, the number of sensitive values"),
         ("privacy.signature", 4.0, "privacy.signature: must be a whole number, written without a point or exponent"),
-        ("privacy.counterfeits", -0.1, "privacy.counterfeits: must be at least 0"),
-        ("privacy.counterfeits", 1, "privacy.counterfeits: must be less than 1"),
-        ("privacy.counterfeits", NAN, "privacy.counterfeits: must be a finite number"),
+        (
+            "privacy.counterfeits",
+            0.02,
+            f"privacy.counterfeits: is not a known key; known are: {PRIVACY_KEYS}",
+        ),
+        ("privacy.insiders", -1, "privacy.insiders: must be at least 0"),
+        ("privacy.insiders", 0.5, "privacy.insiders: must be a whole number, written without a point or exponent"),
+        (
+            "privacy.insiders",
+            2,
+            "privacy.insiders: needs signatures of 6 values, and there are 5; 2l + insiders must be at most 5",
+        ),
+        ("privacy.batch", 3, "privacy.batch: must be at least the signature, 4"),
+        ("privacy.batch", 0, "privacy.batch: must be at least 1"),
         ("privacy.l", 3, "privacy.l: needs signatures of 6 values, and there are 5; l must be at most 2.5"),
         ("scale.shards", 0, "scale.shards: must be at least 1"),
         ("scale.shards", 11, "scale.shards: must be at most 10, the number of different quasi-identifiers"),

@@ -115,10 +115,15 @@ def test_snapshots_are_written_where_the_policy_wants_them_and_three_stay() -> N
 
 def test_values_last_unless_the_policy_says_otherwise() -> None:
     policy = build(LASTING)
-    assert (policy.values, policy.signature, policy.counterfeits) == ("lasting", 4, 0.02)
-    document = changed(LASTING, ("privacy.signature", 5), ("privacy.counterfeits", 0), ("privacy.values", "lasting"))
+    assert (policy.values, policy.insiders, policy.signature, policy.batch) == ("lasting", 0, 4, 16)
+    document = changed(LASTING, ("privacy.signature", 5), ("privacy.batch", 5), ("privacy.values", "lasting"))
     policy = build(document)
-    assert (policy.values, policy.signature, policy.counterfeits) == ("lasting", 5, 0.0)
+    assert (policy.values, policy.insiders, policy.signature, policy.batch) == ("lasting", 0, 5, 5)
+
+
+def test_an_insider_more_asks_for_a_value_more_in_every_signature() -> None:
+    policy = build(changed(LASTING, ("privacy.insiders", 1)))
+    assert (policy.insiders, policy.signature, policy.batch) == (1, 5, 20)
 
 
 def test_a_signature_has_twice_l_values_rounded_up() -> None:

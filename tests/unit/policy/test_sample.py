@@ -371,7 +371,7 @@ def test_too_few_protected_values_for_a_signature_are_warned_of() -> None:
 def test_a_policy_in_words_says_which_model_it_has() -> None:
     lasting, redrawn = ("\n".join(describe(policy(is_redrawn=redrawn))) for redrawn in (False, True))
     assert "shown among the same 4 values for ever" in lasting
-    assert "at most 2.00% of the values of a release are nobody's" in lasting
+    assert "a new value is * until 16 wait" in lasting
     assert "strategy" not in lasting
     assert "strategy    constant-ratio, 5 exposures foreseen" in redrawn
     assert "signature" not in redrawn
