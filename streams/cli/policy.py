@@ -18,14 +18,21 @@ def command() -> None:
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.option(
     "--sample",
+    "samples",
+    multiple=True,
     type=click.Path(allow_dash=True),
-    help="File of events to try the policy on; warns of what it cannot do well.",
+    help="File of events, or of a panel, to try the policy on; warns of what it cannot do well. Repeat for several.",
 )
 @format_options("The sample")
 @json_option
-def check(policy: Path, sample: str | None, event_format: str | None, mapping: Path | None, as_json: bool) -> None:
-    """Check a policy: list every mistake in it, or say what it promises."""
-    from shoal.streams.files.policy_summary import describe, warnings
+def check(policy: Path, samples: tuple[str, ...], event_format: str | None, mapping: Path | None, as_json: bool) -> int:
+    """Check a policy: list every mistake in it, or say what it promises.
+
+    With --sample the exit code is 2 if more than half of the sample would be rejected: the policy or the mapping is not
+    the sample's.
+    """
+    from shoal.streams.errors import InputError
+    from shoal.streams.files.policy_summary import NO_TRIGGER, describe, warnings
     from shoal.streams.files.policy_yaml import load_policy
 
     rules = load_policy(policy)
@@ -34,11 +41,16 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
         name, sentence = line.split(maxsplit=1)
         said.append((name, sentence))
     warned = list(warnings(rules))
-    if sample is not None:
+    misfits = False
+    if samples:
         from shoal.streams.files.policy_sample import findings, read_sample
 
         with bar("reading the sample") as shown:
-            found = list(findings(rules, read_sample(rules, sample, choice_of(event_format, mapping), shown)))
+            sample = read_sample(rules, samples, choice_of(event_format, mapping), shown)
+            found = list(findings(rules, sample))
+        misfits = sample.is_mostly_rejected
+        if sample.releases:
+            warned = [sentence for sentence in warned if sentence != NO_TRIGGER]
         for finding in found:
             if finding.name is None:
                 warned.append(finding.sentence)
@@ -47,11 +59,14 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
     if as_json:
         lines = [{"name": name, "sentence": sentence} for name, sentence in said]
         click.echo(json.dumps({"policy": lines, "warnings": warned}, indent=2, ensure_ascii=False))
-        return
+        return 2 if misfits else 0
     for name, sentence in said:
         click.echo(f"{name:<12}{sentence}")
     for warning in warned:
-        note(f"warning: {warning}")
+        note(warning if warning.startswith(" ") else f"warning: {warning}")
+    if misfits:
+        raise InputError("more than half of the sample would be rejected: is this its policy, and its mapping?")
+    return 0
 
 
 @command.command()

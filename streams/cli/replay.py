@@ -106,8 +106,15 @@ def command(
     if outcome.waiting:
         note(
             f"{counted(outcome.waiting, 'accepted event')} from line {outcome.resume_line:,} on came after the last "
-            'release and are not released yet; a line {"op": "release"} releases them.'
+            f"release and are not released yet; {_how(events, event_format)} releases them."
         )
+
+
+def _how(events: tuple[str, ...], event_format: str | None) -> str:
+    """What makes a release at the end of these files."""
+    if event_format == "csv" or events[-1].lower().endswith(".csv"):
+        return "a last row whose op is release, or a period in the mapping,"
+    return 'a line {"op": "release"}'
 
 
 class _Shown:

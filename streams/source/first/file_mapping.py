@@ -38,6 +38,8 @@ def write_file_mapping(
     if panel is not None:
         when = "no time" if panel.first.at is None else f"the time {panel.first.at}"
         yield f"period: {quoted(panel.column)}   # {panel.periods:,} periods; the first release names {when}"
+    else:
+        yield "# period: {file_name: true}   # then people-2024.csv is the table of 2024, and a release follows it"
     yield "attributes:"
     for column in columns:
         if is_mapped(column):

@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from shoal.core.policy.hierarchy import wrong_label
+from shoal.core.policy.hierarchy import ROOT, wrong_label
 from shoal.streams.files.mapping.moments import day_of, number_of
 from shoal.streams.source.first.look import Look
 
@@ -69,6 +69,8 @@ def _profile(name: str, values: Sequence[Any]) -> Column:
     there = [value for value in values if value is not None and value not in no_value]
     labels = Counter(_text(value) for value in there)
     flaw = next(filter(None, map(wrong_label, labels)), None)
+    if ROOT in labels:
+        flaw = f'the label "{ROOT}" stands for everything'
     known: dict[Any, Decimal | None] = {}
     for value in there:
         if not isinstance(value, list | dict) and value not in known:
