@@ -59,7 +59,11 @@ PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
     help="With --external: write the events to this file, for `shoal replay`, instead of sending them.",
 )
 @click.option("--format", "wire", metavar="NAME", default="msgpack", show_default=True, help="How events are sent.")
-@click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help="After each release line, wait until that release is published; at the end, say what was rejected.",
+)
 @click.option("--wait-s", default=600.0, show_default=True, help="How many seconds to wait for a release.")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 @json_option
@@ -130,6 +134,8 @@ def command(
         note(f"{sent.refused - len(sent.examples):,} more lines were not sent. All of them, by reason:")
         for sentence in sent.rejects.sentences():
             note(f"  {sentence}")
+    for sentence in sent.notes:
+        note(sentence)
     if left_out:
         note(f"{counted(left_out, 'row')} of people without a value: left out, as the mapping says.")
     if sent.letters.total:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shoal.core.events.event import Reject
+from shoal.core.events.event import Reason, Reject
+from shoal.core.events.fields import FIELDS
 
 SHOWN = 8
 
@@ -29,11 +30,24 @@ class Rejected(NamedTuple):
     def place(self) -> str:
         return f"line {self.line:,}" + ("" if self.file is None else f" of {self.file}")
 
+    @property
+    def what(self) -> str:
+        field = "" if self.field is None else f" ({self.field})"
+        return f"{self.reason}{field}" + ("" if self.op is None else f" in {self.op}")
+
     def __str__(self) -> str:
-        what = " ".join(part for part in (self.reason, self.field and f"({self.field})") if part)
-        ops = "" if self.op is None else f" in {self.op}"
         first = self.place if self.events == 1 else f"first on {self.place}"
-        return f"{self.events:,} × {what}{ops}, {first}"
+        return f"{self.events:,} × {self.what}, {first}{self._hint}"
+
+    @property
+    def _hint(self) -> str:
+        """What an event may have. Which other field it has is its sender's word, and never repeated."""
+        if self.reason == Reason.UNKNOWN_FIELD and self.field is None and self.op in FIELDS:
+            known = FIELDS[self.op]
+            return f"; the fields of {self.op} are {', '.join(('op', *known.required, *known.optional))}"
+        if self.reason == Reason.UNKNOWN_ATTRIBUTE:
+            return "; qid has an attribute that the policy has not"
+        return ""
 
 
 class Tally:
@@ -43,7 +57,11 @@ class Tally:
         self._found: dict[tuple[str, str | None, str | None], Rejected] = {}
 
     def add(self, reject: Reject, line: int, file: str | None = None) -> None:
-        key = str(reject.reason), reject.op, reject.field
+        self.count(str(reject.reason), reject.op, reject.field, line, file)
+
+    def count(self, reason: str, op: str | None, field: str | None, line: int, file: str | None = None) -> None:
+        """Counts a reject that is known by its words, as one read back from a topic is."""
+        key = reason, op, field
         known = self._found.get(key)
         if known is None:
             self._found[key] = Rejected(*key, 1, line, file)
