@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 WIDTH = 110
 SHOWN_CELLS = 12
 TUTORIALS = {
+    "docs/tutorials/table.md": "you have a CSV file, perhaps with a row per person and year",
     "docs/tutorials/data-engineer.md": "you have a database, and its changes are to become events",
     "docs/tutorials/analyst.md": "you have a folder of releases, and questions",
     "docs/tutorials/privacy-officer.md": "you must sign off that a table may be published",

@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ def follow(page: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
         else:
             for line in block.replace("\\\n", " ").splitlines():
                 program, *words = shlex.split(line, comments=True)
-                assert program in ("shoal", "pip"), line
+                assert program in ("shoal", "pip", "python3"), line
+                if program == "python3":
+                    subprocess.run(["bash", "-c", line], check=True)
                 if program == "shoal":
                     assert main(words) == 0, line
                     ran.append(words[0])
@@ -42,7 +45,8 @@ def follow(page: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_a_tutorial_can_be_followed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(ROOT / "examples" / "ward", tmp_path / "examples" / "ward")
+    for example in ("ward", "panel"):
+        shutil.copytree(ROOT / "examples" / example, tmp_path / "examples" / example)
     monkeypatch.chdir(tmp_path)
     assert len(follow((ROOT / "docs" / "tutorials" / name).read_text(encoding="utf-8"), capsys)) >= 3
 
