@@ -32,7 +32,7 @@ def follow(page: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
         else:
             for line in block.replace("\\\n", " ").splitlines():
                 program, *words = shlex.split(line, comments=True)
-                assert program in ("shoal", "pip", "python3"), line
+                assert program in ("shoal", "pip", "python3", "make"), line
                 if program == "python3":
                     subprocess.run(["bash", "-c", line], check=True)
                 if program == "shoal":
@@ -68,3 +68,20 @@ def test_every_tutorial_is_in_the_index_and_named_by_the_demo() -> None:
     for name in TUTORIALS:
         assert f"(tutorials/{name})" in index
         assert f"docs/tutorials/{name}" in NAMED
+
+
+def written(page: str) -> set[str]:
+    """The folders and files that a page's commands write."""
+    named = re.findall(r"--(?:out|audit|state) ([\w./-]+)|> ([\w./-]+)|copytree\(\"[^\"]+\", \"([^\"]+)\"", page)
+    return {name for names in named for name in names if name} - {"worker.log"}
+
+
+def test_no_two_tutorials_write_to_one_place_so_they_can_be_followed_side_by_side() -> None:
+    pages = {name: ROOT / "docs" / "tutorials" / name for name in TUTORIALS} | {"README.md": ROOT / "README.md"}
+    places = {
+        name: written("".join(body for _, body in _BLOCK.findall(path.read_text()))) for name, path in pages.items()
+    }
+    assert all(len(found) >= 1 for found in places.values()), places
+    for one in places:
+        for other in places:
+            assert one == other or not places[one] & places[other], (one, other)

@@ -216,7 +216,9 @@ def test_a_missing_package_is_one_sentence(
     hide(monkeypatch, package)
     assert run(out, to, tmp_path / "x") == 2
     extra = "postgres" if to == "postgres" else "analysis"
-    assert capsys.readouterr().err == f"shoal: this needs {package}; install it with `pip install 'shoal[{extra}]'`.\n"
+    what = {"psycopg": "psycopg[binary]"}.get(package, package)
+    said = f"shoal: this needs {package}; get it with `pip install '{what}'` (extra `{extra}`).\n"
+    assert capsys.readouterr().err == said
     assert [path.name for path in tmp_path.iterdir()] == ["ward"]
 
 
@@ -243,7 +245,7 @@ def test_frames_are_the_same_tables(out: Path, kind: str, monkeypatch: pytest.Mo
         assert {column: list(frame[column]) for column in frame.columns} == expected[name]
         assert expected[name]["release"], name
     hide(monkeypatch, kind)
-    with pytest.raises(shoal.InputError, match=f"this needs {kind}; install it"):
+    with pytest.raises(shoal.InputError, match=f"this needs {kind}; get it"):
         last.frames(kind)
     with pytest.raises(shoal.InputError, match="pandas or polars"):
         last.frames("canary")
