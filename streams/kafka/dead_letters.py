@@ -100,8 +100,9 @@ async def await_judged(settings: Settings, table: str, ends: Mapping[int, int], 
     deadline = asyncio.get_running_loop().time() + within_s
     async with admin_client(settings.kafka_servers, settings.connect_s) as admin:
         while True:
-            told = await admin.list_consumer_group_offsets(topics.ingest_group)
-            reached = {place.partition: one.offset for place, one in told.items() if place.topic == topics.events}
+            places = [TopicPartition(topics.events, number) for number in ends]
+            told = await admin.list_consumer_group_offsets(topics.ingest_group, partitions=places)
+            reached = {place.partition: one.offset for place, one in told.items()}
             if all(reached.get(partition, 0) >= end for partition, end in ends.items()):
                 return True
             if asyncio.get_running_loop().time() > deadline:

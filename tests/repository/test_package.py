@@ -106,9 +106,9 @@ print(shoal.__file__)
 def test_the_analysts_tutorial_is_followed_from_a_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     place = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", place], check=True)
-    pip = [place / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     got = subprocess.run(
-        [*pip, "--constraint", _ROOT / "constraints.txt", f"{wheel}[analysis]"], capture_output=True, text=True
+        [*pip, "--constraint", str(_ROOT / "constraints.txt"), f"{wheel}[analysis]"], capture_output=True, text=True
     )
     if got.returncode != 0 and "SHOAL_REQUIRE_SERVICES" not in os.environ:
         pytest.skip("pip cannot get what Shoal needs")
