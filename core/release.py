@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from shoal.core.cells.tree import Rows
-from shoal.core.measure.fold import content_digest
 from shoal.core.measure.loss import Loss
 from shoal.core.policy.policy import Policy
-from shoal.core.schema import FORMAT
+from shoal.core.published.manifest import FORMAT, content_digest
 
 GONE_AT_ONCE = 1000  # ids in a record of what is gone
 NO_VALUE = -1  # the leaf code of a row that stands for no value

@@ -26,6 +26,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from shoal.core.audit import Report
 from shoal.core.events.intake import Intake
 from shoal.core.policy.policy import Policy
+from shoal.core.published.manifest import PublishedRelease
 from shoal.streams.demo.attack import Findings, View, learn, tables, view_of
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.demo.embedded import Embedded
@@ -36,7 +37,7 @@ from shoal.streams.files.event_lines import open_events
 from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.produce import Sent, Watcher, produce
-from shoal.streams.files.release_folder import ReleaseFiles, read_releases, release_name
+from shoal.streams.files.release_folder import read_releases, release_name
 from shoal.streams.files.replay import Job, replay
 from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.kafka.access import client_options
@@ -67,7 +68,7 @@ class Story:
     policy: Policy
     sent: Sent
     dead_letters: Counter[str]
-    releases: list[ReleaseFiles]
+    releases: list[PublishedRelease]
     naive: Findings
     shoal: Mapping[str, Findings]  # by model of values: the one of the policy, and the other, replayed
     audit: Report
@@ -75,7 +76,7 @@ class Story:
 
     @property
     def manifests(self) -> list[Mapping[str, Any]]:
-        return [json.loads(release.manifest) for release in self.releases]
+        return [dict(release.meaning) for release in self.releases]
 
 
 def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
@@ -239,7 +240,7 @@ def _replay_to(folder: Path, policy: Policy, secret: str, out: Path, private: Pa
     replay(Job(policy, events, out, audit=private, secret=secret.encode()), Unwatched())
 
 
-def _compare(folder: Path, releases: list[ReleaseFiles]) -> None:
+def _compare(folder: Path, releases: list[PublishedRelease]) -> None:
     """The service's releases and the replay's must be the same bytes. Raises `GuaranteeError`."""
     if releases != list(read_releases(folder / "replay")):
         raise GuaranteeError("the releases of the service and of the replay differ.")
@@ -255,7 +256,7 @@ def _audit(folder: Path, policy: Policy, secret: str) -> Report:
 
 
 def _attack(
-    folder: Path, policy: Policy, releases: list[ReleaseFiles], secret: str
+    folder: Path, policy: Policy, releases: list[PublishedRelease], secret: str
 ) -> tuple[Findings, Mapping[str, Findings]]:
     """What the attacker learns from the naive publisher's releases, and from Shoal's under either model of values."""
     lines = (folder / "clinic" / "events.jsonl").read_text(encoding="utf-8").splitlines()
@@ -271,7 +272,7 @@ def _attack(
     return naive, shoal
 
 
-def _views(policy: Policy, releases: list[ReleaseFiles], private: Path) -> list[View]:
+def _views(policy: Policy, releases: list[PublishedRelease], private: Path) -> list[View]:
     found = []
     for release in releases:
         members = (private / f"{release_name(release.number)}.members.jsonl").read_text(encoding="utf-8").splitlines()

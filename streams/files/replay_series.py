@@ -14,6 +14,7 @@ from shoal.core.change import plan_change
 from shoal.core.person import Values
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.core.randomness import Keyed, KeyedByHandle
 from shoal.core.state import Meta, State
 from shoal.streams.files.names import Names
@@ -101,7 +102,8 @@ class OneTable:
     def stage(self, folder: ReleaseFolder) -> None:
         assert self._planned is not None
         release = self._planned.release
-        folder.stage(release.number, release.cells, release.groups, release.manifest, release.gone)
+        head = Manifest(release.manifest)
+        folder.stage(PublishedRelease(release.number, release.cells, release.groups, head, release.gone))
 
     def private(self, names: Names) -> tuple[Iterator[str], Cohorts]:
         assert self._planned is not None

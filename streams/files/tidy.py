@@ -14,7 +14,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from shoal.streams.files.release_folder import ReleaseFiles, region_text, row_count
+from shoal.core.published.manifest import PublishedRelease
+from shoal.streams.files.release_folder import region_text, row_count
 
 Kind: TypeAlias = Literal["int", "float", "text"]
 Columns: TypeAlias = dict[str, list[Any]]
@@ -59,7 +60,7 @@ class Part(NamedTuple):
 class Layout:
     """Which columns cells have. All cells of a table have the attributes of its policy; without cells none is known."""
 
-    def __init__(self, releases: Iterable[ReleaseFiles]) -> None:
+    def __init__(self, releases: Iterable[PublishedRelease]) -> None:
         first = next((cell for files in releases for cell in files.cells), None)
         region: Mapping[str, Mapping[str, Any]] = {} if first is None else json.loads(first)["region"]
         self.cells: Schema = dict(_CELLS)
@@ -84,10 +85,9 @@ class Layout:
         self.parts[name] = part
 
 
-def tidy(files: ReleaseFiles, layout: Layout) -> dict[str, Columns]:
+def tidy(files: PublishedRelease, layout: Layout) -> dict[str, Columns]:
     """One release as columns of each table."""
     groups = [json.loads(record) for record in files.groups]
-    manifest = json.loads(files.manifest)
     return {
         "cells": _cells(files, layout),
         "rows": _by_line(
@@ -99,11 +99,11 @@ def tidy(files: ReleaseFiles, layout: Layout) -> dict[str, Columns]:
             ),
         ),
         "values": _by_line(VALUES, (line for group in groups for line in _values(files.number, group))),
-        "releases": {name: [manifest.get(name)] for name in RELEASES},
+        "releases": {name: [files.meaning.get(name)] for name in RELEASES},
     }
 
 
-def _cells(files: ReleaseFiles, layout: Layout) -> Columns:
+def _cells(files: PublishedRelease, layout: Layout) -> Columns:
     columns: Columns = {name: [] for name in layout.cells}
     for record in files.cells:
         cell = json.loads(record)

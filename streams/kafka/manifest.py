@@ -21,6 +21,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from shoal.core.published.manifest import Manifest
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.kafka.cloud_event import release_event
 
@@ -47,12 +48,17 @@ class Origin(NamedTuple):
 
 
 class ManifestRecord(NamedTuple):
-    """The manifest of a committed release, as its record on the topic says."""
+    """The manifest of a committed release, and what its record on the topic says."""
 
     number: int
-    value: bytes
+    head: Manifest
     headers: Mapping[str, bytes]
     offset: int
+
+    @property
+    def value(self) -> bytes:
+        """The manifest's bytes."""
+        return self.head.raw
 
 
 def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
@@ -104,21 +110,20 @@ def manifest_of(record: Any) -> ManifestRecord | None:
 
     Raises GuaranteeError if it calls itself a manifest and is none.
     """
-    headers = dict(record.headers)
-    if headers.get(KIND) != _MANIFEST:
+    return record_of(record, _MANIFEST)
+
+
+def record_of(record: Any, kind: bytes) -> ManifestRecord | None:
+    """The manifest that is the value of a record of some kind, None if the record is of another kind.
+
+    Raises GuaranteeError if it calls itself one and has none.
+    """
+    headers, head = dict(record.headers), Manifest(record.value or b"")
+    if headers.get(KIND) != kind:
         return None
-    return ManifestRecord(read_number(record), record.value, headers, record.offset)
-
-
-def read_number(record: Any) -> int:
-    """The release whose manifest a record has as its value. Raises GuaranteeError if it has none."""
-    try:
-        number = json.loads(record.value)["release"]
-    except (ValueError, TypeError, LookupError, RecursionError):
-        number = None
-    if type(number) is not int or number < 1:
+    if head.number is None:
         raise not_ours(record.topic, record.offset)
-    return number
+    return ManifestRecord(head.number, head, headers, record.offset)
 
 
 def write_parts(parts: Sequence[tuple[int, int]]) -> tuple[str, bytes]:

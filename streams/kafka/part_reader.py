@@ -4,9 +4,8 @@ The manifest's record says where they stand (docs/contract.md, "Deltas and shard
 records before its manifest, on the releases topic itself.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -26,17 +25,17 @@ class PartReader:
         self._topic = Topics(table).parts
         self._consumer: AIOKafkaConsumer | None = None
 
-    async def read(self, number: int, headers: Mapping[str, bytes], meaning: Mapping[str, Any]) -> list[bytes]:
-        """The records of a release's parts, shard after shard; `meaning` is its manifest.
+    async def read(self, release: ManifestRecord) -> list[bytes]:
+        """The records of a release's parts, shard after shard.
 
         Raises GuaranteeError if they are not where the headers say, InputError without the right to read them,
         ServiceError and KafkaError.
         """
-        shards = meaning.get("shards")
-        if not isinstance(shards, list) or not shards:
+        number, shards = release.number, release.head.shards
+        if not shards:
             return []
         try:
-            places = read_parts(number, headers, len(shards))
+            places = read_parts(number, release.headers, len(shards))
         except InputError as error:
             raise GuaranteeError(f"{error}.") from None
         key, found = f"{self._table}/{number}".encode(), []
@@ -74,12 +73,11 @@ async def records_of(
     partition: TopicPartition,
     parts: PartReader,
     found: ManifestRecord,
-    meaning: Mapping[str, Any],
     first: int,
 ) -> list[bytes]:
     """The records of a release: its parts, or those from `first` on the releases topic to its manifest."""
     if has_parts(found.headers):
-        return await parts.read(found.number, found.headers, meaning)
+        return await parts.read(found)
     records: list[bytes] = []
     if first < found.offset:
         async for fetched in read_to_end(consumer, partition, first, found.offset):

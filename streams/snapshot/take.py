@@ -15,7 +15,6 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import IO, Final, NamedTuple
@@ -76,7 +75,7 @@ async def take_snapshot(store: Store, settings: Settings, to: Path, watcher: Ste
     began = time.monotonic()
     meta = await _settled(store)
     manifest = await last_committed(settings.kafka_servers, store.table)
-    if manifest is None or sha256(manifest.value).hexdigest() != meta.manifest:
+    if manifest is None or manifest.head.digest != meta.manifest:
         if (await _settled(store)).release != meta.release:
             raise UnsettledError
         raise GuaranteeError(

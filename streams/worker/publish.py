@@ -7,8 +7,8 @@ second content, or a ledger already charged would be charged from the start.
 """
 
 import json
-from hashlib import sha256
 
+from shoal.core.published.manifest import Manifest
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_headers
 from shoal.streams.kafka.release_search import last_committed
@@ -55,7 +55,7 @@ class Publisher:
         headers = manifest_headers(self._table, sealed.number, sealed.headers)
         messages = [*(Message(key, record) for record in sealed.records), Message(key, sealed.manifest, headers)]
         end = await self._transaction.send(self._topics.releases, 0, messages, crash=crash)
-        return ManifestRecord(sealed.number, sealed.manifest, dict(headers), end - 1)
+        return ManifestRecord(sealed.number, Manifest(sealed.manifest), dict(headers), end - 1)
 
     async def stop(self) -> None:
         await self._transaction.stop()
@@ -75,7 +75,7 @@ def check_story(table: str, meta: TableMeta | None, last: ManifestRecord | None)
         other = "if SHOAL_REDIS names the right one, " if meta is None else ""
         raise GuaranteeError(f"Redis knows {known} of table {table}, and release {seen} is published: {other}{rebuild}")
     if meta.release == seen:
-        if last is not None and sha256(last.value).hexdigest() != meta.manifest:
+        if last is not None and last.head.digest != meta.manifest:
             raise GuaranteeError(
                 f"Redis and the releases topic have different contents for release {seen} of table {table}: {rebuild}"
             )
@@ -89,7 +89,7 @@ def check_story(table: str, meta: TableMeta | None, last: ManifestRecord | None)
 
 def check_sealed(table: str, sealed: SealedRelease, last: ManifestRecord | None) -> None:
     """Raises GuaranteeError unless a sealed manifest follows from the last one on the topic."""
-    seen = None if last is None else sha256(last.value).hexdigest()
+    seen = None if last is None else last.head.digest
     if seen != json.loads(sealed.manifest)["previous"]:
         raise GuaranteeError(
             f"the sealed release of table {table} does not follow from the last one published: "

@@ -16,7 +16,6 @@ deletes what its shards have reported of a release that is not sealed. A sealed 
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -214,7 +213,7 @@ async def _read(settings: Settings, store: Store) -> _Older:
 
 
 def _engine(last: ManifestRecord) -> str:
-    return str(json.loads(last.value).get("engine"))
+    return str(last.head.told.get("engine"))
 
 
 async def _refuse_workers(settings: Settings, table: str) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from shoal.core.published.chain import ReleaseChain
 from shoal.streams.demo import embedded
 from shoal.streams.demo.demo import SIGN, take_folder
 from shoal.streams.demo.embedded import Embedded
 from shoal.streams.errors import InputError
 from shoal.streams.files.release_folder import read_releases
-from shoal.streams.kafka.chain import Chain
 from tests.support.commands import start_shoal
 
 
@@ -42,9 +42,9 @@ def test_a_newcomer_sees_releases_and_what_an_attacker_learns_and_finds_the_file
     demo = start(tmp_path)
     out, err = demo.communicate(timeout=120)
     assert (demo.returncode, err) == (0, "")
-    chain = Chain("clinic")
+    chain = ReleaseChain("clinic")
     for release in read_releases(tmp_path / "shoal-demo" / "releases"):
-        chain.add(release.records, release.manifest)
+        chain.add(release)
     assert chain.number == 3
     for words in (
         "What happened",

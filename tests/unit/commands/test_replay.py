@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from shoal.core.published.chain import ReleaseChain
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.files import event_lines
 from shoal.streams.files.release_folder import read_releases
-from shoal.streams.kafka.chain import Chain
 from tests.support.root import ROOT
 
 CANARY = "canary-7f3a"
@@ -87,9 +87,9 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 def test_every_release_of_a_run_is_there_and_the_chain_is_unbroken(desk: Desk) -> None:
     assert desk.run() == 0
-    chain = Chain("clinic")
+    chain = ReleaseChain("clinic")
     for release in read_releases(desk.path / "out"):
-        chain.add(release.records, release.manifest)
+        chain.add(release)
     assert chain.number == 4
     assert sorted(name.name for name in (desk.path / "out" / "release-0001").iterdir()) == [
         "cells.jsonl",

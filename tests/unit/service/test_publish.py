@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from shoal.core.schema import FORMAT
+from shoal.core.published.manifest import FORMAT, Manifest
 from shoal.core.state import Meta
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.manifest import ManifestRecord
@@ -17,7 +17,8 @@ from shoal.streams.worker.publish import check_sealed, check_story
 
 
 def manifest(number: int, extra: str = "") -> ManifestRecord:
-    return ManifestRecord(number, json.dumps({"release": number, "format": FORMAT, "x": extra}).encode(), {}, number)
+    text = json.dumps({"release": number, "format": FORMAT, "x": extra})
+    return ManifestRecord(number, Manifest(text.encode()), {}, number)
 
 
 def meta(release: int, sent: int, digest: str | None = None) -> TableMeta:
