@@ -10,13 +10,13 @@ Where the policy's `insiders` are at least t, that is a promise: at most 1/l. Ot
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from shoal.core.audit.attack.lasting_worlds import Series, Spell
-from shoal.core.audit.attack.shown import ShownGroup
 from shoal.core.audit.attack.worlds import Token
 
 
@@ -44,36 +44,45 @@ def best_insiders(series: Series, truth: Mapping[Spell, Token], l: float, inside
     return _insight(insiders, list(surest.values()), l)
 
 
+@dataclass
+class _Places:
+    """The groups of a person under one signature, and their values there."""
+
+    groups: set[str] = field(default_factory=set)
+    values: set[int | None] = field(default_factory=set)
+
+
 class Neighbours:
     """Sees the groups of a lasting table release by release, and who is in which."""
 
     def __init__(self, l: float, insiders: int) -> None:
         self._l, self._insiders = l, max(1, insiders)
-        self._shown: dict[object, Mapping[Token, int]] = {}
-        self._groups: dict[frozenset[Token], dict[str, set[object]]] = defaultdict(lambda: defaultdict(set))
+        self._shown: dict[str, Mapping[Token, int]] = {}
+        self._places: dict[frozenset[Token], dict[str, _Places]] = defaultdict(lambda: defaultdict(_Places))
 
-    def see(self, groups: Sequence[ShownGroup]) -> None:
-        """Takes the groups of the next release that show signatures; a group keeps its key."""
-        for group in groups:
-            self._shown.setdefault(group.key, group.shown)
-            under = self._groups[frozenset(group.shown)]
-            for person in group.rows:
-                under[person].add(group.key)
+    def see(self, groups: Iterable[tuple[str, Mapping[Token, int], Sequence[tuple[str, int | None]]]]) -> None:
+        """Takes the groups of the next release that show signatures, by name, with the person and leaf of each row."""
+        for name, shown, rows in groups:
+            self._shown.setdefault(name, shown)
+            under = self._places[frozenset(shown)]
+            for person, leaf in rows:
+                under[person].groups.add(name)
+                under[person].values.add(leaf)
 
     def result(self) -> Insight:
         surest: dict[str, Fraction] = {}
-        for signature, people in self._groups.items():
-            tied = {key for groups in people.values() if len(groups) > 1 for key in groups}
-            for person, groups in people.items():
-                share = self._share(signature, groups, is_tied=bool(groups & tied))
+        for signature, people in self._places.items():
+            tied = {name for places in people.values() if len(places.groups) > 1 for name in places.groups}
+            for person, places in people.items():
+                share = self._share(signature, places, is_tied=bool(places.groups & tied))
                 surest[person] = max(surest.get(person, share), share)
         return _insight(self._insiders, list(surest.values()), self._l)
 
-    def _share(self, signature: frozenset[Token], groups: set[object], *, is_tied: bool) -> Fraction:
+    def _share(self, signature: frozenset[Token], places: "_Places", *, is_tied: bool) -> Fraction:
         if is_tied:
-            return min(Fraction(1), Fraction(len(groups), max(1, len(signature) - self._insiders)))
-        (key,) = groups
-        counts = self._shown[key].values()
+            return min(Fraction(1), Fraction(len(places.values), max(1, len(signature) - self._insiders)))
+        (name,) = places.groups
+        counts = self._shown[name].values()
         return min(Fraction(1), Fraction(max(counts), max(1, sum(counts) - self._insiders)))
 
 

@@ -96,7 +96,7 @@ class TableAttack:
         }
         self._persistence.see((group for some in listed.values() for group in some), held)
         if self._is_lasting:
-            self._neighbours.see(listed[Kind.SIGNATURE])
+            self._neighbours.see(found[Kind.SIGNATURE])
             self._duration.see(found[Kind.SIGNATURE], held)
         return found
 
@@ -153,7 +153,7 @@ class Attacker:
             cliques = ((next(iter(shown)), [row[0] for row in rows]) for _, shown, rows in groups[Kind.CLIQUE])
             self._gained.see(release.epoch, release.number)
             came = [leaf for leaf, number in self._gained.since.items() if number == release.number]
-            self._small.see(signatures + plain, cliques, held, came)
+            self._small.see(signatures + plain, cliques, held, came, secrets.erased)
             self._following.see(((shown, rows) for _, shown, rows in signatures), held)
 
     def report(self) -> Played:

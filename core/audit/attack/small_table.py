@@ -1,8 +1,8 @@
 """Counts the worlds of an audited lasting table, as long as it is small enough; for a larger one it says nothing.
 
-A row of the membership becomes an entry: one value of one person in one group, with all of its spells. Cliques are kept
-apart. What comes out is compared with the promise: every entry exactly 1/m, every person and value at most j/m, every
-holder among at least l people, and, with the values of as many people known as the policy has insiders, at most 1/l.
+A row of the membership becomes an entry: one value of one person, with all of its spells. Cliques are kept apart. What
+comes out is compared with the promise: every entry exactly 1/m, every person and value at most j/m, every holder among
+at least l people, and, with the values of as many people known as the policy has insiders, at most 1/l.
 """
 
 from collections import defaultdict
@@ -18,11 +18,9 @@ PEOPLE = 20
 LIMIT = 20_000
 LARGEST_COALITION = 2  # of larger ones there are too many to go through
 
-PLAIN = ""
-
 Shown = Mapping[Token, int]
 Row = tuple[str, int | None]  # a person, and the leaf that the row stands for
-Entry = tuple[str, int, str]  # a person, a leaf and a group
+Entry = tuple[str, int, int]  # a person, a leaf, and a number: somebody erased has another entry when they come back
 
 
 class Enumerated(NamedTuple):
@@ -61,6 +59,8 @@ class SmallTable:
         self._number = 0
         self._people: set[str] = set()
         self._since: dict[tuple[str, int], int] = {}
+        self._entries: dict[tuple[str, int], Entry] = {}
+        self._held: Mapping[str, Iterable[int]] = {}
         self._spells: dict[Entry, tuple[int, int]] = {}  # by entry: its first release, and its last
         self._groups: dict[str, tuple[Shown, frozenset[Entry]]] = {}
         self._releases: list[list[tuple[Shown, frozenset[Entry]]]] = []
@@ -73,6 +73,7 @@ class SmallTable:
         cliques: Iterable[tuple[Token, Sequence[str]]],
         held: Mapping[str, Iterable[int]],
         came: Iterable[int] = (),
+        erased: Iterable[str] = (),
     ) -> None:
         """Takes a release: signatures and plain groups, cliques, everybody's values, and those that came with it."""
         self._people |= held.keys()
@@ -83,13 +84,14 @@ class SmallTable:
             return
         now = {(person, leaf) for person, values in held.items() for leaf in values}
         self._since = {pair: self._since.get(pair, self._number) for pair in now}
+        for person in erased:
+            stay = set(self._held.get(person, ())) & set(held.get(person, ()))
+            for leaf in [leaf for one, leaf in self._entries if one == person and leaf not in stay]:
+                del self._entries[person, leaf]
+        self._held = held
         release = []
         for name, shown, rows in groups:
-            place = PLAIN if len(shown) == 1 else name  # a value shown plainly is one entry, wherever it is
-            entries = frozenset((person, leaf, place) for person, leaf in rows if leaf is not None)
-            for entry in entries:
-                first, _ = self._spells.get(entry, (self._since[entry[:2]], 0))
-                self._spells[entry] = first, self._number
+            entries = frozenset(self._entry(person, leaf) for person, leaf in rows if leaf is not None)
             first_shown, first_entries = self._groups.setdefault(name, (shown, entries))
             is_first = first_entries is entries
             if is_first or shown != first_shown or not entries <= first_entries:
@@ -97,6 +99,12 @@ class SmallTable:
         self._releases.append(release)
         for token, people in cliques:
             self._cliques[token].append(people)
+
+    def _entry(self, person: str, leaf: int) -> Entry:
+        entry = self._entries.setdefault((person, leaf), (person, leaf, len(self._spells)))
+        first, _ = self._spells.get(entry, (self._since[person, leaf], 0))
+        self._spells[entry] = first, self._number
+        return entry
 
     def count(self) -> Enumerated | None:
         """All worlds; None if the table is too large."""

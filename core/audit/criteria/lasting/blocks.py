@@ -91,8 +91,8 @@ class Blocks:
             place = self.near.of(person)
             fresh = place - self._place.get(person, frozenset())
             self._place[person] = place
-            for signature, groups in known.groups.items() if fresh else ():
-                needed = max(Fraction(self._alpha), len(groups) * self._terms.l + self._terms.insiders)
+            for signature, values in known.values.items() if fresh else ():
+                needed = max(Fraction(self._alpha), len(values) * self._terms.l + self._terms.insiders)
                 needed *= self._count_values(person, secrets)
                 for near in fresh:
                     alike = self.alike(near)

@@ -70,8 +70,8 @@ class Breaches:
         for person in secrets.homes:
             if secrets.table[person].guard is None and person not in self._ever_free:
                 self._ever_free.add(person)
-                for signature, groups in self._history.of(person).groups.items():
-                    self._note(person, signature, len(groups), is_free=False)
+                for signature, values in self._history.of(person).values.items():
+                    self._note(person, signature, len(values), is_free=False)
         for person, seen in self._history.now.items():
             is_free = secrets.table[person].guard is None
             after = None

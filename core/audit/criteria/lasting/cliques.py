@@ -91,7 +91,7 @@ class Cliques:
     def _signed(self, number: int, findings: Findings) -> None:
         """No one of a clique ever has a signature that holds its value: neither before it, with it, nor after."""
         for person, values in self._values.items():
-            known = {*self._history.of(person).groups}
+            known = {*self._history.of(person).values}
             known |= {one.signature for one in self._history.now.get(person, ()) if one.signature is not None}
             for leaf in values:
                 if (leaf, person) not in self._accused and any(leaf in one for one in known):

@@ -25,7 +25,7 @@ class Disjoint:
     def see(self, release: Published, _: Secrets, findings: Findings) -> None:
         for person, seen in self._history.now.items():
             known = self._history.of(person)
-            mine, plain = set(known.groups), set(known.plain)
+            mine, plain = set(known.values), set(known.plain)
             for one in seen:
                 if one.signature is not None and one.signature not in mine:
                     is_meeting = any(one.signature & other for other in mine)

@@ -25,7 +25,7 @@ class Few:
         self._history, self._terms = history, history.terms
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
-        kinds = self._kinds(release)
+        kinds = self._terms.kinds(release.epoch)
         for person in self._history.now:
             fresh = self._history.fresh(person)
             if not fresh:
@@ -39,16 +39,10 @@ class Few:
             if is_plain or not self._is_safe(known, len(fresh), kinds):
                 findings.say(Promise.G2, FULL, release.number, fresh[0].group)
 
-    def _kinds(self, release: Published) -> list[frozenset[int]]:
-        """The values of each kind that signatures hold, of those that there were when this release was made."""
-        there, labels = release.epoch.leaves.sensitive.hierarchy.leaf_code, self._terms.labels
-        kinds = [self._terms.transient] if self._terms.has_cliques else [self._terms.transient, self._terms.permanent]
-        return [frozenset(leaf for leaf in kind if labels[leaf] in there) for kind in kinds]
-
     def _is_safe(self, known: Known, count: int, kinds: list[frozenset[int]]) -> bool:
         """Whether so many values could be shown for the first time wherever they lay."""
         most = self._terms.most_values
-        if any(len(groups) + count > most(signature) for signature, groups in known.groups.items()):
+        if any(len(values) + count > most(signature) for signature, values in known.values.items()):
             return False
-        taken = frozenset(known.plain).union(*known.groups)
+        taken = frozenset(known.plain).union(*known.values)
         return not any(0 < len(kind - taken) < self._terms.m for kind in kinds)

@@ -71,7 +71,7 @@ class LastingGuards:
             if begun or not rows:
                 return (begun[0].group, NOT_STARRED) if begun else (None, None)
         known_before = self._history.of(person)
-        spent = self._shown_of(known_before.groups, known_before.plain & leaves, leaves)
+        spent = self._shown_of(known_before.values, known_before.plain & leaves, leaves)
         known, is_late = self._spent.get(person, (None, False))
         if known != guard:
             is_late = spent > guard.bound
@@ -97,10 +97,10 @@ class LastingGuards:
         return frozenset({one.leaf}) if one.signature is None else one.signature
 
     def _shown_of(
-        self, groups: Mapping[Signature, Collection[str]], plain: Collection[int], leaves: frozenset[int]
+        self, shown: Mapping[Signature, Collection[int]], plain: Collection[int], leaves: frozenset[int]
     ) -> Fraction:
         """The sum over signatures of j·|S ∩ A|/(m − c), and 1 for each value of A that was shown plainly."""
-        shares = (self._share(signature, leaves) * len(mine) for signature, mine in groups.items())
+        shares = (self._share(signature, leaves) * len(mine) for signature, mine in shown.items())
         return sum(shares, Fraction(len(plain)))
 
     def _share(self, signature: Signature, leaves: frozenset[int]) -> Fraction:
@@ -108,8 +108,8 @@ class LastingGuards:
 
     def _least_worst(self, known: Known, leaves: frozenset[int]) -> Fraction:
         """What one more value adds where it adds most, at least: a new signature may be as large as there are any."""
-        shares = [self._share(signature, leaves) for signature in known.groups]
-        if leaves.difference(*known.groups):
+        shares = [self._share(signature, leaves) for signature in known.values]
+        if leaves.difference(*known.values):
             shares.append(Fraction(1, 2 * self._terms.m - 1 - self._terms.insiders))
         return max(shares, default=Fraction(0))
 

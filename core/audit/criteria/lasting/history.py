@@ -1,21 +1,23 @@
-"""What was ever shown of everyone: the group of each value, and the values shown plainly.
+"""What was ever shown of everyone: the signature and the group of each value, and the values shown plainly.
 
 All criteria about people ask it. A *sighting* is a row of this release that stands for a value. While criteria look at
 a release, `now` has its sightings and `of` what was known before it; the next release adds them. A spell is a value of
 a person from one release on; absence ends it, being withheld or "*" does not, and nothing but an erasure ends that of a
 permanent value (docs/design.md, "Values that last").
 
-The groups of a person under one signature are as many as the different values that were shown. Of somebody erased the
-engine forgets which values these were, and so must the rules: a value that comes back is another one, in another group.
+No group reaches across shards: somebody who moves to another one has another group there, with the same signature. Of
+somebody erased the engine forgets which values were shown, and so must the rules: a value that comes back is another
+one, in another group.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shoal.core.audit.criteria.lasting.terms import Kind, Signature, Terms
 from shoal.core.audit.finding import Findings
 from shoal.core.audit.reading.published import Published
+from shoal.core.audit.reading.together import shard_of
 from shoal.core.audit.reading.view import Secrets
 
 
@@ -34,16 +36,27 @@ class Sighting(NamedTuple):
 class Known:
     """What was shown of one person."""
 
-    group: dict[int, str] = field(default_factory=dict, repr=False)  # of each value, the first it was shown in
-    groups: dict[Signature, set[str]] = field(default_factory=dict, repr=False)
+    signature: dict[int, Signature] = field(default_factory=dict, repr=False)  # of each value
+    group: dict[tuple[int, int], str] = field(default_factory=dict, repr=False)  # of each value in each shard
+    values: dict[Signature, set[int]] = field(default_factory=dict, repr=False)  # a number below 0 is a forgotten one
     plain: set[int] = field(default_factory=set, repr=False)
 
     def add(self, seen: Sighting) -> None:
         if seen.kind is Kind.PLAIN:
             self.plain.add(seen.leaf)
         elif seen.signature is not None:
-            self.group.setdefault(seen.leaf, seen.group)
-            self.groups.setdefault(seen.signature, set()).add(seen.group)
+            self.signature.setdefault(seen.leaf, seen.signature)
+            self.group.setdefault((seen.leaf, shard_of(seen.group)), seen.group)
+            self.values.setdefault(seen.signature, set()).add(seen.leaf)
+
+    def forget(self, held: Collection[int]) -> None:
+        """Forgets which values were shown, but for those that are held throughout."""
+        self.signature = {leaf: signature for leaf, signature in self.signature.items() if leaf in held}
+        self.group = {(leaf, shard): group for (leaf, shard), group in self.group.items() if leaf in held}
+        for values in self.values.values():
+            gone = {leaf for leaf in values if leaf >= 0 and leaf not in held}
+            values -= gone
+            values |= {-1 - len(values) - turn for turn in range(len(gone))}
 
 
 _NOTHING = Known()
@@ -65,15 +78,15 @@ class History:
 
     def fresh(self, person: str) -> list[Sighting]:
         """What is shown of somebody under a signature for the first time."""
-        known = self.of(person).group
+        known = self.of(person).signature
         return [one for one in self.now.get(person, ()) if one.signature is not None and one.leaf not in known]
 
-    def after(self, person: str) -> Mapping[Signature, set[str]]:
-        """The groups of somebody with this release, by signature."""
-        found = {signature: set(groups) for signature, groups in self.of(person).groups.items()}
+    def after(self, person: str) -> Mapping[Signature, set[int]]:
+        """The values that were shown of somebody with this release, by signature."""
+        found = {signature: set(values) for signature, values in self.of(person).values.items()}
         for seen in self.now.get(person, ()):
             if seen.signature is not None:
-                found.setdefault(seen.signature, set()).add(seen.group)
+                found.setdefault(seen.signature, set()).add(seen.leaf)
         return found
 
     def see(self, release: Published, secrets: Secrets, _: Findings) -> None:
@@ -96,12 +109,12 @@ class History:
                     self.now.setdefault(person, []).append(Sighting(person, leaf, spell, name, kind, signature))
 
     def _forget(self, secrets: Secrets) -> None:
-        """Of somebody erased, values that they held before and hold now go on; of the others only the groups stay."""
+        """Of somebody erased, values that they held before and hold now go on."""
         for person in secrets.erased:
             known, now = self.people.get(person), secrets.table.get(person)
             held = self.spells.get(person, {}).keys() & (now.values if now is not None else ())
             if known is not None:
-                known.group = {leaf: group for leaf, group in known.group.items() if leaf in held}
+                known.forget(held)
 
     def _follow_spells(self, number: int, secrets: Secrets) -> None:
         spells: dict[str, Mapping[int, int]] = {}

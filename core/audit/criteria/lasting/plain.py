@@ -41,6 +41,6 @@ class Plain:
         wrong = {
             NOT_ALLOWED: not is_allowed,
             PERMANENT: one.leaf in self._terms.permanent,
-            SIGNED_BEFORE: one.leaf in known.group,
+            SIGNED_BEFORE: one.leaf in known.signature,
         }
         return [sentence for sentence, is_so in wrong.items() if is_so]

@@ -1,7 +1,8 @@
 """S1 and S4 against who was where: groups are formed of newcomers, evenly, and an entry has one group for ever.
 
 docs/design.md, "Values that last". A group is formed of exactly q entries of each value of its signature, none of them
-shown before and no two of one person. Nobody joins it. An entry that comes back comes back to its own group.
+shown before and no two of one person. Nobody joins it. An entry that comes back comes back to its own group. Somebody
+who moves to another shard is a newcomer there, with the same signature.
 """
 
 from collections import Counter
@@ -12,9 +13,11 @@ from shoal.core.audit.criteria.lasting.history import History
 from shoal.core.audit.criteria.lasting.terms import Kind
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.published import Group, Published
+from shoal.core.audit.reading.together import shard_of
 from shoal.core.audit.reading.view import Entry, Secrets
 
 OTHER_GROUP: Final = "S1: a value of a person is shown in another group than before"
+OTHER_SIGNATURE: Final = "S1: a value of a person is shown under another signature than before"
 NOT_EVEN: Final = "S4: a group is not formed of equally many entries of each of its values"
 JOINED: Final = "S4: somebody joined a group after it was formed"
 TWO_OF_ONE: Final = "S2: a person has two entries in one group"
@@ -36,6 +39,7 @@ class Rounds:
             wrong = {
                 TWO_OF_ONE: sum(count > 1 for count in people.values()),
                 OTHER_GROUP: sum(self._is_elsewhere(entry, name) for entry in entries),
+                OTHER_SIGNATURE: sum(self._is_otherwise(entry, group) for entry in entries),
             }
             if name in self._formed:
                 wrong[JOINED] = sum(entry not in self._formed[name] for entry in entries)
@@ -46,7 +50,12 @@ class Rounds:
                 findings.say(Promise.G2, sentence, release.number, name, times)
 
     def _is_elsewhere(self, entry: Entry, name: str) -> bool:
-        return entry.leaf is not None and self._history.of(entry.person).group.get(entry.leaf, name) != name
+        known = self._history.of(entry.person).group
+        return entry.leaf is not None and known.get((entry.leaf, shard_of(name)), name) != name
+
+    def _is_otherwise(self, entry: Entry, group: Group) -> bool:
+        known, signature = self._history.of(entry.person).signature, self._terms.signature(group.shown)
+        return entry.leaf is not None and known.get(entry.leaf, signature) != signature
 
     def _is_even(self, group: Group, entries: Sequence[Entry]) -> bool:
         counts = Counter(entry.leaf for entry in entries)

@@ -11,7 +11,8 @@ docs/design.md, "Values that last". The reason for one "*" is not published, but
   of those who wait as the manifest says, and everybody else who is starred.
 
 Only people are looked at who have one protected value, nothing shown before, and neither a guard nor another
-publisher's group around them, ever: of others a "*" may have other reasons.
+publisher's group around them, ever, and who were not erased: of others a "*" may have other reasons. Nobody is, where
+the values of some kind are too few for a signature.
 """
 
 from collections import Counter
@@ -55,14 +56,16 @@ class Stars:
 
     def __init__(self, history: History, blocks: Blocks) -> None:
         self._history, self._terms, self._blocks = history, history.terms, blocks
-        self._guarded: set[str] = set()  # who ever had a guard
+        self._apart: set[str] = set()  # who ever had a guard, or was erased
         # Entries that were never shown: the releases in which they were starred, and their people as below.
         self._starred: dict[Spell, list[int]] = {}
+        self._is_few = False  # whether some kind of values is too small for a signature
         self._waiting: dict[int, int] = {}
         self._later: Counter[int] = Counter()  # by release: entries starred then that are shown now
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
-        self._guarded |= {person for person in secrets.homes if secrets.table[person].guard is not None}
+        self._apart |= {person for person in secrets.homes if secrets.table[person].guard is not None} | secrets.erased
+        self._is_few = any(0 < len(kind) < self._terms.m for kind in self._terms.kinds(release.epoch))
         number, manifest = release.number, release.manifest
         waited = self._waiting.get(number - 1, 0)
         self._waiting[number] = manifest["waiting"] if manifest is not None else 0
@@ -78,8 +81,8 @@ class Stars:
 
     def _hidden(self, number: int, stars: list[Entry], secrets: Secrets, findings: Findings) -> None:
         for person, leaf in stars:
-            group = None if leaf is None else self._history.of(person).group.get(leaf)
-            if group is not None and self._is_free(person) and shard_of(group) == shard_of(secrets.homes[person]):
+            group = self._history.of(person).group.get((-1 if leaf is None else leaf, shard_of(secrets.homes[person])))
+            if group is not None and self._is_free(person):
                 findings.say(Promise.G2, HIDDEN, number, group)
 
     def _shown_later(self, number: int, secrets: Secrets, findings: Findings) -> None:
@@ -113,8 +116,10 @@ class Stars:
         findings.say(Promise.G2, NO_COVER, number, times=int(is_bare))
 
     def _is_free(self, person: str) -> bool:
-        return person not in self._guarded and not self._blocks.near.of(person)
+        return person not in self._apart and not self._blocks.near.of(person)
 
     def _is_simple(self, person: str, secrets: Secrets) -> bool:
         protected, known = secrets.table[person].values - self._terms.open, self._history.of(person)
-        return len(protected) == 1 and not known.groups and not known.plain and self._is_free(person)
+        return (
+            not self._is_few and len(protected) == 1 and not known.values and not known.plain and self._is_free(person)
+        )

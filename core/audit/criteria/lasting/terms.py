@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Final
 
+from shoal.core.audit.reading.epochs import Epoch
 from shoal.core.audit.reading.published import Group
 from shoal.core.audit.reading.truth import exact
 from shoal.core.policy.policy import Policy
@@ -65,6 +66,12 @@ class Terms:
         """The leaves that these nodes stand for; "*" for none."""
         first, last = self._hierarchy.first, self._hierarchy.last
         return frozenset(leaf for node in shown if node != STAR for leaf in range(first[node], last[node]))
+
+    def kinds(self, epoch: Epoch) -> list[frozenset[int]]:
+        """The values of each kind that signatures hold, of those that there were when a release was made."""
+        there = epoch.leaves.sensitive.hierarchy.leaf_code
+        kinds = [self.transient] if self.has_cliques else [self.transient, self.permanent]
+        return [frozenset(leaf for leaf in kind if self.labels[leaf] in there) for kind in kinds]
 
     def most_values(self, signature: Signature) -> int:
         """f = ⌊(m − c)/ℓ⌋: how many different values of one person may be shown under a signature."""
