@@ -96,15 +96,9 @@ def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Tabl
         }
 
 
-<<<<<<< HEAD
-def view_of(policy: Policy, release: ReleaseFiles, members: Iterable[tuple[str, str, str, str | None]]) -> View:
+def view_of(policy: Policy, release: PublishedRelease, members: Iterable[tuple[str, str, str, str | None]]) -> View:
     """One of Shoal's releases; `members` are (id, group, cell, value) of every row, without a value if redrawn."""
     view, nodes, leaves = View(), policy.sensitive.hierarchy.node_of, policy.sensitive.hierarchy.leaf_code
-=======
-def view_of(policy: Policy, release: PublishedRelease, members: Iterable[tuple[str, str, str]]) -> View:
-    """One of Shoal's releases; `members` are (id, group, cell) of everyone in it."""
-    view, nodes = View(), policy.sensitive.hierarchy.node_of
->>>>>>> legacy
     boxes: dict[str, Box] = {
         cell: tuple(_side(attribute, region[attribute.name]) for attribute in policy.attributes)
         for cell, region in read_regions(release.cells).items()
