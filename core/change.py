@@ -1,7 +1,7 @@
 """A change of policy: the release at which it is made, and how everything stored is converted.
 
 The release itself is planned with the leaves as they were, because its events were judged by them, and with the new
-numbers (k, headroom, counterfeits …). Then the state is translated. Leaves and nodes are stored as numbers in the order
+numbers (k, headroom, batch …). Then the state is translated. Leaves and nodes are stored as numbers in the order
 of their hierarchy. New ones stand behind their older siblings, so old numbers keep their order and only move apart.
 
 *Regions.* Every region is, in each hierarchy, a node or a run of siblings. A new leaf below a node belongs to every
@@ -44,7 +44,7 @@ from shoal.core.signatures.signature import SignatureRecord
 from shoal.core.signatures.trail import EVERYWHERE
 from shoal.core.state import RECORDS, Change, LazyPeople, State, WholeChange
 
-NUMBERS: Final = ("k", "counterfeits", "strategy", "headroom", "search", "triggers", "full_every")
+NUMBERS: Final = ("k", "batch", "strategy", "headroom", "search", "triggers", "full_every")
 """The fields that may change and need no translation."""
 
 

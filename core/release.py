@@ -7,10 +7,11 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from shoal.core.cells.tree import Rows
 from shoal.core.measure.loss import Loss
+from shoal.core.measure.release_reader import SPARE
 from shoal.core.policy.policy import Policy
 from shoal.core.published.manifest import FORMAT, content_digest
 
@@ -73,10 +74,6 @@ class Release:
     def records(self) -> tuple[bytes, ...]:
         """All records in the order they are published in, without the manifest."""
         return self.cells + self.groups + self.gone
-
-
-SPARE: Final = {"redrawn": "counterfeits", "lasting": "vacant"}
-"""By model, what values of a group are called that have no row."""
 
 
 @dataclass(frozen=True)

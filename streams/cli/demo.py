@@ -93,18 +93,18 @@ def _show_releases(console: "Console", story: "Story") -> None:
     console.print(f"{story.sent.events:,} events were sent; {rejected:,} were dead-lettered ({reasons}).")
     console.print("Each night's release has one row for every diagnosis of every patient.\n")
     table = Table(box=None, header_style="bold", pad_edge=False)
-    headings = ("release", "night", "people", "rows", "groups", "carried", "withheld", "*", "surplus", "largest breach")
+    headings = ("release", "night", "people", "rows", "groups", "carried", "withheld", "*", "waiting", "largest breach")
     for heading in headings:
         table.add_column(heading, justify="right")
     for one in story.manifests:
         counts = (one[name] for name in ("people", "rows", "groups", "carried", "withheld", "suppressed"))
         breach = f"{one['max_breach']:.2f} of {one['bound']:.2f}"
-        texts = [f"{count:,}" for count in (*counts, one["counterfeits"])]
+        texts = [f"{count:,}" for count in (*counts, one["waiting"])]
         table.add_row(str(one["release"]), str(one["published_at"])[:10], *texts, breach)
     console.print(table)
     console.print(
-        "\nA group is carried if nobody joined or left it. Withheld people are late, not lost. A * is a diagnosis that "
-        "is not shown; a surplus is one shown that is nobody's, so that a group comes out even.\n"
+        "\nA group is carried if nobody left it or came back. Withheld people are late, not lost. A * is a diagnosis "
+        "that is not shown; of these, some wait until enough new ones have come.\n"
         "The largest breach is the highest probability with which anyone can link one person to one protected "
         "diagnosis, from all releases so far together. It never passes the bound, however many releases there are."
     )

@@ -71,11 +71,10 @@ class Forecast:
         if made is None or not made["rows"]:
             return None
         present = made["people"] + made["withheld"] + made["unsampled"]
-        shown = made["rows"] + made["counterfeits"]
         return (
             f"at release {made['release']} of the sample {made['suppressed'] / made['rows']:.1%} of the values are *, "
-            f"{made['counterfeits'] / shown:.1%} of those shown are nobody's, and {made['withheld'] / present:.1%} of "
-            "the people are withheld"
+            f"{made['waiting'] / made['rows']:.1%} because they wait for company, and "
+            f"{made['withheld'] / present:.1%} of the people are withheld"
         )
 
     def never_lost(self) -> list[int]:

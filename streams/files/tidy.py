@@ -2,8 +2,8 @@
 
 - cells: release, cell, people, and each attribute as rows.csv writes it; a number besides as `age_min` and `age_max`
 - rows: release, group, cell, rows: how many rows of the group are in the cell
-- values: release, group, value, count, group_rows, counterfeits, share: how many of the value a row of the group is
-  expected to have
+- values: release, group, value, count, group_rows, counterfeits, share, vacant: the share is how many of the value a
+  row of the group is expected to have; a lasting table has vacant values where a redrawn one has counterfeits
 - releases: what a manifest says
 
 rows x share, added up over groups, is the estimate of `core/measure/query.py` for whole cells. A `_max` is included if
@@ -30,6 +30,7 @@ VALUES: Schema = {
     "group_rows": "int",
     "counterfeits": "int",
     "share": "float",
+    "vacant": "int",
 }
 RELEASES: Schema = {
     "release": "int",
@@ -46,6 +47,8 @@ RELEASES: Schema = {
     "counterfeits": "int",
     "max_breach": "float",
     "bound": "float",
+    "waiting": "int",
+    "vacant": "int",
 }
 _CELLS: Schema = {"release": "int", "cell": "text", "people": "int"}
 
@@ -122,12 +125,13 @@ def _part(part: Mapping[str, Any], end: Literal["min", "max"] | None) -> Any:
 
 
 def _values(number: int, group: Mapping[str, Any]) -> Iterable[tuple[Any, ...]]:
-    rows, fakes = sum(row_count(shown) for shown in group["cells"].values()), group["counterfeits"]
+    rows = sum(row_count(shown) for shown in group["cells"].values())
+    fakes, vacant = group.get("counterfeits", 0), group.get("vacant", 0)  # a group has one of them, by its model
     shown = sum(group["sensitive"].values())
     for value, count in group["sensitive"].items():
-        # counterfeits are among the values shown and belong to no row
-        share = count * (shown - fakes) / (shown * rows)
-        yield number, group["group"], value, count, rows, fakes, share
+        # these are among the values shown and belong to no row
+        share = count * (shown - fakes - vacant) / (shown * rows)
+        yield number, group["group"], value, count, rows, fakes, share, vacant
 
 
 def _by_line(schema: Schema, lines: Iterable[tuple[Any, ...]]) -> Columns:

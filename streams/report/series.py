@@ -52,9 +52,9 @@ def stated_figures(manifest: Mapping[str, Any]) -> Figures:
     """What a manifest alone says of its release, under the metrics' names."""
     found = {**manifest, **(manifest["loss"] or {})}
     if manifest["values"] == "lasting":  # where a row shows one value
-        shown = max(1, manifest["rows"] + manifest["counterfeits"])
-        found["hidden_share"] = (manifest["suppressed"] + manifest["generalized"]) / shown
-        found["surplus_share"] = manifest["counterfeits"] / shown
+        rows = manifest["rows"]
+        found["hidden_share"] = (manifest["suppressed"] + manifest["generalized"]) / max(1, rows)
+        found["vacant_share"] = manifest["vacant"] / max(1, rows + manifest["vacant"])
     return found
 
 

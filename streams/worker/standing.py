@@ -24,6 +24,8 @@ FIGURES: Final = (
     "suppressed",
     "generalized",
     "counterfeits",
+    "waiting",
+    "vacant",
     "max_breach",
     "bound",
 )

@@ -301,16 +301,16 @@ def test_in_a_lasting_table_there_is_no_budget_and_one_value_in_four_can_be_hidd
 
 
 def shares(found: list[str]) -> list[float]:
-    """The shares of *, of surplus values and of withheld people that a finding foresees."""
+    """The shares of *, of values that wait and of withheld people that a finding foresees."""
     (cost,) = [sentence for sentence in found if sentence.startswith("cost: ")]
     return [float(share) for share in re.findall(r"([0-9.]+)%", cost)]
 
 
 def test_a_lasting_policy_says_what_it_will_cost(tmp_path: Path) -> None:
     rules, table = policy(is_redrawn=False, streets=STREETS[:20]), people()
-    starred, surplus, withheld = shares(look(tmp_path, table, rules))
+    starred, waiting, withheld = shares(look(tmp_path, table, rules))
     assert starred < 2
-    assert surplus <= 2
+    assert waiting <= starred
     assert withheld < 5
     for person in list(table)[:240]:
         table[person]["disease"] = LABELS[0]
