@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from shoal.core.cells.shard import Shard
+from shoal.core.parts import PartPlan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.shards.part import PartPlan
 from shoal.core.state import State, WholeChange
 from shoal.streams.errors import LostError
 from shoal.streams.memory import without_cycle_search
@@ -98,7 +98,8 @@ def shard_chunks(
     Packed as it is read: that takes seconds for a million people, so in a thread. `state` is the one that the plan
     started from.
     """
-    shard = made.summary.part.shard
+    assert state.shard is not None
+    shard = state.shard.number
     digest.leave(made.change, state)
     for kind in KINDS:
         for chunk in encode(kind, kind.of_change(made.change), cipher, digest.adder(kind.name)):

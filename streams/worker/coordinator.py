@@ -18,11 +18,9 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 
+from shoal.core.conclude import conclude
 from shoal.core.randomness import Keyed
-from shoal.core.shards.change import change_cuts, interim
 from shoal.core.shards.cuts import Cuts
-from shoal.core.shards.whole import join
-from shoal.core.state import ENGINE, Meta
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.formats import EventReader
@@ -137,16 +135,18 @@ class Coordinator(Maker):
         """Step 5."""
         raw = [course.reports[shard] for shard in range(self._store.shards)]
         reports = [ShardReport.unpack(packed) for packed in raw]
-        cuts, number = course.cuts or None, course.number
-        summaries = [report.summary for report in reports]
-        policy, has_cuts, previous = self._policy, cuts is not None, before.sealed.manifest
-        policies: tuple[str, str | None] = before.sealed.policy, None
+        number, changed = course.number, None
         if barrier.policy is not None:
-            changed = await read_change(self._servers, self._topics, EventReader(policy), barrier.trigger)
-            policy, policies = interim(policy, changed), (changed.digest, before.sealed.policy)
-            if cuts is not None:
-                cuts = pack_cuts(change_cuts(Cuts.read(self._policy, unpack(cuts)), self._policy, changed))
-        manifest = join(policy, policies, number, previous, barrier.at, summaries, has_cuts=has_cuts)
+            changed = await read_change(self._servers, self._topics, EventReader(self._policy), barrier.trigger)
+        made = conclude(
+            self._policy,
+            changed,
+            before.sealed,
+            barrier.at,
+            [report.summary for report in reports],
+            Cuts.read(self._policy, unpack(course.cuts)) if course.cuts else None,
+        )
+        manifest, cuts = made.manifest, pack_cuts(made.cuts)
         states = [report.state for report in reports]
         digests = [report.digest for report in reports]
         keyed = Keyed(self._settings.key_bytes, self._policy.table)
@@ -158,13 +158,12 @@ class Coordinator(Maker):
                 f"release {number} of table {self._policy.table} does not come out as it was announced: nothing is "
                 "published until `shoal rebuild` has brought the state back"
             )
-        breach = max(summary.max_breach for summary in summaries)
-        meta = Meta(number, sha256(manifest).hexdigest(), 0, breach, ENGINE, policies[0])
         counts = Counts(*map(sum, zip(*(report.counts for report in reports), strict=True)))
         lasting = write_shard_records(states, cuts, counts=[one.counts for one in reports], digests=digests)
         sealed = SealedRelease(number=number, records=(), manifest=manifest, headers=(*headers, write_states(proofs)))
         assert course.vector is not None
-        await coordination.seal(previous, meta, course.vector, raw, lasting, counts, sealed, barrier.policy)
+        previous, vector = before.sealed.manifest, course.vector
+        await coordination.seal(previous, made.meta, vector, raw, lasting, counts, sealed, barrier.policy)
         crash_point("shards.5")
         return sealed
 

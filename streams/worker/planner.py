@@ -42,6 +42,7 @@ from shoal.streams.prometheus import RECONNECTS
 from shoal.streams.prometheus import State as Doing
 from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError, is_passing, pause_s, trouble
+from shoal.streams.store.course import read_course
 from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.records import note_of
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
@@ -49,7 +50,7 @@ from shoal.streams.store.skipped import leave_out, read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.worker.changing import judge_change, read_change
 from shoal.streams.worker.coordinator import Coordinator
-from shoal.streams.worker.culprit import find_culprit
+from shoal.streams.worker.culprit import WindowPlace, find_culprit
 from shoal.streams.worker.external import external_ends, external_letters
 from shoal.streams.worker.maker import Maker
 from shoal.streams.worker.plan_failure import PlanFailedError, ShardsFailedError
@@ -370,13 +371,18 @@ class Planner(Service):
     async def _name_culprit(self, tenure: _Tenure, error: PlanFailedError | ShardsFailedError) -> None:
         """Say which record stops a release, when that is found out. It takes some twenty plans.
 
-        With shards nobody has the whole plan: `shoal shard plan` looks for the record.
+        With shards their owners look for it, and say so in place of what they said first.
         """
-        if isinstance(error, ShardsFailedError):
-            return
-        begins = await self._maker.window_begins(tenure.publisher)
+        while isinstance(error, ShardsFailedError):
+            await asyncio.sleep(_LOOK_S)
+            failed = (await read_course(self._store)).failed
+            if failed and (said := ShardsFailedError(error.release, failed)).args != error.args:
+                error = said
+                self._log.error("release.culprit", release=error.release, reason=str(error))
+                self.standing.say(Doing.STUCK, str(error))
+        window = WindowPlace(await self._maker.window_begins(tenure.publisher), error.ends)
         handle_of = Keyed(self._settings.key_bytes, self._policy.table).handle
-        found = await find_culprit(error, self._servers, self._policy, begins, handle_of)
+        found = await find_culprit(error.step, self._servers, self._policy, window, handle_of)
         if found is not None:
             where = {"topic": found.topic, "partition": found.partition}
             self._log.error("release.culprit", release=error.release, reason=found.advice, **where)

@@ -11,11 +11,10 @@
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 from typing import Final, NamedTuple
 
-from shoal.core.change import plan_change
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.state import State
@@ -32,6 +31,7 @@ from shoal.streams.store.whole_table import load_state
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.changing import read_change
 from shoal.streams.worker.external import ExternalRead, external_letters, read_external
+from shoal.streams.worker.failed_step import FailedStep
 from shoal.streams.worker.maker import Maker
 from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher, check_sealed, check_story
@@ -114,8 +114,7 @@ class ReleaseMaker(Maker):
             task = await self._read(release_log, publisher, release, barrier)
             self.standing.enter("plan")
             began = time.monotonic()
-            again = partial(self._try, state, task, release)
-            failed = partial(PlanFailedError, release, task.window, task.ends, task.read.places, again)
+            failed = partial(PlanFailedError, release, task.ends, self._step(state, task, release))
             try:
                 planned = await in_thread(self._plan, state, task, release)
             except Exception as error:
@@ -172,10 +171,7 @@ class ReleaseMaker(Maker):
     def _plan(self, state: State, task: _Task, release: int) -> _Planned:
         """Step 4. Step 5 packs while it writes."""
         headers = task.headers
-        if task.changed is None:
-            made = plan(state, task.window, self._policy, release)
-        else:
-            made = plan_change(state, task.window, task.changed, release)
+        made = plan(state, task.window, self._policy, release, task.changed)
         chunks = chunks_of(
             made,
             self._store.cipher,
@@ -189,10 +185,18 @@ class ReleaseMaker(Maker):
         )
         return _Planned(made, chunks, counts_after(made, state, task.before), sealed)
 
-    def _try(self, state: State, task: _Task, release: int, window: Window) -> None:
-        """Plan and pack another window, for nothing but what it raises."""
-        for _ in self._plan(state, task._replace(window=window), release).chunks:
-            pass
+    def _step(self, state: State, task: _Task, release: int) -> FailedStep:
+        """Plan and pack again, for nothing but what it raises."""
+        window = task.window
+
+        def again(people: Set[str], groups: int) -> None:
+            deltas = {n: {one: here[one] for one in here if one in people} for n, here in window.deltas.items()}
+            some = Window(window.at, deltas, window.externals[:groups])
+            for _ in self._plan(state, task._replace(window=some), release).chunks:
+                pass
+
+        people = sorted({person for here in window.deltas.values() for person in here})
+        return FailedStep(people, task.read.places, again)
 
     async def _changed(self, barrier: Barrier) -> Policy | None:
         """The policy that takes over with a release, if one does: its trigger has it."""

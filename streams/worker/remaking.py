@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from shoal.core.change import plan_change
 from shoal.core.events.intake import Intake
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
@@ -122,7 +121,7 @@ class OneState:
 
     def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:
         state = self._state
-        made = plan(state, window, policy, number) if changed is None else plan_change(state, window, changed, number)
+        made = plan(state, window, policy, number, changed)
         foreign = foreign_ids(made, state, window.deltas)
         return Remade(made.release.manifest, None, made.misrouted, foreign, lambda: state.apply(made.change))
 

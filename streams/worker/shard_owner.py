@@ -6,27 +6,33 @@ The plan of the next release is kept until that release is applied, too. Both ca
 the plan from the state and what the desks have written.
 """
 
+import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final, NamedTuple
+
+from aiokafka.errors import KafkaError
 
 from shoal.core.cells.shard import Shard
+from shoal.core.parts import PartPlan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.shards.change import plan_part_change
 from shoal.core.shards.cuts import Cuts, Sample
 from shoal.core.shards.desk import Resident, gather, may_move, present
 from shoal.core.shards.moves import Deltas
-from shoal.core.shards.part import PartPlan, plan_part
+from shoal.core.shards.part import plan_part
 from shoal.core.state import State
-from shoal.streams.errors import GuaranteeError, LostError
+from shoal.streams.errors import FencedError, GuaranteeError, LostError, ServiceError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.manifest import Origin
 from shoal.streams.kafka.part_publisher import PartPublisher
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
+from shoal.streams.store.connection import RedisError
 from shoal.streams.store.coordination import ShardRecords, read_shard_records
 from shoal.streams.store.course import Course
 from shoal.streams.store.moves import (
@@ -48,15 +54,14 @@ from shoal.streams.store.shard_table import counts_after, digest_of, load_shard,
 from shoal.streams.store.skipped import read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.thread import in_thread
+from shoal.streams.worker.culprit import search_window
 from shoal.streams.worker.external import ExternalRead, read_external
+from shoal.streams.worker.failed_step import FailedStep, gather_again, plan_again, present_again
 from shoal.streams.worker.foreign import foreign_handles
 from shoal.streams.worker.plan_failure import why_not
 from shoal.streams.worker.shard_policies import PolicyReader
 from shoal.streams.worker.together import Together
 from shoal.streams.worker.vector import PackedVector, origin_of
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _NONE_YET: Final = b""  # stands in the place of cuts for which there are too few people
 
@@ -90,11 +95,13 @@ class ShardOwner:
         self._state: State | None = None
         self._planned: _Planned | None = None
         self._publisher: PartPublisher | None = None
+        self._search: asyncio.Task[None] | None = None  # for the record that stops this shard
         self._policies = PolicyReader(settings.kafka_servers, policy, partitions)
         self._log = get_log(table=policy.table)
 
     async def close(self) -> None:
         """Let go of the transactional id and of the bucket; the state stays."""
+        await self._stop_search()
         self._together.drop(self._number)
         publisher, self._publisher = self._publisher, None
         if publisher is not None:
@@ -109,8 +116,9 @@ class ShardOwner:
         if step is None:
             return False
         began = time.monotonic()
+        await self._stop_search()
         try:
-            await getattr(self, f"_{step}")(course)
+            await self._take(step, course)
         except MissingError as missing:
             if course.is_sealed:
                 raise LostError from missing  # nobody can write it again
@@ -121,8 +129,25 @@ class ShardOwner:
             self._log.info(f"shard.{step}", shard=self._number, release=course.number, seconds=seconds)
         return True
 
+    async def _take(self, step: str, course: Course) -> None:
+        match step:
+            case "load":
+                await self._load(course)
+            case "cut":
+                await self._cut(course)
+            case "read":
+                await self._read(course)
+            case "gather":
+                await self._gather(course)
+            case "plan":
+                await self._plan(course)
+            case "send":
+                await self._send(course)
+            case "apply":
+                await self._apply(course)
+
     def next(self, course: Course) -> str | None:
-        """The step that is next, if there is one; each is a method of this name."""
+        """The step that is next, if there is one, as `_take` has it."""
         here = self._number
         if course.is_sent:
             return None if here in course.applied else "apply"
@@ -191,8 +216,10 @@ class ShardOwner:
             if bucket == self._number:
                 self._together.keep(bucket, course, deltas)
             residents = await read_everybody(self._store, 0, self._partitions, bucket) if is_anybody else {}
-            await self._try(course, add, residents, deltas)
-        made = await self._try(course, sample.cuts)
+            async with self._reported(course, partial(present_again, policy, course.number, residents, deltas)):
+                await in_thread(add, residents, deltas)
+        async with self._reported(course, None):
+            made = await in_thread(sample.cuts)
         cuts = _NONE_YET if made is None else pack(made.record())
         await self._shard_log.tell_cuts(course.number, course.vector, cuts)
 
@@ -208,7 +235,8 @@ class ShardOwner:
         residents = await read_known(store, records, deltas, self._partitions, bucket, has_cuts=cuts is not None)
         moving = residents if records.cuts is None else may_move(residents, deltas)
         histories = await read_histories(store, moving, has_bonds=bool(policy.sensitive.permanent))
-        found = await self._try(course, gather, policy, cuts, release, residents, deltas, histories)
+        async with self._reported(course, partial(gather_again, policy, cuts, release, residents, deltas, histories)):
+            found = await in_thread(gather, policy, cuts, release, residents, deltas, histories)
 
         def packed() -> tuple[dict[int, list[bytes]], list[bytes]]:
             cipher, windows = store.cipher, found.windows
@@ -254,10 +282,8 @@ class ShardOwner:
     async def _make(self, course: Course, state: State) -> tuple[_Planned, ExternalRead]:
         """The plan of the release under way: the one in memory, or the same again. Raises MissingError."""
         assert course.vector is not None
-        assert course.origin is not None
         release = course.number
-        origin = origin_of(PackedVector(course.vector, course.origin), release, self._partitions)
-        read = await self._read_external(origin, (await self._policies.of(course)).before)
+        read = await self._read_external(self._origin(course), (await self._policies.of(course)).before)
         if self._planned is None or self._planned[:2] != (release, course.vector):
             self._planned = None
             window = (await read_moves(self._store, release, self._number, course.gathered))._replace(
@@ -266,11 +292,9 @@ class ShardOwner:
             before, _, after = await self._policies.of(course)
             cuts = _read_cuts(before, course.cuts)
             shard = Shard(self._number, None) if cuts is None else cuts.shard(self._number)
-            async with self._together.planning:
-                if after is None:
-                    made = await self._try(course, plan_part, state, window, before, release, shard)
-                else:
-                    made = await self._try(course, plan_part_change, state, window, after, release, shard)
+            again = partial(plan_again, state, window, before, release, shard, after, read.places)
+            async with self._together.planning, self._reported(course, again):
+                made = await in_thread(plan_part, state, window, before, release, shard, after)
             self._planned = _Planned(release, course.vector, made)
         return self._planned, read
 
@@ -279,10 +303,15 @@ class ShardOwner:
         servers = self._settings.kafka_servers
         return await read_external(servers, self._topics, policy, begin, origin.external, skipped)
 
-    async def _try(self, course: Course, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call what is pure in a thread. An error is reported, and stops the release, not the worker."""
+    # -- a step that fails --------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _reported(self, course: Course, again: Callable[[], FailedStep] | None) -> AsyncIterator[None]:
+        """What is pure raises for everybody, so an error stops the release, and not the worker. The record that causes
+        it is looked for with `again`.
+        """
         try:
-            return await in_thread(function, *args, **kwargs)
+            yield
         except Exception as error:
             if course.is_sealed:
                 raise
@@ -292,7 +321,30 @@ class ShardOwner:
             why = f"{who} {self._number} of {why_not(course.number, error, done)}"
             self._log.error("shard.failed", shard=self._number, release=course.number, reason=why)
             await self._shard_log.fail(course.number, course.vector, why)
+            if again is not None:
+                self._search = asyncio.create_task(self._name_culprit(course, why, again()))
             raise DisturbedError from error
+
+    async def _name_culprit(self, course: Course, why: str, step: FailedStep) -> None:
+        """Say which record is to be left out, when that is found out. It takes some twenty plans."""
+        assert course.vector is not None
+        try:
+            found = await search_window(self._settings, self._policy, step, self._origin(course).offsets)
+            if found is not None:
+                await self._shard_log.fail(course.number, course.vector, f"{why}: {found.advice}")
+        except (DisturbedError, FencedError, LostError, RedisError, KafkaError, ServiceError) as error:
+            self._log.warning("shard.retry", shard=self._number, error=type(error).__name__)
+
+    async def _stop_search(self) -> None:
+        search, self._search = self._search, None
+        if search is not None:
+            search.cancel()
+            await asyncio.gather(search, return_exceptions=True)
+
+    def _origin(self, course: Course) -> Origin:
+        assert course.vector is not None
+        assert course.origin is not None
+        return origin_of(PackedVector(course.vector, course.origin), course.number, self._partitions)
 
     # -- steps 7 and 9 ------------------------------------------------------------------------------------------------
 
@@ -316,7 +368,7 @@ class ShardOwner:
     def _check_announced(self, made: PartPlan, manifest: bytes, release: int) -> None:
         told = {one["shard"]: one for one in json.loads(manifest)["shards"]}.get(self._number)
         part = made.summary.part
-        is_same = not made.records if told is None else json.loads(part.json()) == told
+        is_same = not made.records if told is None or part is None else json.loads(part.json()) == told
         if not is_same:
             raise GuaranteeError(
                 f"shard {self._number} of release {release} of table {self._policy.table} does not come out as it was "

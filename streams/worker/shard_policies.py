@@ -7,8 +7,8 @@ trigger that asked for the change.
 
 from typing import NamedTuple
 
+from shoal.core.change import interim
 from shoal.core.policy.policy import Policy
-from shoal.core.shards.change import interim
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.store.course import Course
