@@ -9,11 +9,11 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from shoal.core.change import Translation, has_new_labels, interim
+from shoal.core.cuts import Cuts
 from shoal.core.measure.loss import LossSums
 from shoal.core.parts import Summary
 from shoal.core.policy.policy import Policy
 from shoal.core.release import Content, Tally, content_of, sha256, write_manifest
-from shoal.core.shards.cuts import Cuts
 from shoal.core.state import ENGINE, Meta
 
 

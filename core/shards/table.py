@@ -12,13 +12,13 @@ import numpy as np
 from shoal.core.cells.shard import Shard
 from shoal.core.change import interim
 from shoal.core.conclude import conclude
+from shoal.core.cuts import Cuts, Sample, people_needed
 from shoal.core.errors import CoreError
 from shoal.core.fold import Window
 from shoal.core.parts import PartPlan
 from shoal.core.person import Values
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
-from shoal.core.shards.cuts import Cuts, Sample, people_needed
 from shoal.core.shards.desk import FIRST, Resident, gather, present
 from shoal.core.shards.moves import ShardWindow
 from shoal.core.shards.part import plan_part

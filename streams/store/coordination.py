@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shoal.core.shards.cuts import Cuts
+from shoal.core.cuts import Cuts
 from shoal.core.state import Meta
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point

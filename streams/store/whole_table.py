@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from shoal.core.cuts import Cuts
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.shards.cuts import Cuts
 from shoal.core.state import Meta, State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from shoal.core.conclude import conclude
+from shoal.core.cuts import Cuts
 from shoal.core.randomness import Keyed
-from shoal.core.shards.cuts import Cuts
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.formats import EventReader

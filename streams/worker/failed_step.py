@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from shoal.core.cells.shard import Shard
+from shoal.core.cuts import Cuts
 from shoal.core.policy.policy import Policy
-from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.desk import Histories, Resident, gather, present
 from shoal.core.shards.moves import Deltas, ShardWindow
 from shoal.core.shards.part import plan_part

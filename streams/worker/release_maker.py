@@ -195,7 +195,7 @@ class ReleaseMaker(Maker):
             for _ in self._plan(state, task._replace(window=some), release).chunks:
                 pass
 
-        people = sorted({person for here in window.deltas.values() for person in here})
+        people = list(dict.fromkeys(person for here in window.deltas.values() for person in here))
         return FailedStep(people, task.read.places, again)
 
     async def _changed(self, barrier: Barrier) -> Policy | None:

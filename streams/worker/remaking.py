@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from shoal.core.cuts import Cuts
 from shoal.core.events.intake import Intake
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed, KeyedByHandle
-from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.desk import Resident
 from shoal.core.shards.moves import Deltas
 from shoal.core.shards.table import Table

@@ -17,10 +17,10 @@ from typing import Final, NamedTuple
 from aiokafka.errors import KafkaError
 
 from shoal.core.cells.shard import Shard
+from shoal.core.cuts import Cuts, Sample
 from shoal.core.parts import PartPlan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.shards.cuts import Cuts, Sample
 from shoal.core.shards.desk import Resident, gather, may_move, present
 from shoal.core.shards.moves import Deltas
 from shoal.core.shards.part import plan_part

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from shoal.core.cuts import people_needed
 from shoal.core.policy.policy import Policy
-from shoal.core.shards.cuts import people_needed
 from shoal.streams.prometheus import STEP_SECONDS, State
 
 FIGURES: Final = (

@@ -105,12 +105,12 @@ from shoal.streams.cli import main
 def handle(name, table):
     return Keyed(os.environ["SHOAL_KEY"].encode(), table).handle(name)
 
-def frail(state, window, policy, number, plan=release_maker.plan):
+def frail(state, window, policy, number, changed=None, plan=release_maker.plan):
     if any(handle("poison", policy.table) in deltas for deltas in window.deltas.values()):
         raise OverflowError("poison")
     if any(group.publisher == "poison" for group in window.externals):
         raise OverflowError("poison")
-    return plan(state, window, policy, number)
+    return plan(state, window, policy, number, changed)
 
 def unpacked(made, *args, chunks_of=release_maker.chunks_of, **options):
     yield from chunks_of(made, *args, **options)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.ports import free_port
-from shoal.core.shards.cuts import people_needed
+from shoal.core.cuts import people_needed
 from shoal.streams.files.policy_yaml import load_policy
 from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene
 from tests.integration.replayed import assert_a_replay_makes_the_same

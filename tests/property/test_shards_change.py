@@ -67,7 +67,7 @@ def test_what_is_shown_goes_on_where_a_guard_comes_to_cover_an_open_value(monkey
 
 def draw_worlds(patch: pytest.MonkeyPatch, seeds: range, shards: int) -> tuple[int, int, int]:
     """Of small tables: how many have several worlds, how many are not as likely as promised, how many people moved."""
-    patch.setattr("shoal.core.shards.cuts.people_needed", lambda policy: 12)
+    patch.setattr("shoal.core.cuts.people_needed", lambda policy: 12)
     counted = broken = moves = 0
     for seed in seeds:
         ward = Ward(*hamlets(shards)).live(draw_changing_hamlet(random.Random(seed), shards))

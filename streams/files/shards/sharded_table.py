@@ -19,12 +19,12 @@ import msgpack
 from shoal.core.cells.shard import Shard
 from shoal.core.change import interim
 from shoal.core.conclude import conclude
+from shoal.core.cuts import Cuts, Record, Sample
 from shoal.core.fold import Window
 from shoal.core.person import Values
 from shoal.core.policy.policy import Policy
 from shoal.core.publication import shard_prefix
 from shoal.core.release import Members
-from shoal.core.shards.cuts import Cuts, Record, Sample
 from shoal.core.shards.desk import Resident, gather, present
 from shoal.core.shards.moves import Deltas
 from shoal.core.shards.table import join_cohorts

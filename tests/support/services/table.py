@@ -18,8 +18,8 @@ from confluent_kafka import Producer
 from redis import Redis
 
 from shoal.core.cells.shard import Shard
+from shoal.core.cuts import Cuts
 from shoal.core.randomness import Keyed
-from shoal.core.shards.cuts import Cuts
 from shoal.core.state import RECORDS
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.coordination import read_shard_records
