@@ -12,20 +12,26 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shoal.core.measure.fold import FoldError, LookBack, parts_of
-from shoal.streams.errors import GuaranteeError
+from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.kafka.chain import Chain
-from shoal.streams.kafka.manifest import ManifestRecord, has_parts
+from shoal.streams.kafka.manifest import ManifestRecord, has_parts, read_parts
 from shoal.streams.kafka.part_reader import PartReader, records_of
 from shoal.streams.kafka.release_search import manifest_before
 
 
 def first_offset(found: ManifestRecord, meaning: Mapping[str, Any]) -> int:
-    """Where the records of a release begin on the releases topic: side by side before its manifest, if not in parts.
+    """Where the records of a release begin on the first partition of the releases topic; the manifest before stands
+    before that.
 
     Raises GuaranteeError if the manifest does not say how many they are.
     """
     try:
-        return found.offset - (0 if has_parts(found.headers) else sum(part.total for part in parts_of(meaning)))
+        total = [part.total for part in parts_of(meaning)]
+        if not has_parts(found.headers):
+            return found.offset - sum(total)
+        return read_parts(found.number, found.headers, len(total))[0][0] if total and total[0] else found.offset
+    except InputError as error:
+        raise GuaranteeError(f"{error}.") from None
     except FoldError as error:
         raise GuaranteeError(f"{error}.") from None
 

@@ -11,7 +11,7 @@
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
 | states   | JSON, with shards: of each the proof of its state (streams/store/state_digest.py); absent on older ones |
-| parts    | JSON, with shards: of each the offset of its first record on the parts topic, and the one after its last |
+| parts    | JSON, with shards: of each the offset of its first record on its partition, and the one after its last |
 
 They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
 those of a CloudEvent (cloud_event.py), which Shoal itself does not read.
@@ -145,7 +145,7 @@ def read_states(headers: Mapping[str, bytes]) -> list[str] | None:
 
 
 def has_parts(headers: Mapping[str, bytes]) -> bool:
-    """Whether the records of a release are on the parts topic."""
+    """Whether the records of a release stand on a partition for each shard."""
     return _PARTS in headers
 
 

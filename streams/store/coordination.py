@@ -86,7 +86,7 @@ class Coordination:
         return sealed
 
     async def announced(self, release: int, begins: Mapping[int, int]) -> None:
-        """Step 6, at its end: owners may send. `begins` is where each partition of the parts topic goes on."""
+        """Step 6, at its end: owners may send. `begins` is where each partition of the releases topic goes on."""
         await self._write("announced", release, *(part for pair in begins.items() for part in pair))
 
     async def sent(self, release: int) -> None:

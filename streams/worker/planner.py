@@ -185,7 +185,7 @@ class Planner(Service):
     async def _run_tenure(self) -> None:
         token = await self._store.own(TRIGGERS)
         release_log = ReleaseLog(self._store, token, self._partitions)
-        publisher = Publisher(self._servers, self._policy.table)
+        publisher = Publisher(self._servers, self._policy.table, self._policy.shards)
         triggers = TopicPartition(self._topics.triggers, 0)
         box = DeadLetterBox(self._servers, self._store, triggers, TRIGGERS, token)
         tenure = _Tenure(token, release_log, publisher, box)

@@ -24,14 +24,24 @@ _TRANSACTION_S = 300.0  # a large release takes a while; the next owner's start 
 class Publisher:
     """The right to publish a table's releases: a transactional id, whose last owner alone can commit."""
 
-    def __init__(self, servers: list[str], table: str) -> None:
-        self._servers, self._table = servers, table
+    def __init__(self, servers: list[str], table: str, shards: int = 1) -> None:
+        self._servers, self._table, self._shards = servers, table, shards
         self._topics = Topics(table)
         self._transaction = Transaction(servers, self._topics.publisher, _TRANSACTION_S)
 
     async def start(self) -> None:
-        """Take ownership: the former owner's open transaction is aborted. Raises KafkaError."""
+        """Take ownership: the former owner's open transaction is aborted. Raises KafkaError.
+
+        With shards, so is that of the first shard's owner, which would hide manifests behind it. An owner that is alive
+        begins a new one.
+        """
         await self._transaction.start()
+        if self._shards > 1:
+            first = Transaction(self._servers, self._topics.parts_producer(0))
+            try:
+                await first.start()
+            finally:
+                await first.stop()
 
     async def last(self) -> ManifestRecord | None:
         """The last release on the topic. After `start`, no other publisher can add one."""

@@ -35,6 +35,7 @@ from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError
 from shoal.streams.store.coordination import ShardRecords, read_shard_records
 from shoal.streams.store.course import Course
+from shoal.streams.store.keys import shard_label
 from shoal.streams.store.moves import (
     MissingError,
     pack_moves,
@@ -361,7 +362,14 @@ class ShardOwner:
             publisher = PartPublisher(servers, table, self._number)
             await publisher.start()
             self._publisher = publisher
-        sent = await self._publisher.publish(course.number, made.records, course.begins[self._number])
+        try:
+            sent = await self._publisher.publish(course.number, made.records, course.begins[self._number])
+        except FencedError:
+            # A coordinator that starts ends the first shard's open transaction. Another owner has another token, too.
+            publisher, self._publisher = self._publisher, None
+            await publisher.stop()
+            await self._store.check_owner(shard_label(self._number), self.token)
+            raise DisturbedError from None
         await self._shard_log.note_part(course.number, *sent)
         crash_point("shards.7")
 
