@@ -11,7 +11,7 @@ from shoal.core.measure.loss import Loss
 from shoal.core.policy.document import PolicyDocument
 from shoal.core.policy.strategy import STRATEGIES, Strategy
 
-FORMAT: Final = 2  # of releases
+FORMAT: Final = 1  # of releases
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _COUNT: Final = {"type": "integer", "minimum": 0}

@@ -39,8 +39,7 @@ Columns = dict[str, list[Any]]
 class Release:
     """One release: a line of JSON for each cell and each group as they stand in it, and `manifest_json`.
 
-    These are the published bytes. Where a release holds only what changed, they are put together with those before it;
-    one in format 1 is rewritten in this version's format.
+    These are the published bytes. Where a release holds only what changed, they are put together with those before it.
     """
 
     number: int
@@ -146,12 +145,9 @@ class Replay:
     rejects: tuple[Mapping[str, Any], ...]
 
 
-def load_policy(path: Location, *, values: str | None = None) -> Policy:
-    """The policy in a YAML file, with the hierarchies it names. Raises `InputError`, which lists every mistake.
-
-    `values` is the model of a policy that names none, if that is not "lasting": "redrawn" for one of engine 1.0.
-    """
-    return policy_yaml.load_policy(Path(path), values)
+def load_policy(path: Location) -> Policy:
+    """The policy in a YAML file, with the hierarchies it names. Raises `InputError`, which lists every mistake."""
+    return policy_yaml.load_policy(Path(path))
 
 
 def replay(

@@ -60,13 +60,11 @@ def command(
     """
     from shoal.core.audit import write_report
     from shoal.streams.files.audit import audit as run
-    from shoal.streams.files.audit import model_of
     from shoal.streams.files.policy_yaml import load_policy
 
     if (audit is None) != (not events):
         raise click.UsageError("--audit and --events go together")
-    model = model_of(out)
-    rules = load_policy(policy, model)
+    rules = load_policy(policy)
     if external and audit is None:
         raise click.UsageError(
             "--external goes with --audit and --events: the attack needs to know who was published where"
@@ -75,7 +73,7 @@ def command(
     key = read_secret(seed, seed_file) or secrets.token_bytes(32)
     with bar("auditing") as shown:
         choice = choice_of(event_format, mapping)
-        earlier = [load_policy(path, model) for path in previous]
+        earlier = [load_policy(path) for path in previous]
         shown_to = _Shown(shown)
         report = run(rules, out, audit, events, key, shown_to, external=external, choice=choice, previous=earlier)
     if as_json:

@@ -45,7 +45,6 @@ def command(
     --events adds the error against the true tables, --audit how much of their budgets people have spent.
     """
     from shoal.streams.errors import InputError
-    from shoal.streams.files.audit import model_of
     from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.report.atlas import make_atlas
     from shoal.streams.report.metrics.metric import Request
@@ -56,7 +55,7 @@ def command(
         raise click.BadParameter("must not be empty", param_hint="--seed")
     if out.resolve() in (to.resolve(), *to.resolve().parents):
         raise InputError("--to must not be inside OUT, which is published.")
-    rules = load_policy(policy, model_of(out))
+    rules = load_policy(policy)
     request = Request(rules, out, events, audit, queries, seed, choice_of(event_format, mapping))
     metrics = make_metrics(request)
     with bar("reading releases") as shown:

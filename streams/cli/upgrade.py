@@ -9,12 +9,7 @@ import click
 from shoal.streams.cli.terminal import bar, json_option, note
 
 if TYPE_CHECKING:
-    from shoal.core.older import Layout
-
-_REDRAWN = (
-    "Add `values: redrawn` to `privacy` in the policy: under engine 1.0 every table was redrawn, and a policy that "
-    "says nothing is a lasting one now."
-)
+    from shoal.core.migrations import Layout
 
 
 @click.command()
@@ -25,7 +20,6 @@ _REDRAWN = (
 )
 @click.option("--without-snapshot", is_flag=True, help="Take no snapshot, although a later rebuild will need one.")
 @click.option("--back", type=click.Path(path_type=Path), help="Bring back a copy that an upgrade kept.")
-@click.option("--audit", type=click.Path(path_type=Path), help="With STATE: its private --audit folder.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def command(
@@ -34,7 +28,6 @@ def command(
     to: Path | None,
     without_snapshot: bool,
     back: Path | None,
-    audit: Path | None,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -44,7 +37,7 @@ def command(
     converted, and kept in a snapshot, which a later rebuild needs. It may be interrupted, and run again.
     """
     if state is not None:
-        _upgrade_file(state, policy, audit, is_agreed=yes, as_json=as_json)
+        _upgrade_file(state, policy, is_agreed=yes, as_json=as_json)
         return
     from shoal.streams.settings import load_settings
     from shoal.streams.worker.upgrade import look_upgrade, run_back, run_upgrade
@@ -65,25 +58,22 @@ def command(
     with bar("upgrading"):
         done = run_upgrade(settings, to, without_snapshot=without_snapshot)
     _say(as_json, done.layout, done.release, f"Table {done.table} goes on after release {done.release}.")
-    if done.adds_values:
-        note(_REDRAWN)
 
 
-def _upgrade_file(state: Path, policy: Path | None, audit: Path | None, *, is_agreed: bool, as_json: bool) -> None:
-    from shoal.streams.files.older_state import look_state, upgrade_state
+def _upgrade_file(state: Path, policy: Path | None, *, is_agreed: bool, as_json: bool) -> None:
+    from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.files.state_upgrade import look_state, upgrade_state
     from shoal.streams.settings import load_settings
 
-    path = load_settings(required=["policy"], policy=None if policy is None else str(policy)).policy_path
-    found = look_state(state, path)
+    settings = load_settings(required=["policy"], policy=None if policy is None else str(policy))
+    rules = load_policy(settings.policy_path)
+    found = look_state(state, rules)
     if found.kept is None:
         _say(as_json, found.layout, found.release, f"{state} needs nothing: it has this version's format.")
         return
-    was = _named(found.layout._replace(number=found.layout.number - 1))
-    _ask(f"{state} has {was}; it is kept as {found.kept}, and converted.", is_agreed=is_agreed)
-    done = upgrade_state(state, path, audit)
+    _ask(f"{state} has {_named(found.layout)}; it is kept as {found.kept}, and converted.", is_agreed=is_agreed)
+    done = upgrade_state(state, rules)
     _say(as_json, done.layout, done.release, f"{state} goes on after release {done.release}.")
-    if done.adds_values:
-        note(_REDRAWN)
 
 
 def _named(layout: "Layout") -> str:

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 from shoal.core.audit import Auditor, Report, Stored, Truth
 from shoal.core.audit.auditor import Members
 from shoal.core.audit.finding import Promise
-from shoal.core.audit.reading.format_one import in_format_two
 from shoal.core.audit.reading.manifest import READABLE_FORMAT
 from shoal.core.audit.reading.strictjson import parse
 from shoal.core.audit.reading.view import Line
@@ -88,13 +87,6 @@ def _other_lines(policy: Policy, path: Path) -> Iterator[bytes]:
     return _lines(path)
 
 
-def model_of(out: Path) -> str | None:
-    """The model of values of a table whose policy may name none: that of engine 1.0, by its first release."""
-    _, folder = list_releases(out)[0]
-    is_older = in_format_two(_read(folder / "groups.jsonl"), _read(folder / "manifest.json")) is not None
-    return "redrawn" if is_older else None
-
-
 def list_releases(out: Path) -> list[tuple[int, Path]]:
     """The folders of releases by number; two with one number are both listed. Raises `InputError`."""
     if not out.is_dir():
@@ -161,18 +153,15 @@ class _Shelf:
     def take(self, number: int, folder: Path) -> Stored:
         manifest = _read(folder / "manifest.json")
         check_format(folder, manifest)
-        groups = _read(folder / "groups.jsonl")
-        rewritten = in_format_two(groups, manifest)
         parts = _parts(manifest)
         gone = b"" if parts is None else _read(folder / "gone.jsonl")
-        stored = Stored(number, b"" if rewritten else _read(folder / "cells.jsonl"), groups, manifest, gone)
-        told = stored if rewritten is None else Stored(number, *rewritten)
+        stored = Stored(number, _read(folder / "cells.jsonl"), _read(folder / "groups.jsonl"), manifest, gone)
         is_full = all(isinstance(part, dict) and part.get("full") is True for part in parts or ())
         for name, make in (("rows.csv", self._rows), ("values.csv", self._values)):
             path, say = folder / name, self.auditor.findings.say
             if path.exists() != is_full:
                 say(Promise.CONTRACT, NO_TABLES if is_full else TABLES, number, name)
-            elif is_full and not _is_same_table(path, make, told):
+            elif is_full and not _is_same_table(path, make, stored):
                 say(Promise.G6, OTHER_TABLES, number, name)
         return stored
 
@@ -216,14 +205,14 @@ def _parts(manifest: bytes) -> list[Any] | None:
 
 
 def check_format(folder: Path, manifest: bytes) -> None:
-    """Raises `InputError` for a release of a later format; what cannot be read at all is left to the audit."""
+    """Raises `InputError` for a release of another format; what cannot be read at all is left to the audit."""
     try:
         found: Any = parse(manifest)
     except (ValueError, RecursionError):
         return
-    if isinstance(found, dict) and found.get("format", 1) not in (1, READABLE_FORMAT):
-        known = found["format"]
-        name = known if type(known) is int else "unknown"
+    written = found.get("format", READABLE_FORMAT) if isinstance(found, dict) else READABLE_FORMAT
+    if written != READABLE_FORMAT:
+        name = written if type(written) is int else "unknown"
         raise InputError(
             f"{folder} is in format {name}; this audit reads format {READABLE_FORMAT} only, so audit it with the "
             "version of Shoal that wrote it, or publish it again with this one."

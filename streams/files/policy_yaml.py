@@ -48,15 +48,14 @@ for _tag, _pattern in _PATTERNS.items():
     _Loader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern.pattern})\\Z", _pattern.flags), None)
 
 
-def load_policy(path: str | Path, values: str | None = None) -> Policy:
-    """The policy in a file, with the hierarchy files it names (relative to it). `values` is the model of one that names
-    none, if it is not today's.
+def load_policy(path: str | Path) -> Policy:
+    """The policy in a file, with the hierarchy files it names (relative to it).
 
     Raises PolicyFileError, which lists every mistake as `policy.yaml:12:5: privacy.k: must be at least 1`.
     """
     path = Path(path)
     source = _read_source(path)
-    return parse_policy(path, source, lambda name: _read_hierarchy(path.parent / name), values)
+    return parse_policy(path, source, lambda name: _read_hierarchy(path.parent / name))
 
 
 def read_policy_files(path: str | Path) -> tuple[bytes, dict[str, bytes]]:
@@ -83,12 +82,9 @@ def _read_source(path: Path) -> bytes:
         raise PolicyFileError("the policy's path cannot be the path of a file") from None
 
 
-def parse_policy(path: Path, source: bytes, read: Callable[[str], bytes | None], values: str | None = None) -> Policy:
+def parse_policy(path: Path, source: bytes, read: Callable[[str], bytes | None]) -> Policy:
     """The policy in these bytes; `read` gives the content of a hierarchy file. Raises PolicyFileError."""
     document = Document(path, source)
-    if values is not None and isinstance(document.content, dict):
-        privacy = document.content.get("privacy")
-        document.content["privacy"] = {"values": values, **(privacy if isinstance(privacy, dict) else {})}
     files = {name: read(name) for name in hierarchy_paths(document.content)}
     try:
         policy = build_policy(document.content, files, source)

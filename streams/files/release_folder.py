@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.files.fresh_file import fresh_file, write_fresh
-from shoal.streams.kafka.chain import check_format, is_format_one
-from shoal.streams.kafka.older_release import readable
+from shoal.streams.kafka.chain import check_format
 
 CELLS, GROUPS, GONE, MANIFEST = "cells.jsonl", "groups.jsonl", "gone.jsonl", "manifest.json"
 ROWS, VALUES = "rows.csv", "values.csv"
@@ -79,16 +78,13 @@ class ReleaseFolder:
         published = {CELLS: _lines(cells), GROUPS: _lines(groups), MANIFEST: manifest}
         if parts is not None:
             published[GONE] = _lines(gone)
-        if is_format_one(manifest):
-            del published[CELLS]
         if final.exists() and any(_bytes_of(final / name) != content for name, content in published.items()):
             raise self._used_twice(final)
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
         files = dict(published)
         if all(part["full"] for part in parts or ()):
-            whole = readable(cells, groups, manifest)
-            files[ROWS], files[VALUES] = tables(whole.cells, whole.groups, self._attributes)
+            files[ROWS], files[VALUES] = tables(cells, groups, self._attributes)
         for name, content in files.items():
             write_fresh(staged / name, content)
         sync_folder(staged)
@@ -178,8 +174,6 @@ def read_files(path: Path, number: int) -> ReleaseFiles:
         check_format(manifest, f"{folder} is")
     names = (CELLS, GROUPS) if _parts(manifest or b"") is None else (CELLS, GROUPS, GONE)
     files = [_bytes_of(folder / name) for name in names]
-    if manifest is not None and is_format_one(manifest):
-        files[0] = b""
     for name, content in zip((MANIFEST, *names), (manifest, *files), strict=True):
         if content is None:
             raise InputError(f"{folder} has no {name}.")

@@ -12,7 +12,7 @@ damaged and is refused.
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,18 +24,17 @@ from typing import IO, Any
 import msgpack
 import numpy as np
 
-from shoal.core.older import LAYOUT, Layout, convert
+from shoal.core.migrations import FORMAT, Layout, convert
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.state import ENGINE, RECORDS, WRITERS, Meta, State
+from shoal.core.state import ENGINE, READERS, RECORDS, WRITERS, Meta, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_change import policy_at
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.files.shards.sharded_table import SavedShards
 from shoal.streams.memory import without_cycle_search
 
-FORMAT = LAYOUT - 1
 MAGIC = b"shoal replay state\n"
 DIGEST_BYTES = 32
 
@@ -68,11 +67,11 @@ class OpenedState:
 
     def __init__(self, header: dict[str, Any], stream: Iterator[Any]) -> None:
         self.header, self._stream = header, stream
-        self.layout = Layout(header["format"] + 1, header["engine"])
+        self.layout = Layout(header["format"], header["engine"])
         self.meta = Meta(*header["meta"])
 
-    def load(self, policy: Policy, people: Callable[[str], None] = lambda _: None) -> SavedState:
-        """Its content. `people` is told what the file calls everybody, which in older formats was by their ids."""
+    def load(self, policy: Policy) -> SavedState:
+        """Its content, from a format that is known."""
         secret, position = self.header["secret"], Position(*self.header["position"])
         keyed = KeyedByHandle(secret, policy.table)
         if policy.shards > 1:
@@ -81,11 +80,9 @@ class OpenedState:
         records = {}
         # They share one stream, so they are read in the order in which they were written.
         for name in RECORDS:
-            stored = list(islice(self._stream, self.header.get("counts", self.header).get(name, 0)))
-            if name == "people":
-                for called, _ in stored:
-                    people(called)
-            records[name] = list(convert(self.layout, name, stored, keyed))
+            stored = islice(self._stream, self.header["counts"].get(name, 0))
+            read = READERS[name]
+            records[name] = [(identity, read(convert(self.layout.number, name, fields))) for identity, fields in stored]
         state = State.load(policy, keyed, self.meta, **records)
         return SavedState(secret, position, state)
 
@@ -118,7 +115,8 @@ class StateFile:
             return None
         with without_cycle_search():
             opened = self.open()
-            self._check_version(opened.layout)
+            if not (opened.layout.is_known and opened.layout.is_current):
+                raise other_version(self.path, opened.layout)
             policy = policy_at(opened.meta.release, policy, changes)
             self._check(opened.header, policy, secret)
             return opened.load(policy)
@@ -164,14 +162,6 @@ class StateFile:
         self._lock = lock  # taken before the file had its name, so that there is no moment without a lock
         sync_folder(self.path.parent)
 
-    def _check_version(self, layout: Layout) -> None:
-        if not (layout.is_known and layout.is_current):
-            to_do = f"run `shoal upgrade {self.path}`" if layout.is_known else "use the version that wrote it"
-            raise InputError(
-                f"{self.path} has format {layout.number - 1} of engine {layout.engine}, and this version of Shoal has "
-                f"format {FORMAT} of engine {ENGINE}: {to_do}."
-            )
-
     def _check(self, header: dict[str, Any], policy: Policy, secret: bytes | None) -> None:
         if header["policy"] != meaning_of(policy):
             raise InputError(
@@ -207,6 +197,15 @@ class StateFile:
             raise InputError(
                 f"{self.path} was changed by another program while this run was using it; nothing was published."
             )
+
+
+def other_version(path: Path, layout: Layout) -> InputError:
+    """What to say of a state file that this version does not go on with as it is."""
+    to_do = f"run `shoal upgrade {path}`" if layout.is_known else "use the version that wrote it"
+    return InputError(
+        f"{path} has format {layout.number} of engine {layout.engine}, and this version of Shoal has format {FORMAT} "
+        f"of engine {ENGINE}: {to_do}."
+    )
 
 
 def _header(secret: bytes, position: Position, policy: Policy, meta: Meta) -> dict[str, Any]:

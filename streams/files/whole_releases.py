@@ -1,7 +1,4 @@
-"""The releases of a folder with all of their records, put together where a release holds only what changed.
-
-One in an older format is given in this one (streams/kafka/older_release.py).
-"""
+"""The releases of a folder with all of their records, put together where a release holds only what changed."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,8 +7,7 @@ from pathlib import Path
 from shoal.core.measure.fold import FoldError, LookBack
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.files.release_folder import ReleaseFiles, read_files, read_releases, release_name, table_of
-from shoal.streams.kafka.chain import Chain, is_format_one
-from shoal.streams.kafka.older_release import readable
+from shoal.streams.kafka.chain import Chain
 
 
 def whole_releases(path: Path, table: str | None = None) -> Iterator[ReleaseFiles]:
@@ -50,8 +46,6 @@ def _needed(path: Path, number: int) -> list[ReleaseFiles]:
     back, needed = LookBack(), [read_files(path, number)]
     while True:
         files = needed[-1]
-        if is_format_one(files.manifest):  # all of them are in full
-            return needed[::-1]
         try:
             back.see(json.loads(files.manifest))
         except (FoldError, ValueError, AttributeError):
@@ -75,7 +69,5 @@ def _follow(chain: Chain | None, files: ReleaseFiles) -> Chain:
 
 
 def _whole(chain: Chain, files: ReleaseFiles) -> ReleaseFiles:
-    if is_format_one(files.manifest):
-        return ReleaseFiles(files.number, *readable(files.cells, files.groups, files.manifest))
     whole = chain.whole()
     return ReleaseFiles(files.number, whole.cells, whole.groups, files.manifest)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from shoal.core.measure.fold import Fold, FoldError, Whole, content_digest
+from shoal.core.measure.fold import Fold, FoldError, Whole
 from shoal.core.schema import FORMAT
 from shoal.streams.errors import GuaranteeError, InputError
 
@@ -20,17 +20,13 @@ class Chain:
         self._table = table
         self.number, self.digest = number, digest
         self.fold = Fold(table)
-        self._has_newer = False  # than format 1
 
     def add(self, records: Sequence[bytes], manifest: bytes) -> Mapping[str, Any]:
         """Checks the next release and returns its manifest; `records` are those of its cells, then of its groups, then
         of what is gone.
 
-        One in format 1 is checked by its digests. Raises `GuaranteeError` if the release does not fit, and `InputError`
-        if it is in a format that this version does not know.
+        Raises `GuaranteeError` if the release does not fit, and `InputError` if it is in another format.
         """
-        if is_format_one(manifest):
-            return self._add_older(records, manifest)
         number = self.number + 1
         check_format(manifest, f"release {number} is")
         found = _read(manifest, number)
@@ -45,13 +41,11 @@ class Chain:
             self.fold.take(found, records)
         except FoldError as error:
             raise GuaranteeError(f"the chain of releases is broken: {error}.") from None
-        self.number, self.digest, self._has_newer = number, sha256(manifest).hexdigest(), True
+        self.number, self.digest = number, sha256(manifest).hexdigest()
         return found
 
     def whole(self) -> Whole:
-        """All records as they stand after the last release, which is not in format 1. Raises `GuaranteeError` if the
-        chain began too late.
-        """
+        """All records as they stand after the last release. Raises `GuaranteeError` if the chain began too late."""
         if self.fold.number != self.number:
             raise GuaranteeError(f"the records of release {self.number} were not put together.")
         try:
@@ -59,37 +53,19 @@ class Chain:
         except FoldError as error:
             raise GuaranteeError(f"{error}.") from None
 
-    def _add_older(self, records: Sequence[bytes], manifest: bytes) -> Mapping[str, Any]:
-        number, found = self.number + 1, _read(manifest, self.number + 1)
-        told = (found.get("table"), found.get("release"), found.get("previous"), found.get("content"))
-        if told != (self._table, number, self.digest, content_digest(records)):
-            raise _broken(number, "is not what its manifest, or the release before it, says")
-        if self._has_newer:
-            raise _broken(number, "is in an older format than the release before it")
-        self.number, self.digest = number, sha256(manifest).hexdigest()
-        return found
-
-
-def is_format_one(manifest: bytes) -> bool:
-    """Whether a release is one of engine 1.0 (streams/kafka/older_release.py)."""
-    try:
-        found = json.loads(manifest)
-    except ValueError:
-        return False
-    return isinstance(found, dict) and "format" not in found and "content" in found
-
 
 def check_format(manifest: bytes, subject: str) -> None:
-    """Raises `InputError` for a manifest in an unknown format. One that cannot be read is left to the caller."""
+    """Raises `InputError` for a manifest in another format. One that cannot be read is left to the caller."""
     try:
         found = json.loads(manifest)
     except ValueError:
         return
-    written = found.get("format", 1) if isinstance(found, dict) else FORMAT
-    if written != FORMAT and not is_format_one(manifest):
+    written = found.get("format") if isinstance(found, dict) else FORMAT
+    if type(written) is not int or written != FORMAT:
+        name = written if type(written) is int else "unknown"
         raise InputError(
-            f"{subject} in format {written}, and this version of Shoal reads format {FORMAT} and older ones only; "
-            "use the version that published it."
+            f"{subject} in format {name}, and this version of Shoal reads format {FORMAT} only; use the version that "
+            "published it."
         )
 
 

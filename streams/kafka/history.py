@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from aiokafka import TopicPartition
 
 from shoal.streams.errors import InputError
-from shoal.streams.kafka.chain import is_format_one
 from shoal.streams.kafka.fold_back import first_offset, fold_back
 from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.kafka.part_reader import open_parts
@@ -49,7 +48,7 @@ class History:
             newer: list[Known] = []
             known = self._known[-1].number if self._known else 0
             found = await last_manifest(consumer, self._partition.topic)
-            while found is not None and found.number > known and not is_format_one(found.value):
+            while found is not None and found.number > known:
                 if len(newer) == self._most:
                     break
                 newer.append(_known(found))

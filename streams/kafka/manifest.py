@@ -4,13 +4,13 @@
 |----------|-------|
 | kind     | `manifest`; records of cells and groups have no headers |
 | offsets  | JSON: by partition of the events topic, the offset at which the window of the release ended |
-| external | JSON: the same for the external topic; absent on releases older than that topic |
+| external | JSON: the same for the external topic |
 | trigger  | the offset of the trigger that the release was made for |
 | at       | the time that the trigger named; absent if it named none |
-| key      | a fingerprint of SHOAL_KEY, by which a rebuild sees that it has the right one; absent on older releases |
+| key      | a fingerprint of SHOAL_KEY, by which a rebuild sees that it has the right one |
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
-| states   | JSON, with shards: of each the proof of its state (streams/store/state_digest.py); absent on older ones |
+| states   | JSON, with shards: of each the proof of its state (streams/store/state_digest.py) |
 | parts    | JSON, with shards: of each the offset of its first record on its partition, and the one after its last |
 
 They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
@@ -40,10 +40,10 @@ class Origin(NamedTuple):
     external: Sequence[int] = ()
     skipped: Mapping[str, Sequence[int]] = {}
     """By label, the offsets of records of this window that were left out."""
-    policy: str | None = None
-    """What the policy meant; None on releases that do not say."""
-    key: str | None = None
-    """A fingerprint of the secret; likewise."""
+    policy: str = ""
+    """What the policy meant."""
+    key: str = ""
+    """A fingerprint of the secret."""
 
 
 class ManifestRecord(NamedTuple):
@@ -63,11 +63,7 @@ def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
         headers.append((_AT, origin.at.encode()))
     if origin.skipped:
         headers.append((_SKIPPED, json.dumps(origin.skipped, sort_keys=True).encode()))
-    if origin.policy is not None:
-        headers.append((_POLICY, origin.policy.encode()))
-    if origin.key is not None:
-        headers.append((_KEY, origin.key.encode()))
-    return headers
+    return [*headers, (_POLICY, origin.policy.encode()), (_KEY, origin.key.encode())]
 
 
 def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
@@ -80,11 +76,12 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
     """The inverse of `write_origin`. Raises InputError if the headers do not say it, or for other partitions."""
     try:
         offsets = [int(end) for end in json.loads(headers[_OFFSETS])]
-        external = [int(end) for end in json.loads(headers.get(_EXTERNAL, b"[]"))]
+        external = [int(end) for end in json.loads(headers[_EXTERNAL])]
         trigger = int(headers[_TRIGGER])
         left_out = json.loads(headers.get(_SKIPPED, b"{}"))
         skipped = {str(label): [int(offset) for offset in listed] for label, listed in left_out.items()}
-        at, policy, key = (headers[name].decode() if name in headers else None for name in (_AT, _POLICY, _KEY))
+        policy, key = headers[_POLICY].decode(), headers[_KEY].decode()
+        at = headers[_AT].decode() if _AT in headers else None
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InputError(
             f"release {release} does not name the offsets it was made from, so it cannot be made again"
@@ -135,7 +132,7 @@ def write_states(proofs: Sequence[str]) -> tuple[str, bytes]:
 
 
 def read_states(headers: Mapping[str, bytes]) -> list[str] | None:
-    """The inverse. None without the header; if it is no list, a value that no state has."""
+    """What `write_states` wrote. None without the header; if it is no list, a value that no state has."""
     if _STATES not in headers:
         return None
     try:

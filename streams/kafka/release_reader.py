@@ -15,11 +15,10 @@ from aiokafka.errors import KafkaError
 from shoal.core.measure.fold import FoldError, LookBack, Whole, by_kind
 from shoal.streams.errors import GuaranteeError, InputError, ServiceError
 from shoal.streams.kafka.access import client_options
-from shoal.streams.kafka.chain import Chain, is_format_one
+from shoal.streams.kafka.chain import Chain
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
 from shoal.streams.kafka.fold_back import fold_back
 from shoal.streams.kafka.manifest import has_parts, manifest_of, not_ours, trigger_of
-from shoal.streams.kafka.older_release import readable
 from shoal.streams.kafka.part_reader import PartReader, open_parts
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.refusal import unreachable
@@ -35,10 +34,7 @@ GONE = "Kafka went away while the releases were being read."
 
 @dataclass(frozen=True)
 class CommittedRelease:
-    """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers.
-
-    In format 1 it has no records of cells. `meaning` and `whole` are in this version's format all the same.
-    """
+    """A release read back from the topic: the exact bytes, its manifest parsed (`meaning`), the manifest's headers."""
 
     cells: tuple[bytes, ...]
     groups: tuple[bytes, ...]
@@ -129,12 +125,6 @@ class ReleaseReader:
         if manifest_of(message) is None:
             raise not_ours(message.topic, message.offset)
         records, self._records = tuple(self._records), []
-        if is_format_one(value):
-            self._chain.add(records, value)
-            older = readable((), records, value)
-            whole = Whole(older.cells, older.groups)
-            meaning = json.loads(older.manifest)
-            return CommittedRelease((), records, value, meaning, headers, message.offset + 1, fold=lambda: whole)
         told = json.loads(value)
         if has_parts(headers):
             records = tuple(await self._parts.read(told["release"], headers, told))

@@ -15,7 +15,6 @@ from aiokafka.errors import KafkaError
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.files.release_folder import ReleaseFiles
 from shoal.streams.files.tidy import RELEASES, Columns
-from shoal.streams.kafka.older_release import readable
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.release_reader import CommittedRelease, Place, open_releases
 from shoal.streams.kafka.release_search import last_committed
@@ -41,8 +40,7 @@ class Delivery(NamedTuple):
     def files(self) -> ReleaseFiles:
         """Its records as they stand, whether it holds all of them or what changed."""
         one, whole = self.release, self.release.whole
-        manifest = readable(one.cells, one.groups, one.manifest).manifest
-        return ReleaseFiles(one.number, whole.cells, whole.groups, manifest)
+        return ReleaseFiles(one.number, whole.cells, whole.groups, one.manifest)
 
     @property
     def kept(self) -> Kept:

@@ -8,7 +8,7 @@ the number of items.
 from collections.abc import Sequence
 from pathlib import Path
 
-from shoal.core.older import Layout
+from shoal.core.migrations import Layout
 from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
 from shoal.streams.files.fresh_file import PRIVATE, fresh_file

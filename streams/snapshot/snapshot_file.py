@@ -9,7 +9,7 @@
 | the last      | the number of records of each kind                                                                 |
 
 Identities and records are as `streams/store/records.py` packs them, decrypted: the file has an encryption of its own.
-`records` is the number of that layout. A file of an older one is converted as it is read (core/older.py), and a file of
+`records` is the number of their format. A file in an older one is converted as it is read (core/migrations.py). One of
 an older engine is as good: it is the state after a release, whichever engine made the release.
 """
 
@@ -21,7 +21,7 @@ from typing import IO, Any, Final, NamedTuple
 
 from shoal.core.cells.shard import Shard
 from shoal.core.cuts import Cuts
-from shoal.core.older import Layout, convert
+from shoal.core.migrations import FORMAT, Layout, convert
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed, KeyedByHandle
 from shoal.core.shards.table import Table
@@ -32,7 +32,7 @@ from shoal.streams.memory import without_cycle_search
 from shoal.streams.settings import Settings, split_keys
 from shoal.streams.snapshot.encrypted_file import EncryptedFile, EncryptedWriter
 from shoal.streams.store.meta import Identity, TableMeta
-from shoal.streams.store.records import FORMAT, KINDS, Counts, RejectNote, meta_of, pack, unpack
+from shoal.streams.store.records import KINDS, Counts, RecordKind, RejectNote, meta_of, pack, unpack
 from shoal.streams.store.skipped import group_members, members_of
 from shoal.streams.store.state_digest import StateDigest, proofs_of
 from shoal.streams.store.whole_table import TablePlace
@@ -69,7 +69,7 @@ class Head:
     needed: Mapping[str, int]
     """By label, the first record of each source that must still be there: to be read, or to become a dead letter."""
     records: int
-    """The layout of the records."""
+    """The format of the records."""
     taken: float
     """When, in seconds."""
     shards: Shards | None
@@ -163,7 +163,7 @@ class SnapshotFile:
     """A snapshot to read: `release` by its cover, then `head`, then `load`, each of which reads more of it."""
 
     def __init__(self, path: Path, table: str) -> None:
-        """Raises InputError if it is no snapshot of this table, or of a later format."""
+        """Raises InputError if it is no snapshot of this table, or in another format."""
         self.path = path
         self._file = EncryptedFile(path)
         cover = self._file.cover
@@ -178,7 +178,7 @@ class SnapshotFile:
         self.release: int = cover["release"]
 
     def head(self, secrets: Sequence[bytes]) -> Head:
-        """Raises InputError if it is damaged, cut short, under another key, or has records of another layout."""
+        """Raises InputError if it is damaged, cut short, under another key, or of an unknown format."""
         return self._read_head(next(self._file.parts(secrets)))
 
     def load(self, secrets: Sequence[bytes], policy: Policy, key: bytes, keep: Keep = lambda state: state) -> Loaded:
@@ -244,7 +244,7 @@ def _whole(
 
     def load(number: int | None, meta: Meta, shard: Shard | None = None) -> State:
         mine = found.pop(number)
-        records = {kind.name: convert(head.layout, kind.name, _unpacked(mine.pop(kind.name)), keyed) for kind in KINDS}
+        records = {kind.name: _read(kind, mine.pop(kind.name), head.records) for kind in KINDS}
         return State.load(policy, keyed, meta, KeyedByHandle, shard, **records)
 
     if head.shards is None:
@@ -256,8 +256,8 @@ def _whole(
     return Table(policy, states, cuts, head.meta)
 
 
-def _unpacked(records: Iterable[Packed]) -> Iterator[tuple[Any, Any]]:
-    return ((identity, unpack(packed)) for identity, packed in records)
+def _read(kind: RecordKind, records: Iterable[Packed], number: int) -> Iterator[tuple[Any, Any]]:
+    return ((identity, kind.read(convert(number, kind.name, unpack(packed)))) for identity, packed in records)
 
 
 def _head_fields(head: Head) -> dict[str, Any]:

@@ -150,16 +150,8 @@ async def _check_same(store: Store, meta: TableMeta) -> None:
 
 
 def _check_proved(table: str, proofs: Sequence[str] | None, manifest: ManifestRecord) -> None:
-    """Step 4, with shards. Raises GuaranteeError if the records are not those that the release was published from, and
-    InputError if its manifest is from before manifests said so.
-    """
-    told = read_states(manifest.headers)
-    if proofs is not None and told is None:
-        raise InputError(
-            f"release {manifest.number} of table {table} names no digests of its shards, which a snapshot must match: "
-            "ask for another release, and take the snapshot of that one"
-        )
-    if proofs is not None and told != proofs:
+    """Step 4, with shards. Raises GuaranteeError if the records are not those that the release was published from."""
+    if proofs is not None and read_states(manifest.headers) != proofs:
         raise GuaranteeError(
             f"Redis does not have the state that release {manifest.number} of table {table} was published from, so a "
             "snapshot would not either: run `shoal rebuild`"

@@ -57,9 +57,8 @@ A table that is cut into shards has these as well, or instead; s is a shard, b a
 
 No key holds an id: a person is called by their handle, a keyed hash of it (core/randomness.py).
 
-Some names are older than the words used now (`seal`, `mark:p`); stored names stay, so that a stored table stays
-readable. The scripts in lua/ spell these names out; nothing outside this room does. `shoal source` has keys of its own
-(source_book.py).
+Some names are older than the words used now (`seal`, `mark:p`). The scripts in lua/ spell these names out; nothing
+outside this room does. `shoal source` has keys of its own (source_book.py).
 """
 
 from functools import cache

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from shoal.core.older import Layout
+from shoal.core.migrations import FORMAT, Layout
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE, Meta
 from shoal.streams.errors import InputError
 from shoal.streams.settings import Settings
 from shoal.streams.store.encryption import Cipher, fingerprint
-from shoal.streams.store.records import FORMAT, Counts, meta_of, pack
+from shoal.streams.store.records import Counts, meta_of, pack
 
 Identity = Mapping[str, str]
 """What must not change under a table, by its name in `meta`: values, policy, engine, key, seal, events, and shards, if
@@ -32,7 +32,7 @@ _CHANGED = {
     "events": "another events topic (it was deleted and made again, or SHOAL_KAFKA names another cluster)",
 }
 _IDENTITY = (*_CHANGED, "seal", "engine")
-_MAY_LACK = ("values", "events")  # tables that were begun without them are not compared
+_MAY_LACK = "events"  # a table that was begun without it is not compared
 _ABSENT = {"shards": "1"}
 _SET_BACK = "publish it under a new table name, or set it back"
 _TO_DO = {
@@ -127,7 +127,7 @@ def read_meta(found: Mapping[bytes, bytes], table: str) -> TableMeta:
 
 
 def parse_meta(found: Mapping[bytes, bytes]) -> TableMeta:
-    """The same in any format; those before had fewer fields, never others."""
+    """The same in any format that is known."""
     fields = {name.decode(): value for name, value in found.items()}
     return TableMeta(
         identity={name: fields.get(name, b"").decode() for name in _IDENTITY},
@@ -170,7 +170,7 @@ def check_identity(meta: TableMeta, identity: Identity, partitions: int, table: 
         raise other_version(Layout(FORMAT, meta.identity["engine"]), table)
     for name, changed in _CHANGED.items():
         was, is_now = (found.get(name) or _ABSENT.get(name, "") for found in (meta.identity, identity))
-        if was != is_now and not (name in _MAY_LACK and "" in (was, is_now)):
+        if was != is_now and not (name == _MAY_LACK and "" in (was, is_now)):
             reason = changed.format(was=was, now=is_now)
             raise InputError(f"table {table} was begun under {reason}: {_TO_DO.get(name, _SET_BACK)}")
     if meta.partitions != partitions:

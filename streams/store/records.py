@@ -2,12 +2,12 @@
 
 `KINDS` is that table. A release writes the records that it changed, a rebuild writes all of them, a start reads all of
 them, and each goes through the table: `encode` is the one encoder, `decode` its inverse. A new kind of record is one
-more line of `KINDS`, one field of `Counts` and a higher `FORMAT`; the names are those of `Change`'s fields and of
+more line of `KINDS`, one field of `Counts` and a higher format; the names are those of `Change`'s fields and of
 `RECORDS` and `READERS` in core/state.py.
 
-Every record is an array in the order of its fields. `FORMAT` stands for the layout of all of them together and of the
-keys in keys.py. It is kept in the table's `meta`, and `shoal upgrade` converts a store with an older number
-(core/older.py).
+Every record is an array in the order of its fields. One number stands for the format of all of them together and of the
+keys in keys.py (core/migrations.py). It is kept in the table's `meta`, and `shoal upgrade` converts a store with an
+older number.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from shoal.core.events.event import Reject
-from shoal.core.older import LAYOUT
+from shoal.core.migrations import FORMAT, convert
 from shoal.core.person import AWAY
 from shoal.core.state import READERS, WRITERS, Change, LazyPeople, Meta, Person, State, Stored
 from shoal.core.stored import HOME, read_person
@@ -38,7 +38,6 @@ from shoal.streams.store.keys import (
     people_keys,
 )
 
-FORMAT: Final = LAYOUT
 PERSON: Final = b"person"
 CLIQUE: Final = b"clique"
 BOND: Final = b"bond"
@@ -237,11 +236,14 @@ def encode(
         yield Chunk(key, fields)
 
 
-def decode(kind: RecordKind, hashes: Iterable[Mapping[bytes, bytes]], cipher: Cipher) -> Iterator[tuple[Any, Any]]:
-    """(identity, record) of what these hashes hold. Raises InputError if a value cannot be decrypted."""
-    return (
-        (identity, kind.read(unpack(value))) for found in hashes for identity, value in open_hash(kind, found, cipher)
-    )
+def decode(
+    kind: RecordKind, hashes: Iterable[Mapping[bytes, bytes]], cipher: Cipher, number: int = FORMAT
+) -> Iterator[tuple[Any, Any]]:
+    """(identity, record) of what these hashes hold in a format. Raises InputError if a value cannot be decrypted."""
+    for found in hashes:
+        for identity, value in open_hash(kind, found, cipher):
+            fields = unpack(value)
+            yield identity, kind.read(fields if number == FORMAT else convert(number, kind.name, fields))
 
 
 def open_hash(kind: RecordKind, found: Mapping[bytes, bytes], cipher: Cipher) -> Iterator[tuple[Any, bytes]]:

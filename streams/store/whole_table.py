@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from shoal.core.cuts import Cuts
+from shoal.core.migrations import FORMAT
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import Meta, State
@@ -74,8 +75,8 @@ class TablePlace:
         }
 
 
-async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) -> State:
-    """The state of the last release, which must be applied. Raises LostError if records are missing.
+async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta, number: int = FORMAT) -> State:
+    """The state of the last release, which must be applied, from a format. Raises LostError if records are missing.
 
     Reads a million people in some seconds, the event loop free.
     """
@@ -86,7 +87,7 @@ async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta) 
             raise LostError
 
         def build() -> State:
-            records = {kind.name: decode(kind, hashes[kind.name], store.cipher) for kind in KINDS}
+            records = {kind.name: decode(kind, hashes[kind.name], store.cipher, number) for kind in KINDS}
             return State.load(policy, key, meta.sealed, KeyedByHandle, **records)
 
         return await in_thread(build)

@@ -152,7 +152,7 @@ class Coordinator(Maker):
         keyed = Keyed(self._settings.key_bytes, self._policy.table)
         proofs = proofs_of(keyed, number, digests, states, cuts)
         if self._announced is not None and (
-            self._announced.value != manifest or read_states(self._announced.headers) not in (None, proofs)
+            self._announced.value != manifest or read_states(self._announced.headers) != proofs
         ):
             raise GuaranteeError(
                 f"release {number} of table {self._policy.table} does not come out as it was announced: nothing is "

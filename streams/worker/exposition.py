@@ -15,12 +15,12 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from shoal import __version__
+from shoal.core.migrations import FORMAT
 from shoal.core.state import ENGINE
 from shoal.streams.intake.ingest import Ingest
 from shoal.streams.intake.watch import Course
 from shoal.streams.prometheus import REGISTRY, State
 from shoal.streams.store.course import WORDS
-from shoal.streams.store.records import FORMAT
 from shoal.streams.worker.owners import Owners
 from shoal.streams.worker.standing import FIGURES, Standing
 

@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from shoal import __version__
-from shoal.core.older import Layout
+from shoal.core.migrations import FORMAT, Layout
 from shoal.core.policy.policy import Policy
 from shoal.core.schema import FORMAT as RELEASE_FORMAT
 from shoal.core.state import ENGINE
@@ -37,7 +37,7 @@ from shoal.streams.store.course import read_course, word_of
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import label_of
 from shoal.streams.store.meta import Identity, identity_of
-from shoal.streams.store.records import FORMAT, Counts
+from shoal.streams.store.records import Counts
 from shoal.streams.store.store import Store
 from shoal.streams.worker.beginning import check_usable
 from shoal.streams.worker.standing import why_uncut
@@ -195,7 +195,7 @@ def _rebuild(
         return "nothing is published, so there is nothing to rebuild"
     origin = read_origin(last.number, last.headers, len(needed["events"]))
     first = 0 if newest is None else newest.meta.release
-    if origin.policy not in (None, identity["policy"]):
+    if origin.policy != identity["policy"]:
         return "is refused: the last release was made by another policy"
     if first < last.number and oldest != ENGINE:
         return (

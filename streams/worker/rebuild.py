@@ -238,7 +238,7 @@ class _Replayed:
         windows = {n: intake.cut() for n, intake in enumerate(self._intakes)}
         window = Window(origin.at, windows, read.groups)
         made = await in_thread(self.whole.make, window, self.policy, changed, release.number)
-        if made.manifest != release.manifest or read_states(release.headers) not in (None, made.proofs):
+        if made.manifest != release.manifest or read_states(release.headers) != made.proofs:
             raise GuaranteeError(
                 f"release {release.number} of table {self.policy.table} does not come out as it was published: the "
                 "events, the policy, SHOAL_KEY, SHOAL_MAX_RECORD or the engine are not those it was made from"
@@ -313,21 +313,21 @@ class _Replayed:
         """The policy that takes over, if one does. Refuses a release of another engine, and an unknown policy."""
         engine, policy = release.meaning.get("engine"), str(release.meaning.get("policy"))
         first = self.whole.meta.release + 1
-        if engine != ENGINE or release.number != first:  # a reader passes over those of engine 1.0
+        if engine != ENGINE:
             raise InputError(
                 f"release {first} of table {self.policy.table} was made by another engine than {ENGINE}, which would "
                 "not make the same bytes: begin with the snapshot that `shoal upgrade` has taken, or a later one "
                 "(--snapshot), or run the version of Shoal that made it"
             )
-        found = self._policies.get(policy) or self._policies.get(origin.policy or "")
+        found = self._policies.get(policy) or self._policies.get(origin.policy)
         changes = "previous_policy" in release.meaning
         is_same = changes or release.number == 1 or (found and meaning_of(found) == meaning_of(self.policy))
-        if found is None or origin.policy not in (None, meaning_of(found)) or not is_same:
+        if found is None or origin.policy != meaning_of(found) or not is_same:
             raise InputError(
                 f"release {release.number} of table {self.policy.table} was made under another policy: its file or a "
                 "hierarchy file means something else now"
             )
-        if origin.key not in (None, self._key):
+        if origin.key != self._key:
             raise InputError(f"release {release.number} of table {self.policy.table} was made under another SHOAL_KEY")
         if release.number == 1:
             # Manifests name the files that the table began with, whatever they look like now.

@@ -1,18 +1,18 @@
 """`shoal upgrade`: a table that an older version has left in Redis goes on with this one.
 
-A table in another format:
+A table in an older format (core/migrations.py):
 
 1. look    no worker runs, the last release is published and applied, the policy and the secrets are the table's
 2. copy    everything that Redis holds, as it is, into a file: with it there is a way back (`--back`)
 3. fence   every ownership is taken away (streams/store/replacing.py)
-4. write   the state of the last release, converted (core/older.py), beside the table
+4. write   the state of the last release, converted, beside the table
 5. replace one script: what was written takes the table's place
 6. snapshot of the last release. A rebuild begins with it, since the releases before it are another engine's
 
 A window that was open is read again from the topics, as after a rebuild. A table in this format that another engine has
 made needs no conversion: 1, the snapshot, and then 3, which also notes the engine. Killed anywhere, it is run again:
-until step 5 the table is the older version's, after it this one's. A table with shards has had one format so far. Step
-3 deletes what its shards have reported of a release that is not sealed. A sealed release must be finished first.
+until step 5 the table is the older version's, after it this one's. A table with shards is not converted yet. Step 3
+deletes what its shards have reported of a release that is not sealed. A sealed release must be finished first.
 """
 
 import asyncio
@@ -23,14 +23,15 @@ from typing import NamedTuple, TypeVar
 
 from aiokafka.errors import KafkaError
 
-from shoal.core.older import Layout
+from shoal.core.migrations import FORMAT, Layout
+from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.state import ENGINE
 from shoal.streams.errors import GuaranteeError, InputError, LostError
 from shoal.streams.faults import crash_point
-from shoal.streams.files.older_policy import read_older_policy, table_of
+from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.kafka.companions import working_hosts
-from shoal.streams.kafka.entry import events_id, require
+from shoal.streams.kafka.entry import require
 from shoal.streams.kafka.manifest import ManifestRecord, read_origin
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.release_search import last_committed
@@ -45,11 +46,9 @@ from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
 from shoal.streams.store.encryption import fingerprint, make_cipher
 from shoal.streams.store.meta import TableMeta, check_keys, identity_of, layout_of, other_version, parse_meta
-from shoal.streams.store.older import OlderCipher, load_older_state
-from shoal.streams.store.records import FORMAT
 from shoal.streams.store.replacing import fence, replace
 from shoal.streams.store.store import Store
-from shoal.streams.store.whole_table import TablePlace, read_place, write_table
+from shoal.streams.store.whole_table import TablePlace, load_state, read_place, write_table
 from shoal.streams.worker.publish import check_story
 
 _LATE_S = 5.0  # how much longer than a session a worker that was killed may be seen
@@ -63,8 +62,6 @@ class Upgrade(NamedTuple):
     layout: Layout
     """What the table is, or was, in."""
     release: int
-    adds_values: bool
-    """Whether the policy has to say `values: redrawn` from now on, which it did not have to under engine 1.0."""
     copy: Path | None
     """Where Redis is kept as it is, if it is to be converted."""
     snapshot: Path | None
@@ -130,14 +127,14 @@ def run_back(settings: Settings, path: Path) -> Upgrade:
             await fence(store, found.release)
         layout = await put_back(store, path, secrets_of(settings))
         release = parse_meta(await store.meta_fields()).release
-        return Upgrade(store.table, layout, release, adds_values=False, copy=path, snapshot=None)
+        return Upgrade(store.table, layout, release, copy=path, snapshot=None)
 
     return _with_store(settings, back)
 
 
 def _with_store(settings: Settings, action: Callable[[Store], Awaitable[T]]) -> T:
     """Run an action on the table's store. Raises StreamsError."""
-    table = table_of(settings.policy_path)
+    table = load_policy(settings.policy_path).table
 
     async def run() -> T:
         store = Store(settings.redis, table, make_cipher(settings.state_key_bytes), access_of(settings))
@@ -203,17 +200,17 @@ async def _read(settings: Settings, store: Store) -> _Older:
     if not fields:
         raise InputError(f"Redis holds nothing of table {table}, so there is nothing to upgrade")
     layout, meta = layout_of(fields), parse_meta(fields)
-    if not layout.is_known or (store.shards > 1 and not layout.is_current):  # with shards there was no other so far
+    if not layout.is_known or (store.shards > 1 and not layout.is_current):
         raise other_version(layout, table)
-    bound, values = meta.identity["policy"], meta.identity["values"]
-    policy, adds_values = read_older_policy(settings.policy_path, layout, bound, f"table {table}", values)
+    policy = load_policy(settings.policy_path)
+    if meta.identity["policy"] != meaning_of(policy):
+        raise InputError(f"table {table} was begun under another policy: give the one that it has")
     if meta.identity["key"] != fingerprint(settings.key_bytes, table):
         raise InputError(f"table {table} was begun under another SHOAL_KEY: set it back")
-    if meta.identity["seal"]:
-        check_keys(meta.identity["seal"], ",".join(store.cipher.fingerprints), table)
+    check_keys(meta.identity["seal"], ",".join(store.cipher.fingerprints), table)
     last = await last_committed(settings.kafka_servers, table)
     check_story(table, meta, last)
-    return _Older(Upgrade(table, layout, meta.release, adds_values, copy=None, snapshot=None), policy, meta, last)
+    return _Older(Upgrade(table, layout, meta.release, copy=None, snapshot=None), policy, meta, last)
 
 
 def _engine(last: ManifestRecord) -> str:
@@ -234,10 +231,8 @@ async def _convert(settings: Settings, store: Store, older: _Older) -> None:
     crash_point("upgrade.2")
     await fence(store, upgrade.release)  # 3
     crash_point("upgrade.3")
-    cipher = OlderCipher(settings.state_key_bytes if meta.identity["seal"] else None)
-    state = await load_older_state(store, policy, settings.key_bytes, upgrade.layout, meta, cipher)
-    events = meta.identity["events"] or await events_id(settings, store.table)
-    identity = identity_of(settings, policy, store.cipher, events)
+    state = await load_state(store, policy, settings.key_bytes, meta, upgrade.layout.number)
+    identity = identity_of(settings, policy, store.cipher, meta.identity["events"])
     await write_table(store.beside(), identity, state, await _place(store, meta, last))  # 4
     crash_point("upgrade.4")
     await replace(store)  # 5

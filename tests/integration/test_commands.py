@@ -157,7 +157,7 @@ async def test_a_broken_chain_is_noticed_with_exit_code_1(desk: Desk) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=[desk.kafka])
     await producer.start()
     try:
-        forged = json.dumps({"table": desk.table, "release": 1, "format": 2, "previous": None, "content": "00" * 32})
+        forged = json.dumps({"table": desk.table, "release": 1, "format": 1, "previous": None, "content": "00" * 32})
         headers = [("kind", b"manifest")]
         await producer.send_and_wait(Topics(desk.table).releases, forged.encode(), partition=0, headers=headers)
     finally:

@@ -55,7 +55,7 @@ async def test_topics_are_made_once_and_found_afterwards(kafka: str, table: str)
 
 async def test_a_release_is_its_records_and_then_its_manifest(kafka: str, topics: Topics, publisher: Publisher) -> None:
     assert await publisher.last() is None
-    origin = Origin([3, 0], 7, "2026-01-01T00:00:00Z", [5, 2], policy="ab" * 32)
+    origin = Origin([3, 0], 7, "2026-01-01T00:00:00Z", [5, 2], policy="ab" * 32, key="cd" * 8)
     await publisher.publish(sealed(1, b"a", b"b", headers=write_origin(origin)))
     await publisher.publish(sealed(2, headers=write_origin(Origin([3, 1], 8))))
     async with open_reader([kafka]) as consumer:
@@ -64,7 +64,7 @@ async def test_a_release_is_its_records_and_then_its_manifest(kafka: str, topics
     assert {record.key for record in found} == {f"{topics.table}/1".encode(), f"{topics.table}/2".encode()}
     assert dict(found[2].headers) == {
         "kind": b"manifest", "offsets": b"[3,0]", "external": b"[5,2]", "trigger": b"7", "at": b"2026-01-01T00:00:00Z",
-        "policy": b"ab" * 32,
+        "policy": b"ab" * 32, "key": b"cd" * 8,
         **dict(release_event(topics.table, 1, "2026-01-01T00:00:00Z")),
     }  # fmt: skip
     assert read_origin(1, dict(found[2].headers), 2) == origin

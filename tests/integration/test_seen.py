@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from deploy.local.ports import free_port
+from shoal.core.migrations import FORMAT
 from shoal.core.state import ENGINE
 from shoal.streams.files.schemas import DOCUMENTS
 from shoal.streams.prometheus import STEPS
-from shoal.streams.store.records import FORMAT
 from tests.support.judges.metrics import foreign_labels, read_page, value
 from tests.support.root import ROOT
 from tests.support.services.ask import ask

@@ -9,6 +9,7 @@ import pytest
 
 from shoal.core.events.intake import Intake
 from shoal.core.events.window import PRESENT, Delta
+from shoal.core.migrations import FORMAT
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed, KeyedByHandle
@@ -19,7 +20,7 @@ from shoal.streams.intake.partition import Partition, load_partition
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.meta import check_identity
-from shoal.streams.store.records import FORMAT, Chunk, Counts, RejectNote, pack, read_note, unpack
+from shoal.streams.store.records import Chunk, Counts, RejectNote, pack, read_note, unpack
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
 from shoal.streams.store.replacing import fence, replace
 from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids

@@ -2,30 +2,28 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from shoal.core.randomness import Keyed
+from shoal.core.migrations import FORMAT
 from shoal.core.state import ENGINE
-from tests.support import another_engine
-from tests.support.older import NAMES
-from tests.support.root import ROOT
-from tests.support.services.older_table import OlderTable
-from tests.support.services.table import KEY, SHARDED, Make, Table, insert
+from tests.support import later_version
+from tests.support.services.left_table import KINDS_OF_TABLE, LeftTable
+from tests.support.services.table import SHARDED, Make, Table, insert
 
-Leave = Callable[[str], OlderTable]
+Leave = Callable[[str], LeftTable]
 
 
 @pytest.fixture
-def leave(kafka: str, redis_db: str, tmp_path: Path) -> Iterator[Leave]:
-    """Leaves a table as an older version left it."""
-    made: list[OlderTable] = []
+def leave(kafka: str, redis_db: str, tmp_path: Path, table: str) -> Iterator[Leave]:
+    """Leaves a table as this version's worker left it; the commands of a later version go on with it."""
+    made: list[LeftTable] = []
 
-    def _leave(name: str) -> OlderTable:
-        made.append(OlderTable(kafka, redis_db, tmp_path, name))
+    def _leave(kind: str) -> LeftTable:
+        made.append(LeftTable(kafka, redis_db, tmp_path, table, kind))
         return made[-1]
 
     yield _leave
@@ -33,107 +31,118 @@ def leave(kafka: str, redis_db: str, tmp_path: Path) -> Iterator[Leave]:
         one.close()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_table_of_every_older_version_goes_on_and_is_rebuilt_from_the_snapshot(leave: Leave, name: str) -> None:
-    table = leave(name)
-    kept, refused = table.folder / "kept", table.start()
+def converted(records: dict[str, dict[Any, Any]]) -> dict[str, dict[Any, Any]]:
+    """What the migration makes of the records of a table."""
+    return {
+        kind: {identity: later_version.turned(kind, fields) for identity, fields in found.items()}
+        for kind, found in records.items()
+    }
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", KINDS_OF_TABLE)
+def test_a_table_in_an_older_format_is_converted_goes_on_and_is_rebuilt_from_the_snapshot(
+    leave: Leave, kind: str
+) -> None:
+    table = leave(kind)
+    before = table.records()
+    refused = table.start_under(later_version.variables(table.folder, is_next_format=True))
     assert refused.wait() == 2
-    if name != "format-5":  # whose policy is not one any more
-        assert "stop its workers and run `shoal upgrade`" in refused.log
-    looked = table.run("inspect")
+    assert f"has format {FORMAT} of engine {ENGINE}, and this version of Shoal has format 2" in refused.log
+    assert "stop its workers and run `shoal upgrade`" in refused.log
+    looked = table.later("inspect")
     assert looked.returncode == 0, looked.stderr
-    assert f"would {'keep a copy' if name.startswith('format') else 'take a snapshot'}" in looked.stdout
+    assert "would keep a copy, convert format 1" in looked.stdout
     assert "is refused: release 1 was made by engine" in looked.stdout
-    upgraded = table.run("upgrade", "--to", str(kept), "--yes")
+    upgraded = table.upgrade()
     assert upgraded.returncode == 0, upgraded.stderr
-    assert ("Add `values: redrawn`" in upgraded.stderr) == (name == "format-5")
-    assert any(path.suffix == ".copy" for path in kept.iterdir()) == name.startswith("format")
-    table.say_values()
-    people = table.stored(table.older.state_key)["people"]
-    assert people.keys() == {Keyed(KEY.encode(), table.name).handle(f"p{number}") for number in range(80)}
-    worker = table.start_planner()
+    assert sorted(path.suffix for path in table.kept.iterdir()) == [".copy", ".snapshot"]
+    assert converted(before) == table.records() != before
+    assert (table.meta()["format"], table.meta()["engine"]) == ("2", later_version.ENGINE)
+    late = table.start()
+    assert late.wait() == 2
+    assert "run the version that wrote it" in late.log
+    worker = table.start_later()
     table.send([insert(number) for number in range(90, 110)])
     found = table.release()
-    assert json.loads(found[-1].manifest)["engine"] == ENGINE
+    assert json.loads(found[-1].manifest)["engine"] == later_version.ENGINE
     assert json.loads(found[-1].manifest)["people"] > 80, "the window that was open is part of it"
     worker.await_log("release.applied")
     assert worker.stop() == 0
-    read = [table.run("releases", "--out", str(table.folder / "read")) for _ in range(2)]
-    assert [one.returncode for one in read] == [0, 0], read[0].stderr
-    written = sorted(path.name for path in (table.folder / "read").iterdir())
-    assert written == [f"release-000{number}" for number in range(1, 5)]
     exported = table.run("export", "--to", "csv", "--out", str(table.folder / "tables"))
     assert exported.returncode == 0, exported.stderr
     assert "4 releases as csv" in exported.stdout
-    before = table.stored(table.older.state_key)
+    after = table.records()
     table.wipe()
-    unproved = table.run("rebuild")
+    unproved = table.later("rebuild")
     assert unproved.returncode == 2
     assert "begin with the snapshot that `shoal upgrade` has taken" in unproved.stderr
-    rebuilt = table.run("rebuild", "--snapshot", str(kept))
+    rebuilt = table.later("rebuild", "--snapshot", str(table.kept))
     assert rebuilt.returncode == 0, rebuilt.stderr
-    assert table.stored(table.older.state_key) == before
+    assert table.records() == after
     assert table.dead_letters().total() == 4, "none is lost, and none is sent twice"
 
 
-def test_a_table_of_which_nothing_is_published_begins_anew_with_its_topics(leave: Leave) -> None:
-    table = leave("format-8")
-    table.forget_releases()
-    upgraded = table.run("upgrade", "--to", str(table.folder / "kept"), "--yes")
-    assert upgraded.returncode == 0, upgraded.stderr
-    assert [path.suffix for path in (table.folder / "kept").iterdir()] == [".copy"], "there is no release to keep"
-    worker = table.start_planner()
-    assert json.loads(table.await_releases(1)[0].manifest)["engine"] == ENGINE
-    worker.await_log("release.applied")
-    assert worker.stop() == 0
-    assert len(table.stored(table.older.state_key)["people"]) == 90
-    assert table.dead_letters().total() == 4
+def test_a_snapshot_in_an_older_format_is_converted_as_it_is_read(leave: Leave) -> None:
+    table = leave("lasting, encrypted")
+    snapshot, before = table.folder / "older", table.records()
+    assert table.run("snapshot", str(snapshot)).returncode == 0
+    table.wipe()
+    restored = table.later("restore", str(snapshot))
+    assert restored.returncode == 0, restored.stderr
+    assert table.records() == converted(before)
+    table.wipe()
+    assert table.later("snapshot", str(snapshot)).returncode == 2, "there is nothing to take one of"
+    restored = table.later("restore", str(snapshot))
+    assert table.later("snapshot", str(table.folder / "newer")).returncode == 0
+    table.wipe()
+    refused = table.run("restore", str(table.folder / "newer"))
+    assert refused.returncode == 2
+    assert f"has records in format 2 of engine {later_version.ENGINE}" in refused.stderr
 
 
 def test_an_upgrade_is_asked_for_done_once_and_taken_back_byte_for_byte(leave: Leave) -> None:
-    table = leave("format-8")
-    before, to = table.dump(), ("--to", str(table.folder / "kept"))
-    asked = table.run("upgrade", *to)
+    table = leave("lasting, encrypted")
+    before, to = table.dump(), ("--to", str(table.kept))
+    asked = table.later("upgrade", *to)
     assert asked.returncode != 0, "nobody said yes"
-    assert "has format 8 of engine 2.0; a copy of it goes to" in asked.stderr
+    assert f"has format {FORMAT} of engine {ENGINE}; a copy of it goes to" in asked.stderr
     assert table.dump() == before
-    assert table.run("upgrade", *to, "--yes").returncode == 0
+    assert table.upgrade().returncode == 0
     after = table.dump()
-    again = table.run("upgrade", *to, "--yes")
+    again = table.upgrade()
     assert (again.returncode, again.stdout) == (
         0,
-        f"Table {table.name} is up to date: format 9 of engine {ENGINE}.\n",
+        f"Table {table.name} is up to date: format 2 of engine {later_version.ENGINE}.\n",
     )
     assert table.dump() == after
-    (copy,) = (table.folder / "kept").glob("*.copy")
-    assert b"p11" not in copy.read_bytes(), "it is encrypted"
+    (copy,) = table.kept.glob("*.copy")
+    assert b"gastritis" not in copy.read_bytes(), "it is encrypted"
     assert "shoal upgrade --back" in table.run("restore", str(copy)).stderr, "it is no snapshot"
     back = table.run("upgrade", "--back", str(copy), "--yes")
     assert back.returncode == 0, back.stderr
     assert table.dump() == before
-    assert table.run("upgrade", *to, "--yes").returncode == 0
+    assert table.upgrade().returncode == 0
     assert table.dump().keys() == after.keys()
 
 
 def test_what_cannot_be_upgraded_is_refused_in_one_sentence_and_nothing_is_touched(leave: Leave) -> None:
-    table = leave("format-5")
-    before, to = table.dump(), ("--to", str(table.folder / "kept"))
-    table.say_values("lasting")
-    _assert_refused(
-        table, "is redrawn, as everything of engine 1.0 is, and cannot become lasting: its values were shown", *to
-    )
-    table.say_values()
-    _assert_refused(table, "engine 1.0 knows a policy by the bytes of its files", *to)
-    table.policy_path.write_bytes(table.older.policy)
+    table = leave("lasting, encrypted")
+    before, to = table.dump(), ("--to", str(table.kept))
+    text = table.policy_path.read_text()
+    table.policy_path.write_text(text.replace('"l": 2', '"l": 3'))
+    _assert_refused(table, "was begun under another policy: give the one that it has", *to)
+    table.policy_path.write_text(text)
     _assert_refused(table, "name a folder")
     _assert_refused(table, "another SHOAL_KEY", *to, KEY="another secret of the tests")
     _assert_refused(table, "another SHOAL_STATE_KEY", *to, STATE_KEY="another state key of the tests")
     with table.connect() as client:
         meta = f"{{shoal:{table.name}}}:meta"
         for field, value, sentence in (
-            ("engine", "99.0", "run the version that wrote it"),
-            ("format", "4", "run the version that wrote it"),
-            ("applied", "2", "release 3 of table older-format-5 is under way"),
+            ("engine", "100.0", "run the version that wrote it"),
+            ("format", "0", "run the version that wrote it"),
+            ("format", "3", "run the version that wrote it"),
+            ("applied", "2", f"release 3 of table {table.name} is under way"),
         ):
             stored = client.hget(meta, field)
             client.hset(meta, field, value)
@@ -142,44 +151,21 @@ def test_what_cannot_be_upgraded_is_refused_in_one_sentence_and_nothing_is_touch
     assert table.dump() == before
 
 
-def _assert_refused(table: Table, sentence: str, *options: str, **settings: str) -> None:
-    done = table.run("upgrade", *options, "--yes", **settings)
+def _assert_refused(table: LeftTable, sentence: str, *options: str, **settings: str) -> None:
+    done = table.later("upgrade", *options, "--yes", **settings)
     assert done.returncode == 2, done.stderr
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_a_redrawn_table_stays_one_and_the_worker_says_why(leave: Leave) -> None:
-    table = leave("format-7")
-    assert table.run("upgrade", "--to", str(table.folder), "--yes").returncode == 0
-    table.say_values("lasting")
-    worker = table.start()
-    assert worker.wait() == 2
-    assert "was begun under values: redrawn, and this policy says lasting: what was shown under one model" in worker.log
-
-
-def test_a_snapshot_of_an_older_engine_is_restored_and_gone_on_with(leave: Leave) -> None:
-    table = leave("engine-2.1")
-    before, snapshot = table.content(), table.folder / "snapshot"
-    snapshot.write_bytes(table.older.snapshot)
-    table.wipe()
-    restored = table.run("restore", str(snapshot))
-    assert restored.returncode == 0, restored.stderr
-    assert table.content() == before
-    table.move_to_this_broker()
-    worker = table.start_planner()
-    assert json.loads(table.release()[-1].manifest)["engine"] == ENGINE
-    worker.await_log("release.applied")
-    assert worker.stop() == 0
-    assert table.dead_letters().total() == 4
 
 
 def test_a_running_worker_keeps_an_upgrade_from_beginning(make: Make) -> None:
     table = make()
     table.start_planner()
     with table.connect() as client:
-        client.hset(f"{{shoal:{table.name}}}:meta", "engine", "2.1")
-    _assert_refused(table, "are running (on 127.0.0.1): stop them", "--to", str(table.folder))
+        client.hset(f"{{shoal:{table.name}}}:meta", "engine", "0.9")
+    done = table.run("upgrade", "--to", str(table.folder), "--yes")
+    assert done.returncode == 2
+    assert "are running (on 127.0.0.1): stop them" in done.stderr
 
 
 @pytest.mark.timeout(300)
@@ -203,7 +189,7 @@ def test_the_engine_goes_up_under_a_table_and_a_snapshot_of_either_engine_is_a_b
     late = table.start()
     assert late.wait() == 2
     assert "of engine 99.0, and this version of Shoal has" in late.log
-    newer = table.start_under(another_engine.variables(table.folder))
+    newer = table.start_under(later_version.variables(table.folder, is_next_format=False))
     newer.await_log("planner.ready")
     table.send([insert(number) for number in range(70, 90)])
     table.release()
@@ -246,16 +232,14 @@ def test_no_release_of_shards_is_made_by_two_engines(make: Make, point: str) -> 
         assert worker.stop() == 0
         upgraded = _under_another_engine(table, *options)
     assert upgraded.returncode == 0, upgraded.stderr
-    newer = table.start_under(another_engine.variables(table.folder))
+    newer = table.start_under(later_version.variables(table.folder, is_next_format=False))
     found = table.await_releases(2)
     engines = [json.loads(release.manifest)["engine"] for release in found]
-    assert engines == [ENGINE, another_engine.ENGINE if point == "shards.4:2" else ENGINE]
+    assert engines == [ENGINE, later_version.ENGINE if point == "shards.4:2" else ENGINE]
     table.release()
     newer.await_log("release.applied")
     assert newer.stop() == 0
 
 
 def _under_another_engine(table: Table, *command: str) -> "subprocess.CompletedProcess[str]":
-    environment = {**table.environment(), **another_engine.variables(table.folder)}
-    words = [sys.executable, "-m", "shoal.streams.cli", *command]
-    return subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return later_version.run(table.folder, table.environment(), command, is_next_format=False)

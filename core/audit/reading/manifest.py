@@ -9,10 +9,10 @@ from shoal.core.audit.reading.strictjson import parse
 from shoal.core.policy.policy import Policy
 
 MANIFEST = "a manifest cannot be read"
-FORMAT = "a manifest is not of format 2"
+FORMAT = "a manifest is not of format 1"
 MODEL = "a manifest names another model of values than the policy"
 
-READABLE_FORMAT: Final = 2
+READABLE_FORMAT: Final = 1
 
 COUNTS: Final = (
     "people", "rows", "cells", "groups", "formed", "carried", "withheld", "unsampled", "suppressed", "generalized",

@@ -1,6 +1,6 @@
 """Published releases as an outsider reads them: every record is checked for its form before anything is made of it.
 
-What cannot be read is said once and left out; everything after works with what remains. This is format 2
+What cannot be read is said once and left out; everything after works with what remains. This is format 1
 (docs/contract.md, "Releases"): cell records, then group records, and a manifest over both. A release that holds only
 what changed is read as the full one that it makes (`together.py`).
 """
@@ -13,7 +13,6 @@ from typing import Any
 
 from shoal.core.audit.finding import Findings, Promise
 from shoal.core.audit.reading.epochs import Epoch, Epochs
-from shoal.core.audit.reading.format_one import in_format_two
 from shoal.core.audit.reading.manifest import KNOWN_FIELDS, OPTIONAL_FIELDS, ManifestReader
 from shoal.core.audit.reading.regions import Region, RegionReader
 from shoal.core.audit.reading.shards import ShardReader
@@ -98,10 +97,7 @@ class ReleaseReader:
 
     def read(self, stored: Stored) -> Published:
         number, say, original = stored.number, self._findings.say, stored
-        if (rewritten := in_format_two(stored.groups, stored.manifest)) is not None:
-            stored, content = Stored(number, *rewritten), sha256(stored.cells + stored.groups).hexdigest()
-        else:
-            stored, content = self._together.take(stored)
+        stored, content = self._together.take(stored)
         say(Promise.CONTRACT, GONE_RECORD, number, times=stored.gone.count(b"\n"))
         regions: dict[str, Region] = {}
         people: dict[str, int] = {}

@@ -14,14 +14,13 @@ from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files.formats.external import read_text
 from shoal.streams.files.release_folder import CELLS, GROUPS, MANIFEST
-from shoal.streams.kafka.chain import check_format, is_format_one
-from shoal.streams.kafka.older_release import readable
+from shoal.streams.kafka.chain import check_format
 
 _RELEASE = re.compile(r"release-[0-9]+", re.ASCII)
 
 
 def read_groups(_policy: Policy, folder: Path) -> Iterable[tuple[str, Any]]:
-    """The groups of all releases in a folder, or of one. Raises `InputError`, in format 1 `GuaranteeError`."""
+    """The groups of all releases in a folder, or of one. Raises `InputError`."""
     releases = sorted(path for path in folder.iterdir() if path.is_dir() and _RELEASE.fullmatch(path.name))
     folders = releases or [folder]
     if not releases and not (folder / GROUPS).exists():
@@ -29,9 +28,9 @@ def read_groups(_policy: Policy, folder: Path) -> Iterable[tuple[str, Any]]:
     found: dict[tuple[Any, Any], tuple[str, Any]] = {}
     regions: dict[tuple[Any, Any], Any] = {}  # of all releases: a cell's id always means the same region
     for release in folders:
-        written = _texts(release)
-        regions |= _regions(release / CELLS, written[0])
-        for place, record in _records(release / GROUPS, written[1]):
+        check_format(read_text(release / MANIFEST).encode(), f"{release} is")
+        regions |= _regions(release / CELLS)
+        for place, record in _records(release / GROUPS):
             try:
                 name = record["table"], record["group"]
                 cells = [(record["table"], cell) for cell in record["cells"]]
@@ -44,27 +43,17 @@ def read_groups(_policy: Policy, folder: Path) -> Iterable[tuple[str, Any]]:
     return found.values()
 
 
-def _texts(release: Path) -> tuple[str, str]:
-    """The records of a release's cells and of its groups, each a line; in format 2, whatever they were published in."""
-    manifest, groups = read_text(release / MANIFEST).encode(), read_text(release / GROUPS)
-    check_format(manifest, f"{release} is")
-    if not is_format_one(manifest):
-        return read_text(release / CELLS), groups
-    older = readable((), groups.encode().split(b"\n")[:-1], manifest)
-    return b"\n".join(older.cells).decode(), b"\n".join(older.groups).decode()
-
-
-def _regions(path: Path, text: str) -> Iterator[tuple[tuple[Any, Any], Any]]:
-    for place, record in _records(path, text):
+def _regions(path: Path) -> Iterator[tuple[tuple[Any, Any], Any]]:
+    for place, record in _records(path):
         try:
             yield (record["table"], record["cell"]), record["region"]
         except (KeyError, TypeError):
             raise InputError(f"{place} is not a cell of a release.") from None
 
 
-def _records(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+def _records(path: Path) -> Iterator[tuple[str, Any]]:
     """The records of a file, each with its place in words."""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         place = f"{path}, line {number},"
         try:
             yield place, json.loads(line)

@@ -231,7 +231,7 @@ class ByHand:
         return {
             "table": self.policy.table,
             "release": self._number,
-            "format": 2,
+            "format": 1,
             "values": self.policy.values,
             "previous": self._previous,
             "policy": self.policy.digest,

@@ -1,4 +1,4 @@
-"""A desk that publishes rows of a lasting table as it is given them: honestly counted, in format 2.
+"""A desk that publishes rows of a lasting table as it is given them: honestly counted.
 
 It decides nothing. What it is given is shown to an auditor and, if there is a folder, written for `shoal audit`.
 """
@@ -133,7 +133,7 @@ class LastingDesk:
         leaves, people = self.policy.sensitive.hierarchy.leaf_code, sum(cell["people"] for cell in regions)
         spans = {cell["cell"]: cell["region"]["age"]["max"] - cell["region"]["age"]["min"] for cell in regions}
         return {
-            "table": self.policy.table, "release": self.number, "format": 2, "values": "lasting",
+            "table": self.policy.table, "release": self.number, "format": 1, "values": "lasting",
             "previous": self._previous, "policy": self.policy.digest, "content": content, "engine": "by hand",
             "published_at": None, "people": people, "rows": rows.total(), "cells": len(regions),
             "groups": len(records), "formed": sum(record["formed"] == self.number for record in records),

@@ -8,6 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 import shoal
+from shoal.core.migrations import FORMAT
 from shoal.core.state import ENGINE
 from shoal.streams.intake.watch import Course
 from shoal.streams.kafka.topics import Topics
@@ -24,7 +25,6 @@ from shoal.streams.prometheus import (
     State,
 )
 from shoal.streams.store.course import WORDS
-from shoal.streams.store.records import FORMAT
 from tests.support.root import ROOT
 
 _NUMBER = re.compile(r"\d+(\.\d+)?|\+Inf")

@@ -325,5 +325,5 @@ def test_another_format_is_refused_with_one_sentence(desk: Desk) -> None:
     edit_manifest(desk, 1, format=3)
     assert desk.audit_publicly() == 2
     said = desk.said()
-    assert "release-0001 is in format 3; this audit reads format 2 only" in said
+    assert "release-0001 is in format 3; this audit reads format 1 only" in said
     assert len(said.strip().splitlines()) == 1

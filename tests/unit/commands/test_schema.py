@@ -234,7 +234,7 @@ def test_what_the_engine_publishes_fits_and_a_spoiled_record_does_not(case_ids: 
     assert not fits({**group, "cells": {}})
     assert not fits({**group, "cells": {"c1": 0}})
     assert not fits({**group, "cells": {"c1": []}})
-    assert not fits({**manifest, "format": 1})
+    assert not fits({**manifest, "format": 2})
 
 
 def test_a_manifest_of_nothing_fits() -> None:

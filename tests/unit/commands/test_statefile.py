@@ -6,12 +6,13 @@ from pathlib import Path
 import msgpack
 import pytest
 
+from shoal.core.migrations import FORMAT
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import ENGINE, GroupRecord, Meta, NodeRecord, Person, State
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.files.replay_state import DIGEST_BYTES, FORMAT, MAGIC, Position, StateFile
+from shoal.streams.files.replay_state import DIGEST_BYTES, MAGIC, Position, StateFile
 
 POLICY = """
 table: t

@@ -99,7 +99,7 @@ def write_release(folder: Path, cell: dict[str, Any], group: dict[str, Any], man
 
 
 def test_a_group_has_the_regions_of_its_cells(tmp_path: Path) -> None:
-    (group,) = groups_in(write_release(tmp_path / "release-0001", CELL, GROUP, {"format": 2}))
+    (group,) = groups_in(write_release(tmp_path / "release-0001", CELL, GROUP, {"format": 1}))
     expected = [{"region": CELL["region"], "sensitive": {"B": 4}}]
     read = parse_external({"op": "external", "publisher": "hospital", "groups": expected}, hospital_policy())
     assert isinstance(read, External)
@@ -109,10 +109,10 @@ def test_a_group_has_the_regions_of_its_cells(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "group", "manifest", "said"),
     [
-        (CELL, GROUP, {}, "is in format 1, and this version of Shoal reads format 2 and older"),
-        ({"canary": 1}, GROUP, {"format": 2}, r"cells\.jsonl, line 1, is not a cell of a release"),
-        (CELL, {**GROUP, "cells": {"canary": 4}}, {"format": 2}, r"groups\.jsonl, line 1, names a cell that no"),
-        (CELL, {"canary": 1}, {"format": 2}, r"groups\.jsonl, line 1, is not a group of a release"),
+        (CELL, GROUP, {}, "is in format unknown, and this version of Shoal reads format 1 only"),
+        ({"canary": 1}, GROUP, {"format": 1}, r"cells\.jsonl, line 1, is not a cell of a release"),
+        (CELL, {**GROUP, "cells": {"canary": 4}}, {"format": 1}, r"groups\.jsonl, line 1, names a cell that no"),
+        (CELL, {"canary": 1}, {"format": 1}, r"groups\.jsonl, line 1, is not a group of a release"),
     ],
 )
 def test_a_release_that_cannot_be_read_is_refused_by_its_line(

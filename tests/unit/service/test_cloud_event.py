@@ -9,7 +9,7 @@ from shoal.streams.kafka.manifest import Origin, manifest_headers, read_origin, 
 def test_a_release_is_an_event_with_a_name_that_stays() -> None:
     assert dict(release_event("ward", 7, "2024-03-04T03:00:00Z")) == {
         "ce_specversion": b"1.0",
-        "ce_type": b"shoal.release.v2",
+        "ce_type": b"shoal.release.v1",
         "ce_source": b"/shoal/ward",
         "ce_id": b"ward/7",
         "ce_time": b"2024-03-04T03:00:00Z",

@@ -18,7 +18,7 @@ from tests.support.engines.series import clinic_policy
 
 
 def release(number: int, rows: int = 7) -> CommittedRelease:
-    meaning = {"release": number, "format": 2, "people": rows, "rows": rows, "bound": 0.5}
+    meaning = {"release": number, "format": 1, "people": rows, "rows": rows, "bound": 0.5}
     return CommittedRelease((), (), json.dumps(meaning).encode(), meaning, {})
 
 
