@@ -96,9 +96,9 @@ class ShardWindow(NamedTuple):
 
     @property
     def people(self) -> list[str]:
-        """Everybody whom it is about, in the same order in every run."""
+        """Everybody whom it is about."""
         deltas = (handle for here in self.deltas.values() for handle in here)
-        return sorted({*deltas, *self.departures, *self.lost, *self.arrivals})
+        return list(dict.fromkeys([*deltas, *self.departures, *sorted(self.lost), *self.arrivals]))
 
     def only(self, people: Set[str], groups: int) -> "ShardWindow":
         """What concerns these people, and so many of the groups of other publishers."""

@@ -14,7 +14,7 @@ from shoal.core.events.window import PRESENT
 from shoal.core.fold import Folded, Window
 from shoal.core.parts import PartPlan
 from shoal.core.person import AWAY
-from shoal.core.plan import decide
+from shoal.core.plan import decide, plan_only_part
 from shoal.core.policy.policy import Policy
 from shoal.core.shards.lasting import LastingShard
 from shoal.core.shards.moves import ShardWindow, Traveller
@@ -24,14 +24,16 @@ NOBODY_PUBLISHED: Final = 1 << 40  # the k of a shard whose region is not known 
 
 
 def plan_part(
-    state: State, window: ShardWindow, policy: Policy, number: int, shard: Shard, changed: Policy | None = None
+    state: State, window: ShardWindow, policy: Policy, number: int, shard: Shard | None, changed: Policy | None = None
 ) -> PartPlan:
     """The next part of a shard, with which the policy `changed` takes over, unless it is None. Raises CoreError if
     `number` is not the next one, if the shard knows none of its people, or if `changed` may not follow.
 
     In the release that makes the cuts, `state` is still that of a shard without a region and `shard` has one. Its
-    region is in the leaves of `policy`, the one before.
+    region is in the leaves of `policy`, the one before. `shard` is None in a table with one.
     """
+    if shard is None:
+        return plan_only_part(state, Window(None, window.deltas, window.externals), policy, number, changed)
     if number != state.meta.release + 1:
         raise CoreError(f"release {number} of shard {shard.number} cannot follow release {state.meta.release}")
     during = policy if changed is None else interim(policy, changed)

@@ -72,8 +72,8 @@ def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
     return ((KIND, _MANIFEST), *sealed, *release_event(table, number, None if at is None else at.decode()))
 
 
-def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> Origin:
-    """The inverse of `write_origin`. Raises InputError if the headers do not say it, or for other partitions."""
+def read_origin(release: int, headers: Mapping[str, bytes], partitions: int | None = None) -> Origin:
+    """What `write_origin` has written. Raises InputError if the headers do not say it, or for other partitions."""
     try:
         offsets = [int(end) for end in json.loads(headers[_OFFSETS])]
         external = [int(end) for end in json.loads(headers[_EXTERNAL])]
@@ -86,7 +86,7 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         raise InputError(
             f"release {release} does not name the offsets it was made from, so it cannot be made again"
         ) from None
-    if len(offsets) != partitions:
+    if partitions not in (None, len(offsets)):
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )

@@ -108,9 +108,8 @@ def lasting_group_keys() -> list[str]:
     return [f"lasting:{number}" for number in range(HASHES)]
 
 
-def window_key(window: int, partition: int, bucket: int | None = None) -> str:
-    """`bucket` in a table with shards."""
-    return f"window:{window}:{partition}" if bucket is None else f"window:{window}:{partition}:{bucket}"
+def window_key(window: int, partition: int, bucket: int = 0) -> str:
+    return f"window:{window}:{partition}:{bucket}"
 
 
 def bucket_of(field: bytes, buckets: int) -> int:
@@ -123,9 +122,9 @@ def shard_label(shard: int) -> str:
     return f"shard:{shard}"
 
 
-def shard_key(shard: int, key: str) -> str:
-    """A key of the state, of one shard."""
-    return f"shard:{shard}:{key}"
+def shard_key(shard: int | None, key: str) -> str:
+    """A key of the state, of one shard; None for that of a table with one."""
+    return key if shard is None else f"shard:{shard}:{key}"
 
 
 def moves_key(release: int, bucket: int, target: int | str) -> str:

@@ -3,13 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from shoal.core.cells.shard import Shard
 from shoal.core.cuts import Cuts
 from shoal.core.policy.policy import Policy
 from shoal.core.shards.desk import Histories, Resident, gather, present
 from shoal.core.shards.moves import Deltas, ShardWindow
-from shoal.core.shards.part import plan_part
-from shoal.core.state import State
 
 
 class FailedStep(NamedTuple):
@@ -21,21 +18,6 @@ class FailedStep(NamedTuple):
     """Partition and offset of the record of each group of other publishers."""
     again: Callable[[Set[str], int], object]
     """Repeats it with these people of the window and so many of the groups, and fails as it did or does not."""
-
-
-def plan_again(
-    state: State,
-    window: ShardWindow,
-    policy: Policy,
-    number: int,
-    shard: Shard,
-    changed: Policy | None,
-    places: Sequence[tuple[int, int]],
-) -> FailedStep:
-    def again(people: Set[str], groups: int) -> None:
-        plan_part(state, window.only(people, groups), policy, number, shard, changed)
-
-    return FailedStep(window.people, places, again)
 
 
 def gather_again(

@@ -1,40 +1,30 @@
 """The error of a release that cannot be planned. Its text says nothing about people."""
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from shoal.streams.worker.failed_step import FailedStep
-
+_ADVICE: Final = (
+    "find the record that stops it among those since the last release and leave it out with "
+    "`shoal skip TOPIC PARTITION OFFSET`"
+)
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 
 
 class PlanFailedError(Exception):
-    """A release cannot be planned: something in the window makes the engine fail. Never leaves the worker.
-
-    Its text names the kind of error and the line of code, never the error's own text, which may quote an event. The
-    window ends at `ends`.
+    """Some shards of a release cannot be planned. Never leaves the worker; its text is what they reported: the kind of
+    error and the line of code, never the error's own text, which may quote an event.
     """
-
-    advice = (
-        "find the record that stops it among those since the last release and leave it out with "
-        "`shoal skip TOPIC PARTITION OFFSET`"
-    )
-
-    def __init__(self, release: int, ends: Sequence[int], step: FailedStep, cause: BaseException) -> None:
-        super().__init__(why_not(release, cause))
-        self.release, self.ends, self.step = release, ends, step
-
-
-class ShardsFailedError(Exception):
-    """Some shards of a release cannot be planned. Never leaves the worker; its text is what they reported."""
-
-    advice = PlanFailedError.advice
 
     def __init__(self, release: int, failed: Mapping[int, str]) -> None:
         super().__init__("; ".join(why for _, why in sorted(failed.items())))
         self.release = release
+
+    @property
+    def advice(self) -> str:
+        """The sentence, with what an operator is told to do."""
+        return str(self) if "shoal skip" in str(self) else f"{self}: {_ADVICE}"
 
 
 def why_not(release: int, cause: BaseException, done: str = "planned") -> str:

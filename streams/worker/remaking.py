@@ -21,9 +21,9 @@ from shoal.core.state import Meta, State
 from shoal.streams.files.shards.part_job import PartJob, PartMade, Workplace, plan_from_file, write_after
 from shoal.streams.files.shards.shard_file import map_shard, write_shard
 from shoal.streams.files.shards.sharded_table import SavedShards, ShardedTable
-from shoal.streams.store.coordination import pack_cuts
 from shoal.streams.store.meta import Identity
 from shoal.streams.store.records import pack
+from shoal.streams.store.shard_records import pack_cuts
 from shoal.streams.store.staging import foreign_ids
 from shoal.streams.store.state_digest import StateDigest, proofs_of
 from shoal.streams.store.store import Store

@@ -45,7 +45,7 @@ async def test_a_new_owner_goes_on_after_the_last_committed_transaction(
 
     def cut(name: str) -> None:
         nonlocal committed
-        committed += name == "shards.7.part"
+        committed += name == "release.7.part"
         if committed == 2:
             raise _Cut
 

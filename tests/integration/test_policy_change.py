@@ -152,7 +152,7 @@ def test_a_worker_killed_at_any_step_of_a_change_leaves_one_release_of_it(make: 
 @pytest.mark.timeout(240)
 def test_a_change_that_was_announced_comes_out_the_same_after_redis_was_set_back(make: Make) -> None:
     table = make(**SHARDED)
-    dying = table.start_planner(CRASH_AT="shards.6:2")
+    dying = table.start_planner(CRASH_AT="release.6:2")
     table.send(inserts(0, 80))
     table.release()
     dying.await_log("release.applied")
