@@ -67,9 +67,9 @@ class PartPublisher:
             headers: Iterator[Headers] = chain([((NUMBER, str(at).encode()),)], repeat(()))
             messages = zip(repeat(key), records[start:stop], headers)
             topic, shard = self._partition.topic, self._partition.partition
-            end = await self._transaction.send(topic, shard, messages, crash="shards.7.open")
+            end = await self._transaction.send(topic, shard, messages, crash="release.7.open")
             first = end - (stop - start) if first is None else first
-            crash_point("shards.7.part")
+            crash_point("release.7.part")
         self._end = end
         return Sent(begin if first is None else first, end)
 

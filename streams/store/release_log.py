@@ -191,7 +191,7 @@ class ReleaseLog:
             keys = [key.decode().removeprefix(GONE) for key in sorted(staged)]
             for start in range(0, len(keys), _KEYS_AT_ONCE):
                 await self._as_coordinator("remove", release, shard, *keys[start : start + _KEYS_AT_ONCE])
-                crash_point("shards.10.part")
+                crash_point("release.10.part")
         await self._as_coordinator("finish", release, self._partitions, self._store.shards)
 
     async def refreeze(self, vector: Vector, now_s: float) -> None:
@@ -221,7 +221,7 @@ class ReleaseLog:
             pieces = [elements[start : start + _ELEMENTS] for start in range(0, len(elements), _ELEMENTS)]
             for place, piece in enumerate(pieces or [()]):
                 await self._as_owner("gather", release, vector, target, int(place == 0), *piece)
-            crash_point("shards.3.part")
+            crash_point("release.3.part")
 
         await _all(write(*one) for one in targets)
         told = [part for target, elements in targets for part in (target, len(elements))]
@@ -244,7 +244,7 @@ class ReleaseLog:
             for chunk in piece:
                 args += (chunk.key, len(chunk.fields), *chunk.fields)
             await self._as_owner("stage", release, vector, number, *args)
-            crash_point("shards.4.part")
+            crash_point("release.4.part")
 
         async for batch in ahead(_pieces(chunks), _AT_ONCE):
             await _all(write(count + place, piece) for place, piece in enumerate(batch))
@@ -270,8 +270,8 @@ class ReleaseLog:
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             some = keys[start : start + _KEYS_AT_ONCE]
             while await self._as_owner("apply", release, *some) == "more":
-                crash_point("shards.9.part")
-            crash_point("shards.9.part")
+                crash_point("release.9.part")
+            crash_point("release.9.part")
         await self._as_owner("applied", release)
 
     # -- scripts ------------------------------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ class ShardOwner:
             shard = None if self._is_only else self._shard(cuts)
             self._state = await load_shard(self._store, policy, key, shard, self._partitions, records)
             seconds, people = round(time.monotonic() - began, 3), len(self._state.people)
-            self._log.info("shard.loaded", shard=self._number, people=people, seconds=seconds)
+            self._log.info("state.loaded", shard=self._number, people=people, seconds=seconds)
         if self._state.meta.release != course.number - 1:
             raise DisturbedError
         return self._state
