@@ -1,7 +1,7 @@
 """How far a release of a table with shards has come, as Redis has it.
 
 The release under way is always the one after the last that is applied. Owners of shards and the coordinator read the
-same few fields, and each does its next step. They send each other nothing. docs/protocol.md, "With shards", has the
+same few fields, and each does its next step. They send each other nothing. docs/protocol.md, "A release", has the
 steps.
 """
 

@@ -20,7 +20,7 @@ docs/protocol.md, "A release", has what happens if a process dies after each ste
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final
 
 from shoal.core.conclude import conclude
@@ -28,7 +28,7 @@ from shoal.core.cuts import Cuts
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
-from shoal.streams.errors import FencedError, GuaranteeError, LostError
+from shoal.streams.errors import GuaranteeError, LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.companions import check_companions, state_name
@@ -44,12 +44,10 @@ from shoal.streams.kafka.manifest import (
     write_parts,
     write_states,
 )
-from shoal.streams.kafka.sealed import Announcements
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
 from shoal.streams.store.course import Course, read_course, waited_for
-from shoal.streams.store.keys import shard_label
 from shoal.streams.store.meta import TableMeta, check_identity, identity_of
 from shoal.streams.store.records import Counts, meta_of, unpack
 from shoal.streams.store.release_log import Barrier, DisturbedError, ReleaseLog, Vector
@@ -61,13 +59,11 @@ from shoal.streams.store.state_digest import proofs_of
 from shoal.streams.store.store import Store
 from shoal.streams.worker.changing import read_change
 from shoal.streams.worker.external import external_letters
-from shoal.streams.worker.failure_report import StepFailedError
+from shoal.streams.worker.only_shard import OnlyShard
 from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher, check_announced, check_sealed, check_story
-from shoal.streams.worker.shard_owner import ShardOwner
 from shoal.streams.worker.skipping import in_window
 from shoal.streams.worker.standing import Standing
-from shoal.streams.worker.together import Together
 from shoal.streams.worker.vector import pack_vector
 
 WAIT_S: Final = 0.01
@@ -83,16 +79,21 @@ class Coordinator:
         self._topics, self._meaning = Topics(policy.table), meaning_of(policy)
         self._last: ManifestRecord | None = None  # on the releases topic
         self._announced: ManifestRecord | None = None  # a release that is announced and that Redis does not know of
-        self._only: ShardOwner | None = None  # of a table with one shard
+        self._only = OnlyShard(settings, policy, store, partitions) if policy.shards == 1 else None
         self.release = 0
         self.is_planning = False
         self.standing = Standing()
         self._log = get_log(table=policy.table)
 
+    async def rest(self) -> None:
+        """Let go of what a tenure has begun; what is remembered stays."""
+        if self._only is not None:
+            await self._only.rest()
+
     async def prepare(self) -> None:
         """Load what the next release is planned from, if this worker plans it, and say what the last one was."""
         if self._only is not None:
-            await self._only.advance(await read_course(self._store))
+            await self._only.do_next(await read_course(self._store))
         records = await read_shard_records(self._store)
         people = sum(records.counts(shard).people for shard in range(self._store.shards))
         waiting = await self._store.waiting(self.release + 1)
@@ -103,7 +104,8 @@ class Coordinator:
 
         Raises GuaranteeError if Redis and the releases topic contradict each other.
         """
-        await self._own_only_shard()
+        if self._only is not None:
+            await self._only.own()
         meta = await self._meta()
         last, announced = await publisher.last(), await publisher.last_announced()
         check_story(self._policy.table, meta, last)
@@ -291,33 +293,13 @@ class Coordinator:
                 raise PlanFailedError(release, course.failed)
             if is_done(course):
                 return course
-            if self._only is not None and await self._do_next(self._only, course):
+            if self._only is not None and await self._only.do_next(course):
                 continue
             if time.monotonic() - said > SAY_S:
                 said = time.monotonic()
                 left = waited_for(course, self._store.shards)
                 self._log.info("release.waiting", release=release, step=self.standing.step, shards=left)
             await asyncio.sleep(WAIT_S)
-
-    async def _own_only_shard(self) -> None:
-        """With one shard, be its owner. What it remembers is kept if nobody else has owned it meanwhile."""
-        if self._store.shards > 1:
-            return
-        if self._only is not None:
-            with suppress(FencedError):
-                await self._store.check_owner(shard_label(0), self._only.token)
-                return
-            await self._only.close()
-        token = await self._store.own(shard_label(0))
-        together = Together(Announcements(self._servers, self._policy.table))
-        self._only = ShardOwner(self._settings, self._policy, self._store, self._partitions, 0, token, together)
-
-    async def _do_next(self, owner: ShardOwner, course: Course) -> bool:
-        """The next step of the only shard; False if there is none."""
-        try:
-            return await owner.advance(course)
-        except StepFailedError:
-            return True  # it was reported
 
     # -- after Redis was set back -------------------------------------------------------------------------------------
 

@@ -214,6 +214,7 @@ class Planner(Service):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._maker.rest()
             await publisher.stop()
             await box.close()
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from hashlib import sha256
 
+from shoal.core.parts import PartPlan
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_headers
 from shoal.streams.kafka.release_search import last_committed
@@ -134,3 +135,18 @@ def check_announced(
             "nothing is published until `shoal rebuild` has brought it back"
         )
     return announced
+
+
+def check_part(table: str, shard: int, made: PartPlan, manifest: bytes) -> None:
+    """Raises GuaranteeError unless a part is the one that a sealed manifest names."""
+    meaning, part = json.loads(manifest), made.summary.part
+    if part is None:
+        is_same = made.summary.content == meaning["content"]
+    else:
+        told = {one["shard"]: one for one in meaning["shards"]}.get(part.shard)
+        is_same = not made.records if told is None else json.loads(part.json()) == told
+    if not is_same:
+        raise GuaranteeError(
+            f"shard {shard} of release {meaning['release']} of table {table} does not come out as it was sealed: "
+            "nothing of it is published until `shoal rebuild` has brought the state back"
+        )

@@ -6,7 +6,6 @@ The plan of the next release is kept until that release is applied, too. Both ca
 the plan from the state and what the desks have written.
 """
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final, NamedTuple
@@ -20,7 +19,7 @@ from shoal.core.shards.desk import Resident, gather, may_move, present
 from shoal.core.shards.moves import Deltas, ShardWindow
 from shoal.core.shards.part import plan_part
 from shoal.core.state import State
-from shoal.streams.errors import FencedError, GuaranteeError, LostError
+from shoal.streams.errors import FencedError, LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.manifest import Origin
 from shoal.streams.kafka.part_publisher import PartPublisher
@@ -56,6 +55,7 @@ from shoal.streams.worker.external import ExternalRead, read_external
 from shoal.streams.worker.failed_step import FailedStep, gather_again, present_again
 from shoal.streams.worker.failure_report import FailureReport
 from shoal.streams.worker.foreign import foreign_handles
+from shoal.streams.worker.publish import check_part
 from shoal.streams.worker.shard_policies import PolicyReader
 from shoal.streams.worker.together import Together
 from shoal.streams.worker.vector import origin_in
@@ -354,7 +354,7 @@ class ShardOwner:
         announced = await self._together.announcements.of(course.number)
         if announced is None:
             raise DisturbedError
-        self._check_sealed(made, announced.value, course.number)
+        check_part(self._policy.table, self._number, made, announced.value)
         if self._publisher is None:
             publisher = PartPublisher(servers, table, self._number)
             await publisher.start()
@@ -374,22 +374,8 @@ class ShardOwner:
         """With one shard, all records of the release that this manifest seals: from memory, or planned again."""
         state = await self._current(course, await read_shard_records(self._store))
         made = (await self._make(course, state))[0].plan
-        self._check_sealed(made, manifest, course.number)
+        check_part(self._policy.table, self._number, made, manifest)
         return made.records
-
-    def _check_sealed(self, made: PartPlan, manifest: bytes, release: int) -> None:
-        """Raises GuaranteeError unless a part is the one that a manifest names."""
-        meaning, part = json.loads(manifest), made.summary.part
-        if part is None:
-            is_same = made.summary.content == meaning["content"]
-        else:
-            told = {one["shard"]: one for one in meaning["shards"]}.get(part.shard)
-            is_same = not made.records if told is None else json.loads(part.json()) == told
-        if not is_same:
-            raise GuaranteeError(
-                f"shard {self._number} of release {release} of table {self._policy.table} does not come out as it was "
-                "sealed: nothing of it is published until `shoal rebuild` has brought the state back"
-            )
 
     async def _apply(self, course: Course) -> None:
         await self._release_log.apply(course.number)
