@@ -1,7 +1,7 @@
 """A change of policy: the release at which it is made, and how everything stored is converted.
 
 The release itself is planned with the leaves as they were, because its events were judged by them, and with the new
-numbers (k, headroom, counterfeits …). Then the state is translated. Leaves and nodes are stored as numbers in the order
+numbers (k, headroom, batch …). Then the state is translated. Leaves and nodes are stored as numbers in the order
 of their hierarchy. New ones stand behind their older siblings, so old numbers keep their order and only move apart.
 
 *Regions.* Every region is, in each hierarchy, a node or a run of siblings. A new leaf below a node belongs to every
@@ -25,14 +25,11 @@ from shoal.core.cells.region import domain
 from shoal.core.cells.shard import Box, Shard
 from shoal.core.cells.tree import NodeRecord, Rows, Tree
 from shoal.core.cohort.clique import Clique
-from shoal.core.draft import Plan
 from shoal.core.errors import CoreError
 from shoal.core.events.guard import EMPTY, Guard
-from shoal.core.fold import Window
 from shoal.core.groups.ledger import GroupRecord
 from shoal.core.overlap.external import ExternalGroup
 from shoal.core.person import Person, Qid
-from shoal.core.plan import plan
 from shoal.core.policy.difference import differences
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Policy
@@ -44,15 +41,8 @@ from shoal.core.signatures.signature import SignatureRecord
 from shoal.core.signatures.trail import EVERYWHERE
 from shoal.core.state import RECORDS, Change, LazyPeople, State, WholeChange
 
-NUMBERS: Final = ("k", "counterfeits", "strategy", "headroom", "search", "triggers", "full_every")
+NUMBERS: Final = ("k", "batch", "strategy", "headroom", "search", "triggers", "full_every")
 """The fields that may change and need no translation."""
-
-
-def plan_change(state: State, window: Window, policy: Policy, number: int) -> Plan:
-    """The release at which `policy` takes the place of the state's. Raises CoreError if it may not."""
-    between = interim(state.policy, policy)
-    made = plan(state, window, between, number, previous_policy=state.meta.policy)
-    return replace(made, change=translated(made.change, policy))
 
 
 def interim(old: Policy, new: Policy) -> Policy:

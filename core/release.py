@@ -7,13 +7,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from shoal.core.cells.tree import Rows
-from shoal.core.measure.fold import content_digest
 from shoal.core.measure.loss import Loss
+from shoal.core.measure.release_reader import SPARE
 from shoal.core.policy.policy import Policy
-from shoal.core.schema import FORMAT
+from shoal.core.published.manifest import FORMAT, content_digest
 
 GONE_AT_ONCE = 1000  # ids in a record of what is gone
 NO_VALUE = -1  # the leaf code of a row that stands for no value
@@ -74,10 +74,6 @@ class Release:
     def records(self) -> tuple[bytes, ...]:
         """All records in the order they are published in, without the manifest."""
         return self.cells + self.groups + self.gone
-
-
-SPARE: Final = {"redrawn": "counterfeits", "lasting": "vacant"}
-"""By model, what values of a group are called that have no row."""
 
 
 @dataclass(frozen=True)

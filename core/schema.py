@@ -10,8 +10,8 @@ from shoal.core.events.fields import FIELDS, MULTISET, POSITIVE, REGION, SCHEMAS
 from shoal.core.measure.loss import Loss
 from shoal.core.policy.document import PolicyDocument
 from shoal.core.policy.strategy import STRATEGIES, Strategy
+from shoal.core.published.manifest import FORMAT
 
-FORMAT: Final = 1  # of releases
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _COUNT: Final = {"type": "integer", "minimum": 0}

@@ -3,22 +3,23 @@
 They do what the commands of the same names do, and return plain lists and dicts. Import them from `shoal`.
 """
 
-import asyncio
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from shoal.core.audit import Report
 from shoal.core.errors import CoreError
 from shoal.core.measure.count import Count, count_people, count_values, read_question
 from shoal.core.measure.release_reader import read_columns
 from shoal.core.policy.policy import Policy
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.streams.errors import InputError
 from shoal.streams.files import audit as audit_files
 from shoal.streams.files import policy_yaml
@@ -26,13 +27,14 @@ from shoal.streams.files import replay as replay_files
 from shoal.streams.files.event_lines import Events
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.frames import Frames, make_frames
-from shoal.streams.files.release_folder import ReleaseFiles, read_regions, region_text, release_numbers, row_count
+from shoal.streams.files.release_folder import read_regions, region_text, release_numbers, row_count
 from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.files.whole_releases import whole_from, whole_release, whole_releases
 from shoal.streams.settings import load_settings
 
 Location = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +64,11 @@ class Release:
     @property
     def manifest(self) -> dict[str, Any]:
         """What the release says about itself: how many people and groups, the largest breach, the chain's digests."""
-        return dict(json.loads(self.manifest_json))
+        return dict(self._head.told)
+
+    @cached_property
+    def _head(self) -> Manifest:
+        return Manifest(self.manifest_json)
 
     def cells(self) -> list[dict[str, Any]]:
         """The cells, as they were published."""
@@ -128,7 +134,7 @@ class Release:
         Their columns are those of `shoal export`. Raises `InputError` if the package is not installed; the extra
         `analysis` has both.
         """
-        return make_frames(ReleaseFiles(self.number, self.cell_records, self.group_records, self.manifest_json), kind)
+        return make_frames(PublishedRelease(self.number, self.cell_records, self.group_records, self._head), kind)
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,15 @@ class Replay:
     rejects: tuple[Mapping[str, Any], ...]
 
 
+def _source(events: Location | Sequence[Location] | Iterable[Mapping[str, Any]]) -> Events:
+    """The paths of events as text, or the events themselves."""
+    if isinstance(events, str | os.PathLike):
+        return os.fspath(events)
+    if isinstance(events, list | tuple) and events and all(isinstance(one, str | os.PathLike) for one in events):
+        return tuple(os.fspath(one) for one in events)
+    return cast(Iterable[Mapping[str, Any]], events)
+
+
 def load_policy(path: Location) -> Policy:
     """The policy in a YAML file, with the hierarchies it names. Raises `InputError`, which lists every mistake."""
     return policy_yaml.load_policy(Path(path))
@@ -152,7 +167,7 @@ def load_policy(path: Location) -> Policy:
 
 def replay(
     policy: Policy,
-    events: Location | Iterable[Mapping[str, Any]],
+    events: Location | Sequence[Location] | Iterable[Mapping[str, Any]],
     out: Location | None = None,
     *,
     private: Location | None = None,
@@ -163,10 +178,10 @@ def replay(
 ) -> Replay:
     """Replays events into the folder `out`, or, without one, into memory only.
 
-    `events` is the path of a file, or the events themselves as dicts; {"op": "release"} makes a release. `format` and
-    `mapping` are what `shoal replay` calls --csv and --map. `private` is a folder for who was published where, which
-    an audit needs. `state` is a file to resume from. `key` is the secret that all randomness comes from: the same
-    events and key give the same bytes, and without one a new one is drawn.
+    `events` is the path of a file, a list of paths, or the events themselves as dicts; {"op": "release"} makes a
+    release. `format` and `mapping` are what `shoal replay` calls --csv and --map. `private` is a folder for who was
+    published where, which an audit needs. `state` is a file to resume from. `key` is the secret that all randomness
+    comes from: the same events and key give the same bytes, and without one a new one is drawn.
 
     Raises `StreamsError`; every release that was made until then is whole.
     """
@@ -174,14 +189,14 @@ def replay(
         if private is not None or state is not None:
             raise InputError("a replay in memory has no private files and no state; give a folder `out`.")
         with TemporaryDirectory(prefix="shoal-") as folder:
-            return replay(policy, events, folder, key=key, format=format, mapping=mapping)
-    source: Events = os.fspath(events) if isinstance(events, str | os.PathLike) else events
+            return replay(policy, events, Path(folder) / "out", key=key, format=format, mapping=mapping)
+    source = _source(events)
     choice = FormatChoice(format, _path(mapping))
     job = replay_files.Job(policy, source, Path(out), _path(private), _path(state), _bytes(key), choice)
     outcome = replay_files.replay(job, Unwatched())
     numbers = range(outcome.last_release - outcome.releases + 1, outcome.last_release + 1)
     made = tuple(_release(files, policy) for files in whole_from(Path(out), numbers))
-    rejects = (Path(out) / replay_files.REJECTS).read_bytes().splitlines()[-outcome.rejected :]
+    rejects = job.rejects_path.read_bytes().splitlines()[-outcome.rejected :]
     read = tuple(json.loads(line) for line in rejects) if outcome.rejected else ()
     return Replay(made, outcome.accepted, outcome.waiting, read)
 
@@ -203,14 +218,10 @@ def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
 
     Raises `GuaranteeError` if their chain is broken, `ServiceError` without Kafka, `InputError` without the topic.
     """
-    from shoal.streams.sink import folder as folder_sink  # Kafka's client takes a while to import
+    from shoal.streams.files.topic_releases import topic_releases  # Kafka's client takes a while to import
 
     settings = load_settings(kafka=kafka)
-    with TemporaryDirectory(prefix="shoal-") as folder, ThreadPoolExecutor(1) as beside:
-        # a notebook has an event loop of its own, which must not be entered twice
-        reading = folder_sink.read_topic(settings, policy, Path(folder), Unwatched().advance)
-        beside.submit(asyncio.run, reading).result()
-        return [_release(files, policy) for files in whole_releases(Path(folder))]
+    return _beside(lambda: [_release(one, policy) for one in topic_releases(settings, policy.table)])
 
 
 def read_release(
@@ -218,9 +229,9 @@ def read_release(
 ) -> Release:
     """One release, the newest unless a number is named, of a folder or of a topic such as "shoal.ward.releases".
 
-    With the policy that was published with it, it can count. A topic needs the policy; `kafka` is as in `read_topic`,
-    and the whole chain is checked. In a folder it is not; but if the release holds only what changed, those before it
-    are read as far as it needs them.
+    With the policy that was published with it, it can count. A topic needs the policy; `kafka` is as in `read_topic`.
+    The release is checked to be what its manifest says, and the chain of releases is not, but for those that it needs:
+    if it holds only what changed, they are read back to the last ones in full.
 
     Raises `InputError` if there is no such release or it cannot be read, `GuaranteeError` if it was changed or one that
     it needs is missing, and for a topic what `read_topic` does.
@@ -230,11 +241,13 @@ def read_release(
         return _release(whole_release(Path(place), number or _newest(place)), rules)
     if rules is None or os.fspath(place) != f"shoal.{rules.table}.releases":
         raise InputError("a topic is read with the policy of its table: name it as `policy`.")
-    found = {release.number: release for release in read_topic(rules, kafka=kafka)}
-    wanted = number or max(found, default=0)
-    if wanted not in found:
-        raise InputError(f"{place} has no release {wanted}." if number else f"{place} has no releases.")
-    return found[wanted]
+    from shoal.streams.files.topic_releases import topic_release  # as above
+
+    settings, table = load_settings(kafka=kafka), rules.table
+    found = _beside(lambda: topic_release(settings, table, number))
+    if found is None:
+        raise InputError(f"{place} has no release {number}." if number else f"{place} has no releases.")
+    return _release(found, rules)
 
 
 def audit(
@@ -268,8 +281,15 @@ def audit(
     )
 
 
-def _release(files: ReleaseFiles, policy: Policy | None) -> Release:
-    return Release(files.number, files.cells, files.groups, files.manifest, policy)
+def _release(found: PublishedRelease, policy: Policy | None) -> Release:
+    """What a caller is given of a release in full."""
+    return Release(found.number, found.cells, found.groups, found.manifest, policy)
+
+
+def _beside(read: Callable[[], T]) -> T:
+    """Run it in a thread: a notebook has an event loop of its own, which must not be entered twice."""
+    with ThreadPoolExecutor(1) as beside:
+        return beside.submit(read).result()
 
 
 def _newest(folder: Location) -> int:

@@ -2,15 +2,15 @@
 
 A count without values counts people: cells say how many they have, and nobody is in two. A count with values counts
 people's values, as queries do: a person with two of them counts twice. For each group, `certain` rows lie in cells
-wholly inside the region, and `possible` rows in cells that meet it. Of its values, `counterfeits` are nobody's, and
-nobody knows which.
+wholly inside the region, and `possible` rows in cells that meet it. Of its values, `spare` have no row, and nobody
+knows which.
 
 Lasting. A row is an entry and has at most one value. Let c values that are asked for be shown. At least
-c - counterfeits of them are real, rows that are not certain take at most one each, so at least
-c - counterfeits - (rows - certain) are in the region, and at most min(possible, c).
+c - spare of them have a row, rows that are not certain take at most one each, so at least
+c - spare - (rows - certain) are in the region, and at most min(possible, c).
 
 Redrawn. A row is a person, who has a leaf at most once but may have several. A shown node that holds n leaves that are
-asked for, c times, is in the region at least c - n (rows - certain) times, before counterfeits are taken from the sum
+asked for, c times, is in the region at least c - n (rows - certain) times, before spare values are taken from the sum
 of these over all nodes, and at most min(c, n possible) times.
 
 A node counts for the lower end only if all leaves below it are asked for, and "*" never, for it may stand for nothing.
@@ -108,7 +108,7 @@ def _lasting(release: ReleaseColumns, values: Runs, outside: Numbers, possible: 
     groups = len(outside)
     sure = np.bincount(release.shown_group, release.shown_count * is_whole, groups)
     maybe = np.bincount(release.shown_group, release.shown_count * (accepted > 0), groups)
-    return np.maximum(0, sure - release.counterfeits - outside), np.minimum(possible, maybe)
+    return np.maximum(0, sure - release.spare - outside), np.minimum(possible, maybe)
 
 
 def _redrawn(release: ReleaseColumns, values: Runs, outside: Numbers, possible: Numbers) -> tuple[Numbers, Numbers]:
@@ -117,7 +117,7 @@ def _redrawn(release: ReleaseColumns, values: Runs, outside: Numbers, possible: 
     sure = np.maximum(0, release.shown_count - accepted * outside[shown]) * is_whole
     maybe = np.minimum(release.shown_count, accepted * possible[shown])
     asked = sum(run.high - run.low for run in values)
-    low = np.maximum(0, np.bincount(shown, sure, groups) - release.counterfeits)
+    low = np.maximum(0, np.bincount(shown, sure, groups) - release.spare)
     return low, np.minimum(np.bincount(shown, maybe, groups), asked * possible)
 
 

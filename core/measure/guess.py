@@ -9,10 +9,10 @@ from shoal.core.measure.release_reader import ReleaseColumns
 def shares(release: ReleaseColumns) -> NDArray[np.float64]:
     """For each value that a group shows, the probability that a row of the group has it.
 
-    Counterfeits are among the values shown and belong to no row.
+    Counterfeits and vacant values are among those shown and belong to no row.
     """
     shown = np.bincount(release.shown_group, release.shown_count, len(release.group_names))
-    of_rows = (shown - release.counterfeits) / np.maximum(1, shown * release.group_rows)
+    of_rows = (shown - release.spare) / np.maximum(1, shown * release.group_rows)
     return np.asarray(release.shown_count * of_rows[release.shown_group], dtype=np.float64)
 
 

@@ -112,8 +112,8 @@ def estimate(release: ReleaseColumns, queries: Sequence[Query]) -> Numbers:
     groups, suppressed = len(release.group_rows), release.shown_node == 0
     seen = _seen(release, len(hierarchy.leaves))
     shown = np.bincount(release.shown_group, release.shown_count, groups)
-    # counterfeits are among the values shown and belong to no row
-    per_row = np.divide(shown - release.counterfeits, shown * release.group_rows, where=shown > 0, out=shown * 0.0)
+    # spare values are among those shown and belong to no row
+    per_row = np.divide(shown - release.spare, shown * release.group_rows, where=shown > 0, out=shown * 0.0)
     for position, query in enumerate(queries):
         share = np.ones(len(release.cell_names))
         for attribute, condition in query.conditions:

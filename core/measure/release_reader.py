@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from shoal.core.cells.tree import Column, Rows
 from shoal.core.errors import CoreError
 from shoal.core.measure.density import Spread, spread_over
 from shoal.core.policy.policy import Attribute, Policy
+
+SPARE: Final = {"redrawn": "counterfeits", "lasting": "vacant"}
+"""By model, what values of a group are called that have no row."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class ReleaseColumns:
     group_names: tuple[str, ...]
     formed: Rows  # by group: the release it was formed at
     group_rows: Rows  # by group
-    counterfeits: Rows  # by group
+    spare: Rows  # by group: of the values it shows, how many have no row; counterfeits, or vacant in a lasting table
     cell_names: tuple[str, ...]
     cell_people: Rows  # by cell
     low: tuple[Column, ...]  # by attribute, then by cell
@@ -74,7 +77,7 @@ class _Reader:
         groups: list[tuple[int, int, int]] = []
         cell_rows: list[tuple[int, int, int]] = []
         shown: list[tuple[int, int, int]] = []
-        node_of = self._policy.sensitive.hierarchy.node_of
+        node_of, spare = self._policy.sensitive.hierarchy.node_of, SPARE[self._policy.values]
         for number, record in enumerate(records, start=1):
             try:
                 found = json.loads(record)
@@ -85,13 +88,13 @@ class _Reader:
                 names.append(found["group"])
                 mine = [(position, self._cells[cell], _rows(rows)) for cell, rows in found["cells"].items()]
                 shown += [(position, node_of[label], int(count)) for label, count in found["sensitive"].items()]
-                groups.append((int(found["formed"]), sum(rows for _, _, rows in mine), int(found["counterfeits"])))
+                groups.append((int(found["formed"]), sum(rows for _, _, rows in mine), int(found[spare])))
             except (KeyError, TypeError, ValueError, AttributeError):
                 raise CoreError(
                     f"record {number} is neither a cell nor a group of the table {self._policy.table}"
                 ) from None
             cell_rows += mine
-        formed, group_rows, counterfeits = _columns(groups)
+        formed, group_rows, spares = _columns(groups)
         low, high = self._regions()
         cell_rows_group, cell_rows_cell, cell_rows_count = _columns(cell_rows)
         shown_group, shown_node, shown_count = _columns(shown)
@@ -100,7 +103,7 @@ class _Reader:
             group_names=tuple(names),
             formed=formed,
             group_rows=group_rows,
-            counterfeits=counterfeits,
+            spare=spares,
             cell_names=tuple(self._cells),
             cell_people=np.array(self._people, dtype=np.int64),
             low=low,

@@ -1,6 +1,7 @@
 """`shoal demo`: shows the whole pipeline and its results to a person who sees Shoal for the first time."""
 
 import json
+import secrets
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 WIDTH = 110
 SHOWN_CELLS = 12
 TUTORIALS = {
+    "docs/tutorials/table.md": "you have a CSV file, perhaps with a row per person and year",
     "docs/tutorials/data-engineer.md": "you have a database, and its changes are to become events",
     "docs/tutorials/analyst.md": "you have a folder of releases, and questions",
     "docs/tutorials/privacy-officer.md": "you must sign off that a table may be published",
@@ -38,7 +40,10 @@ TUTORIALS = {
 )
 @click.option("--nights", type=click.IntRange(1, 30), default=8, show_default=True, help="Releases, one a night.")
 @click.option("--seed", default=20433, show_default=True, help="Another number gives another clinic.")
-def command(out: Path, people: int, nights: int, seed: int) -> None:
+@click.option(
+    "--random-key", is_flag=True, help="Draw the table's key [default: a public one, so that the figures are the same]."
+)
+def command(out: Path, people: int, nights: int, seed: int, random_key: bool) -> None:
     """Watch the whole pipeline on a made-up clinic; no services are needed.
 
     The broker and Redis are embedded and forget everything at the end: this is for trying things out, not for data.
@@ -46,7 +51,7 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
     from rich.console import Console
 
     from shoal.streams.demo.clinic import Clinic
-    from shoal.streams.demo.demo import run_demo
+    from shoal.streams.demo.demo import PUBLIC_KEY, run_demo
 
     quiet_clients()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no process it started outlives it
@@ -55,7 +60,8 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
         "[bold]Shoal[/bold] publishes a changing table about people, release after release, and limits what all"
     )
     console.print("releases together tell about anyone. Here it does so for a made-up clinic.\n")
-    story = run_demo(out, Clinic(people, nights, seed), _Narrator(console))
+    key = secrets.token_urlsafe(16) if random_key else PUBLIC_KEY
+    story = run_demo(out, Clinic(people, nights, seed), _Narrator(console), key)
     _show_releases(console, story)
     _show_group(console, story)
     _show_attack(console, story)
@@ -87,18 +93,18 @@ def _show_releases(console: "Console", story: "Story") -> None:
     console.print(f"{story.sent.events:,} events were sent; {rejected:,} were dead-lettered ({reasons}).")
     console.print("Each night's release has one row for every diagnosis of every patient.\n")
     table = Table(box=None, header_style="bold", pad_edge=False)
-    headings = ("release", "night", "people", "rows", "groups", "carried", "withheld", "*", "surplus", "largest breach")
+    headings = ("release", "night", "people", "rows", "groups", "carried", "withheld", "*", "waiting", "largest breach")
     for heading in headings:
         table.add_column(heading, justify="right")
     for one in story.manifests:
         counts = (one[name] for name in ("people", "rows", "groups", "carried", "withheld", "suppressed"))
         breach = f"{one['max_breach']:.2f} of {one['bound']:.2f}"
-        texts = [f"{count:,}" for count in (*counts, one["counterfeits"])]
+        texts = [f"{count:,}" for count in (*counts, one["waiting"])]
         table.add_row(str(one["release"]), str(one["published_at"])[:10], *texts, breach)
     console.print(table)
     console.print(
-        "\nA group is carried if nobody joined or left it. Withheld people are late, not lost. A * is a diagnosis that "
-        "is not shown; a surplus is one shown that is nobody's, so that a group comes out even.\n"
+        "\nA group is carried if nobody left it or came back. Withheld people are late, not lost. A * is a diagnosis "
+        "that is not shown; of these, some wait until enough new ones have come.\n"
         "The largest breach is the highest probability with which anyone can link one person to one protected "
         "diagnosis, from all releases so far together. It never passes the bound, however many releases there are."
     )
@@ -219,7 +225,7 @@ def _show_files(console: "Console", story: "Story") -> None:
     for place, what in (
         (folder / "releases", "what is published: rows.csv and values.csv open in a spreadsheet"),
         (folder / "clinic", "what went in: policy.yaml, its hierarchies, events.jsonl"),
-        (folder / "replay" / "rejects.jsonl", "which events were rejected, and why"),
+        (folder / "replay.rejects.jsonl", "which events were rejected, and why"),
         (folder / "private", "who was published where: for audits, never to be published"),
         (folder / "other-model", "the same events under the other model of values, for comparison"),
         (folder / "worker.log", "the log of the worker"),

@@ -1,15 +1,16 @@
 """`shoal export`: the releases of a folder or of the topic as tables for other tools."""
 
-import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
 from shoal.streams.cli.terminal import bar, json_option, quiet_clients
+
+if TYPE_CHECKING:
+    from shoal.core.published.manifest import PublishedRelease
 
 
 @click.command()
@@ -51,29 +52,40 @@ def command(
     """
     from shoal.streams.files.export import Job, export
 
-    with _releases(out, policy, kafka) as folder, bar("exporting") as watcher:
-        outcome = export(Job(folder, to, target, number, schema), watcher)
+    count, releases = _releases(out, number, policy, kafka)
+    with bar("exporting") as watcher:
+        watcher.begin(count)
+        outcome = export(Job(releases, to, target, schema, out), watcher)
     if as_json:
         click.echo(json.dumps({"to": to, "place": outcome.place, "releases": outcome.releases}))
     else:
         click.echo(f"{outcome.place}: {outcome.releases} release{'' if outcome.releases == 1 else 's'} as {to}")
 
 
-@contextmanager
-def _releases(out: Path | None, policy: Path | None, kafka: str | None) -> Iterator[Path]:
-    """The folder of releases; those of the topic are read to a folder first."""
+def _releases(
+    out: Path | None, number: int | None, policy: Path | None, kafka: str | None
+) -> "tuple[int, Iterator[PublishedRelease]]":
+    """How many releases there are to write, and the releases: of the folder, or of the topic. Raises StreamsError."""
     if out is not None:
+        from shoal.streams.files.export import folder_releases
+
         if policy is not None or kafka is not None:
             raise click.UsageError("give either OUT, a folder, or --policy and --kafka, which name a topic")
-        yield out
-        return
+        return folder_releases(out, number)
+    from shoal.streams.errors import InputError
     from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.files.topic_releases import last_number, topic_release, topic_releases
     from shoal.streams.settings import load_settings
-    from shoal.streams.sink.folder import read_topic
 
     quiet_clients()
     settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
-    with TemporaryDirectory(prefix="shoal-") as folder:
-        with bar("reading") as shown:
-            asyncio.run(read_topic(settings, load_policy(settings.policy_path), Path(folder), shown.advance))
-        yield Path(folder)
+    table = load_policy(settings.policy_path).table
+    if number is not None:
+        found = topic_release(settings, table, number)
+        if found is None:
+            raise InputError(f"the topic of table {table} has no release {number}.")
+        return 1, iter([found])
+    count = last_number(settings, table)
+    if count == 0:
+        raise InputError(f"nothing of table {table} is published yet.")
+    return count, topic_releases(settings, table)

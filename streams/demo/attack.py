@@ -31,7 +31,8 @@ from shoal.core.events.intake import Intake
 from shoal.core.events.window import PUT
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Attribute, Policy
-from shoal.streams.files.release_folder import ReleaseFiles, read_regions, row_count
+from shoal.core.published.manifest import PublishedRelease
+from shoal.streams.files.release_folder import read_regions, row_count
 
 STAY = 0.8  # how likely the attacker takes a value to be the same in the next release
 
@@ -95,7 +96,7 @@ def tables(policy: Policy, events: Iterable[Mapping[str, Any]]) -> Iterator[Tabl
         }
 
 
-def view_of(policy: Policy, release: ReleaseFiles, members: Iterable[tuple[str, str, str, str | None]]) -> View:
+def view_of(policy: Policy, release: PublishedRelease, members: Iterable[tuple[str, str, str, str | None]]) -> View:
     """One of Shoal's releases; `members` are (id, group, cell, value) of every row, without a value if redrawn."""
     view, nodes, leaves = View(), policy.sensitive.hierarchy.node_of, policy.sensitive.hierarchy.leaf_code
     boxes: dict[str, Box] = {

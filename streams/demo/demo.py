@@ -9,7 +9,6 @@ kept; the demo checks both.
 import asyncio
 import json
 import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from shoal.core.audit import Report
 from shoal.core.events.intake import Intake
 from shoal.core.policy.policy import Policy
+from shoal.core.published.manifest import PublishedRelease
 from shoal.streams.demo.attack import Findings, View, learn, tables, view_of
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.demo.embedded import Embedded
@@ -36,7 +36,7 @@ from shoal.streams.files.event_lines import open_events
 from shoal.streams.files.fresh_file import write_fresh
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.produce import Sent, Watcher, produce
-from shoal.streams.files.release_folder import ReleaseFiles, read_releases, release_name
+from shoal.streams.files.release_folder import read_releases, release_name
 from shoal.streams.files.replay import Job, replay
 from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.kafka.access import client_options
@@ -59,6 +59,10 @@ class Narrator(Protocol):
     def sending(self, total: int) -> AbstractContextManager[Watcher]: ...
 
 
+PUBLIC_KEY = "public: the key of the demo, for nothing else"
+FIGURES = "figures.json"
+
+
 @dataclass(frozen=True)
 class Story:
     """Everything that is shown after a demo."""
@@ -67,24 +71,41 @@ class Story:
     policy: Policy
     sent: Sent
     dead_letters: Counter[str]
-    releases: list[ReleaseFiles]
+    releases: list[PublishedRelease]
     naive: Findings
     shoal: Mapping[str, Findings]  # by model of values: the one of the policy, and the other, replayed
     audit: Report
     took_s: float
 
     @property
+    def figures(self) -> dict[str, Any]:
+        """What README.md and docs/attacks.md tell of the demo; a test compares them."""
+        found = {"each night": self.naive, **{model: self.shoal[model] for model in ("redrawn", "lasting")}}
+        insider = self.audit.private and self.audit.private.attacks.played.insider
+        return {
+            "people": self.naive.claims.people,
+            "releases": len(self.releases),
+            "claims": {
+                name: {key: getattr(one.claims, key) for key in ("sure", "sure_right", "over", "over_right")}
+                for name, one in found.items()
+            },
+            "insider": None if insider is None else {"people": insider.people, "over": insider.over},
+        }
+
+    @property
     def manifests(self) -> list[Mapping[str, Any]]:
-        return [json.loads(release.manifest) for release in self.releases]
+        return [dict(release.meaning) for release in self.releases]
 
 
-def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
-    """Runs the demo. Raises `StreamsError`; the worker and the embedded services are stopped in any case."""
+def run_demo(folder: Path, clinic: Clinic, narrator: Narrator, secret: str = PUBLIC_KEY) -> Story:
+    """Runs the demo. With the public key it shows the same figures everywhere.
+
+    Raises `StreamsError`; the worker and the embedded services are stopped in any case.
+    """
     began = time.monotonic()
     take_folder(folder)
     lines = write_clinic(folder / "clinic", clinic)
     policy = load_policy(folder / "clinic" / "policy.yaml")
-    secret = secrets.token_urlsafe(16)
     narrator.step(f"A made-up clinic: {lines:,} changes over {clinic.nights} nights.")
     with Embedded() as services:
         settings = Settings(kafka=services.kafka, redis=services.redis, embedded=True)
@@ -99,7 +120,9 @@ def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
     naive, shoal = _attack(folder, policy, releases, secret)
     narrator.step("The auditor, which shares no code with the engine, checks every promise against the truth.")
     report = _audit(folder, policy, secret)
-    return Story(folder, policy, sent, dead_letters, releases, naive, shoal, report, time.monotonic() - began)
+    story = Story(folder, policy, sent, dead_letters, releases, naive, shoal, report, time.monotonic() - began)
+    write_fresh(folder / FIGURES, json.dumps(story.figures, indent=2).encode() + b"\n")
+    return story
 
 
 def take_folder(folder: Path) -> None:
@@ -239,7 +262,7 @@ def _replay_to(folder: Path, policy: Policy, secret: str, out: Path, private: Pa
     replay(Job(policy, events, out, audit=private, secret=secret.encode()), Unwatched())
 
 
-def _compare(folder: Path, releases: list[ReleaseFiles]) -> None:
+def _compare(folder: Path, releases: list[PublishedRelease]) -> None:
     """The service's releases and the replay's must be the same bytes. Raises `GuaranteeError`."""
     if releases != list(read_releases(folder / "replay")):
         raise GuaranteeError("the releases of the service and of the replay differ.")
@@ -255,7 +278,7 @@ def _audit(folder: Path, policy: Policy, secret: str) -> Report:
 
 
 def _attack(
-    folder: Path, policy: Policy, releases: list[ReleaseFiles], secret: str
+    folder: Path, policy: Policy, releases: list[PublishedRelease], secret: str
 ) -> tuple[Findings, Mapping[str, Findings]]:
     """What the attacker learns from the naive publisher's releases, and from Shoal's under either model of values."""
     lines = (folder / "clinic" / "events.jsonl").read_text(encoding="utf-8").splitlines()
@@ -271,7 +294,7 @@ def _attack(
     return naive, shoal
 
 
-def _views(policy: Policy, releases: list[ReleaseFiles], private: Path) -> list[View]:
+def _views(policy: Policy, releases: list[PublishedRelease], private: Path) -> list[View]:
     found = []
     for release in releases:
         members = (private / f"{release_name(release.number)}.members.jsonl").read_text(encoding="utf-8").splitlines()

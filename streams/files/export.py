@@ -10,18 +10,19 @@ In PostgreSQL everything is one transaction. A new format is one class and one l
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from shoal.core.published.manifest import PublishedRelease
 from shoal.streams.errors import InputError
 from shoal.streams.files.extra import import_extra
 from shoal.streams.files.postgres import PostgresSchema, connect, database_of
 from shoal.streams.files.release_folder import (
-    ReleaseFiles,
     csv_line,
     release_numbers,
     sync_folder,
@@ -128,13 +129,13 @@ class DuckDb:
 
 @dataclass(frozen=True)
 class Job:
-    """What to write: the releases of a folder, or one of them, in a format, to a path or an address."""
+    """What to write: releases, in a format, to a path or an address. `folder` is where they lie, if in one."""
 
-    out: Path
+    releases: Iterable[PublishedRelease]
     to: str
     target: str
-    number: int | None = None
     schema: str | None = None
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -152,13 +153,21 @@ class Opened(NamedTuple):
     place: str
 
 
+class _Begun(NamedTuple):
+    """Releases, what table they are of, and which columns its tables have."""
+
+    table: str
+    layout: Layout
+    releases: Iterator[PublishedRelease]
+
+
 @contextmanager
-def _file(make: Callable[[Path, Mapping[str, Schema]], FileTarget], job: Job, layout: Layout) -> Iterator[Opened]:
+def _file(make: Callable[[Path, Mapping[str, Schema]], FileTarget], job: Job, begun: _Begun) -> Iterator[Opened]:
     """A file or folder that gets its name when everything is in it."""
     target = Path(job.target)
     if job.schema is not None:
         raise InputError("--schema is for PostgreSQL only.")
-    if job.out.resolve() in (target.resolve(), *target.resolve().parents):
+    if job.folder is not None and job.folder.resolve() in (target.resolve(), *target.resolve().parents):
         raise InputError("--out must not be inside the folder of releases, which is published.")
     if target.exists() or target.is_symlink():
         raise InputError(f"{target} exists already; remove it, or choose another name.")
@@ -167,7 +176,7 @@ def _file(make: Callable[[Path, Mapping[str, Schema]], FileTarget], job: Job, la
     hidden = target.with_name(f".{target.name}.partial")
     _remove(hidden)
     try:
-        writer = make(hidden, layout.tables)  # 1
+        writer = make(hidden, begun.layout.tables)  # 1
         try:
             yield Opened(writer, str(target))
         finally:
@@ -179,9 +188,9 @@ def _file(make: Callable[[Path, Mapping[str, Schema]], FileTarget], job: Job, la
 
 
 @contextmanager
-def _postgres(job: Job, layout: Layout) -> Iterator[Opened]:
+def _postgres(job: Job, begun: _Begun) -> Iterator[Opened]:
     """A schema, with the table's name unless another is given."""
-    name = job.schema or table_of(next(_read(job.out, job.number)))
+    name, layout = job.schema or begun.table, begun.layout
     with connect(job.target) as connection:
         schema = PostgresSchema(connection, name)
         place = f"schema {schema.name} of the database {database_of(connection)}"
@@ -194,7 +203,7 @@ def _postgres(job: Job, layout: Layout) -> Iterator[Opened]:
         yield Opened(schema, place)
 
 
-Format: TypeAlias = Callable[[Job, Layout], AbstractContextManager[Opened]]
+Format: TypeAlias = Callable[[Job, _Begun], AbstractContextManager[Opened]]
 
 FORMATS: Mapping[str, Format] = {
     "csv": partial(_file, CsvFolder),
@@ -205,29 +214,44 @@ FORMATS: Mapping[str, Format] = {
 
 
 def export(job: Job, watcher: Steps) -> Outcome:
-    """Writes the releases, and says where they are and how many there were.
+    """Writes the releases, of which there is at least one, and says where they are and how many there were.
 
-    Raises `InputError` if there is nothing to read or the target exists, `GuaranteeError` if the chain of all releases
-    is broken or one was changed, and `ServiceError` if a database cannot be reached.
+    Raises `InputError` if the target exists, `ServiceError` if a database cannot be reached, and what reading the
+    releases raises.
     """
-    if not job.out.is_dir():
-        raise InputError(f"{job.out} is not a folder of releases.")
-    numbers = release_numbers(job.out) if job.number is None else [job.number]
-    if not numbers:
-        raise InputError("the folder has no releases; the first is called release-0001.")
-    watcher.begin(len(numbers))
-    layout = Layout(_read(job.out, job.number))
-    with FORMATS[job.to](job, layout) as opened:
-        for files in _read(job.out, job.number):
-            for name, columns in tidy(files, layout).items():
+    begun, count = _begin(job.releases), 0
+    with FORMATS[job.to](job, begun) as opened:
+        for release in begun.releases:
+            for name, columns in tidy(release, begun.layout).items():
                 opened.target.add(name, columns)
             watcher.advance(1)
-    return Outcome(opened.place, len(numbers))
+            count += 1
+    return Outcome(opened.place, count)
 
 
-def _read(out: Path, number: int | None) -> Iterator[ReleaseFiles]:
-    """The releases, if they are what their manifests say, and follow one another."""
-    return whole_releases(out) if number is None else iter([whole_release(out, number)])
+def _begin(releases: Iterable[PublishedRelease]) -> _Begun:
+    """Read up to the first release with a cell, which says what columns there are."""
+    source, first = iter(releases), list[PublishedRelease]()
+    for release in source:
+        first.append(release)
+        if release.cells:
+            break
+    return _Begun(table_of(first[0]), Layout(first), chain(first, source))
+
+
+def folder_releases(out: Path, number: int | None) -> tuple[int, Iterator[PublishedRelease]]:
+    """How many releases of a folder there are to export, and the releases in full.
+
+    Raises `InputError` if there are none. Reading them raises `GuaranteeError` if the chain of all releases is broken
+    or one was changed.
+    """
+    if not out.is_dir():
+        raise InputError(f"{out} is not a folder of releases.")
+    if number is not None:
+        return 1, iter([whole_release(out, number)])
+    if not (numbers := release_numbers(out)):
+        raise InputError("the folder has no releases; the first is called release-0001.")
+    return len(numbers), whole_releases(out)
 
 
 def _remove(path: Path) -> None:

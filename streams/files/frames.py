@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from shoal.core.published.manifest import PublishedRelease
 from shoal.streams.errors import InputError
 from shoal.streams.files.extra import import_extra
-from shoal.streams.files.release_folder import ReleaseFiles
 from shoal.streams.files.tidy import Columns, Layout, Schema, tidy
 
 
@@ -17,7 +17,7 @@ class Frames(NamedTuple):
     values: Any
 
 
-def make_frames(files: ReleaseFiles, kind: str) -> Frames:
+def make_frames(files: PublishedRelease, kind: str) -> Frames:
     """Data frames of a package of `LIBRARIES`. Raises InputError if there is no such package, or if it is missing."""
     if kind not in LIBRARIES:
         raise InputError(f"frames are made by {' or '.join(LIBRARIES)}; name one of them.")

@@ -71,11 +71,10 @@ class Forecast:
         if made is None or not made["rows"]:
             return None
         present = made["people"] + made["withheld"] + made["unsampled"]
-        shown = made["rows"] + made["counterfeits"]
         return (
             f"at release {made['release']} of the sample {made['suppressed'] / made['rows']:.1%} of the values are *, "
-            f"{made['counterfeits'] / shown:.1%} of those shown are nobody's, and {made['withheld'] / present:.1%} of "
-            "the people are withheld"
+            f"{made['waiting'] / made['rows']:.1%} because they wait for company, and "
+            f"{made['withheld'] / present:.1%} of the people are withheld"
         )
 
     def never_lost(self) -> list[int]:
@@ -97,10 +96,6 @@ def suggestions(policy: Policy, forecast: Forecast, counts: Counter[int]) -> Ite
             yield f"signature: up to {best}, to say less about each value; that many come out even: {share}"
         elif best < policy.signature:
             yield f"signature: {best}, for fewer * than with {policy.signature}: {share}"
-        frequent = [leaves[one] for one, count in counts.most_common() if count * least > total]
-        if frequent:
-            listed = ", ".join(frequent)
-            yield f"open: [{listed}], if nobody minds: too frequent even for the smallest signature, {least}"
     found = [leaves[leaf] for leaf in forecast.never_lost()]
     if found:
         more = f" and {len(found) - LISTED:,} more" if len(found) > LISTED else ""

@@ -20,30 +20,16 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.files.fresh_file import fresh_file, write_fresh
-from shoal.streams.kafka.chain import check_format
+from shoal.streams.published import checked_release
 
 CELLS, GROUPS, GONE, MANIFEST = "cells.jsonl", "groups.jsonl", "gone.jsonl", "manifest.json"
 ROWS, VALUES = "rows.csv", "values.csv"
 COPIED_AT_ONCE = 1 << 20  # bytes
-
-
-class ReleaseFiles(NamedTuple):
-    """A release read back from its folder: its number, and its bytes as they were published."""
-
-    number: int
-    cells: tuple[bytes, ...]
-    groups: tuple[bytes, ...]
-    manifest: bytes
-    gone: tuple[bytes, ...] = ()
-
-    @property
-    def records(self) -> tuple[bytes, ...]:
-        """All records in the order they were published in, without the manifest."""
-        return self.cells + self.groups + self.gone
 
 
 def release_name(number: int) -> str:
@@ -64,27 +50,19 @@ class ReleaseFolder:
     def staged(self, number: int) -> Path:
         return self.path / f".{release_name(number)}.partial"
 
-    def stage(
-        self,
-        number: int,
-        cells: Sequence[bytes],
-        groups: Sequence[bytes],
-        manifest: bytes,
-        gone: Sequence[bytes] = (),
-    ) -> None:
+    def stage(self, release: PublishedRelease) -> None:
         """Writes a release where no reader looks. Raises `GuaranteeError` if another release has its number already."""
-        final, staged = self.final(number), self.staged(number)
-        parts = _parts(manifest)
-        published = {CELLS: _lines(cells), GROUPS: _lines(groups), MANIFEST: manifest}
-        if parts is not None:
-            published[GONE] = _lines(gone)
+        final, staged, shards = self.final(release.number), self.staged(release.number), release.head.shards
+        published = {CELLS: _lines(release.cells), GROUPS: _lines(release.groups), MANIFEST: release.manifest}
+        if shards is not None:
+            published[GONE] = _lines(release.gone)
         if final.exists() and any(_bytes_of(final / name) != content for name, content in published.items()):
             raise self._used_twice(final)
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
         files = dict(published)
-        if all(part["full"] for part in parts or ()):
-            files[ROWS], files[VALUES] = tables(cells, groups, self._attributes)
+        if all(part["full"] for part in shards or ()):
+            files[ROWS], files[VALUES] = tables(release.cells, release.groups, self._attributes)
         for name, content in files.items():
             write_fresh(staged / name, content)
         sync_folder(staged)
@@ -154,7 +132,7 @@ class ReleaseFolder:
         return None
 
 
-def read_releases(path: Path) -> Iterator[ReleaseFiles]:
+def read_releases(path: Path) -> Iterator[PublishedRelease]:
     """Yields the releases of a folder in order. Raises `InputError` if one cannot be read."""
     for number in release_numbers(path):
         yield read_files(path, number)
@@ -166,27 +144,29 @@ def release_numbers(path: Path) -> list[int]:
     return sorted(int(match[1]) for match in matches if match)
 
 
-def read_files(path: Path, number: int) -> ReleaseFiles:
-    """One release of a folder. Raises `InputError` if it cannot be read."""
+def read_files(path: Path, number: int) -> PublishedRelease:
+    """One release of a folder, by itself. Raises `InputError` if it cannot be read."""
     folder = path / release_name(number)
-    manifest = _bytes_of(folder / MANIFEST)
-    if manifest is not None:
-        check_format(manifest, f"{folder} is")
-    names = (CELLS, GROUPS) if _parts(manifest or b"") is None else (CELLS, GROUPS, GONE)
-    files = [_bytes_of(folder / name) for name in names]
-    for name, content in zip((MANIFEST, *names), (manifest, *files), strict=True):
-        if content is None:
-            raise InputError(f"{folder} has no {name}.")
-    cells, groups, *gone = (tuple((content or b"").split(b"\n")[:-1]) for content in files)
-    return ReleaseFiles(number, cells, groups, manifest or b"", *gone)
+    head = read_head(folder)
+    names = (CELLS, GROUPS) if head.shards is None else (CELLS, GROUPS, GONE)
+    cells, groups, *gone = (tuple(_content(folder, name).split(b"\n")[:-1]) for name in names)
+    return PublishedRelease(number, cells, groups, head, gone[0] if gone else ())
 
 
-def table_of(files: ReleaseFiles) -> str:
+def read_head(folder: Path) -> Manifest:
+    """The manifest in the folder of one release. Raises `InputError` if it is missing, or in another format."""
+    head = Manifest(_content(folder, MANIFEST))
+    with checked_release():
+        head.check_format(f"{folder} is")
+    return head
+
+
+def table_of(release: PublishedRelease) -> str:
     """The table that a release says it is of. Raises `InputError` if its manifest cannot be read."""
-    try:
-        return str(json.loads(files.manifest)["table"])
-    except (ValueError, LookupError, TypeError):
-        raise InputError(f"release {files.number} has a manifest that cannot be read.") from None
+    table = release.meaning.get("table")
+    if not isinstance(table, str):
+        raise InputError(f"release {release.number} has a manifest that cannot be read.")
+    return table
 
 
 def tables(cells: Iterable[bytes], groups: Iterable[bytes], attributes: Sequence[str]) -> tuple[bytes, bytes]:
@@ -238,15 +218,6 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def _parts(manifest: bytes) -> list[Any] | None:
-    """What a manifest says of its shards, None if it is plain or cannot be read."""
-    try:
-        found = json.loads(manifest)["shards"]
-    except (ValueError, LookupError, TypeError):
-        return None
-    return found if isinstance(found, list) else None
-
-
 def _lines(records: Sequence[bytes]) -> bytes:
     return b"".join([record + b"\n" for record in records])
 
@@ -259,6 +230,13 @@ def _quoted(field: str) -> str:
 
 def _plain(number: float) -> str:
     return repr(number).removesuffix(".0")
+
+
+def _content(folder: Path, name: str) -> bytes:
+    content = _bytes_of(folder / name)
+    if content is None:
+        raise InputError(f"{folder} has no {name}.")
+    return content
 
 
 def _bytes_of(path: Path) -> bytes | None:

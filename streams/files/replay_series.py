@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from shoal.core.change import plan_change
 from shoal.core.person import Values
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.core.randomness import Keyed, KeyedByHandle
 from shoal.core.state import Meta, State
 from shoal.streams.files.names import Names
@@ -92,16 +92,14 @@ class OneTable:
     def plan(self, window: Window) -> bytes:
         state, number = self._state, self.meta.release + 1
         changed = self._changes.get(number)
-        if changed is None:
-            self._planned = plan(state, window, state.policy, number)
-        else:
-            self._planned = plan_change(state, window, changed, number)
+        self._planned = plan(state, window, state.policy, number, changed)
         return self._planned.release.manifest
 
     def stage(self, folder: ReleaseFolder) -> None:
         assert self._planned is not None
         release = self._planned.release
-        folder.stage(release.number, release.cells, release.groups, release.manifest, release.gone)
+        head = Manifest(release.manifest)
+        folder.stage(PublishedRelease(release.number, release.cells, release.groups, head, release.gone))
 
     def private(self, names: Names) -> tuple[Iterator[str], Cohorts]:
         assert self._planned is not None

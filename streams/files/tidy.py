@@ -2,8 +2,8 @@
 
 - cells: release, cell, people, and each attribute as rows.csv writes it; a number besides as `age_min` and `age_max`
 - rows: release, group, cell, rows: how many rows of the group are in the cell
-- values: release, group, value, count, group_rows, counterfeits, share: how many of the value a row of the group is
-  expected to have
+- values: release, group, value, count, group_rows, counterfeits, share, vacant: the share is how many of the value a
+  row of the group is expected to have; a lasting table has vacant values where a redrawn one has counterfeits
 - releases: what a manifest says
 
 rows x share, added up over groups, is the estimate of `core/measure/query.py` for whole cells. A `_max` is included if
@@ -14,7 +14,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from shoal.streams.files.release_folder import ReleaseFiles, region_text, row_count
+from shoal.core.published.manifest import PublishedRelease
+from shoal.streams.files.release_folder import region_text, row_count
 
 Kind: TypeAlias = Literal["int", "float", "text"]
 Columns: TypeAlias = dict[str, list[Any]]
@@ -29,6 +30,7 @@ VALUES: Schema = {
     "group_rows": "int",
     "counterfeits": "int",
     "share": "float",
+    "vacant": "int",
 }
 RELEASES: Schema = {
     "release": "int",
@@ -45,6 +47,8 @@ RELEASES: Schema = {
     "counterfeits": "int",
     "max_breach": "float",
     "bound": "float",
+    "waiting": "int",
+    "vacant": "int",
 }
 _CELLS: Schema = {"release": "int", "cell": "text", "people": "int"}
 
@@ -59,7 +63,7 @@ class Part(NamedTuple):
 class Layout:
     """Which columns cells have. All cells of a table have the attributes of its policy; without cells none is known."""
 
-    def __init__(self, releases: Iterable[ReleaseFiles]) -> None:
+    def __init__(self, releases: Iterable[PublishedRelease]) -> None:
         first = next((cell for files in releases for cell in files.cells), None)
         region: Mapping[str, Mapping[str, Any]] = {} if first is None else json.loads(first)["region"]
         self.cells: Schema = dict(_CELLS)
@@ -84,10 +88,9 @@ class Layout:
         self.parts[name] = part
 
 
-def tidy(files: ReleaseFiles, layout: Layout) -> dict[str, Columns]:
+def tidy(files: PublishedRelease, layout: Layout) -> dict[str, Columns]:
     """One release as columns of each table."""
     groups = [json.loads(record) for record in files.groups]
-    manifest = json.loads(files.manifest)
     return {
         "cells": _cells(files, layout),
         "rows": _by_line(
@@ -99,11 +102,11 @@ def tidy(files: ReleaseFiles, layout: Layout) -> dict[str, Columns]:
             ),
         ),
         "values": _by_line(VALUES, (line for group in groups for line in _values(files.number, group))),
-        "releases": {name: [manifest.get(name)] for name in RELEASES},
+        "releases": {name: [files.meaning.get(name)] for name in RELEASES},
     }
 
 
-def _cells(files: ReleaseFiles, layout: Layout) -> Columns:
+def _cells(files: PublishedRelease, layout: Layout) -> Columns:
     columns: Columns = {name: [] for name in layout.cells}
     for record in files.cells:
         cell = json.loads(record)
@@ -122,12 +125,13 @@ def _part(part: Mapping[str, Any], end: Literal["min", "max"] | None) -> Any:
 
 
 def _values(number: int, group: Mapping[str, Any]) -> Iterable[tuple[Any, ...]]:
-    rows, fakes = sum(row_count(shown) for shown in group["cells"].values()), group["counterfeits"]
+    rows = sum(row_count(shown) for shown in group["cells"].values())
+    fakes, vacant = group.get("counterfeits", 0), group.get("vacant", 0)  # a group has one of them, by its model
     shown = sum(group["sensitive"].values())
     for value, count in group["sensitive"].items():
-        # counterfeits are among the values shown and belong to no row
-        share = count * (shown - fakes) / (shown * rows)
-        yield number, group["group"], value, count, rows, fakes, share
+        # these are among the values shown and belong to no row
+        share = count * (shown - fakes - vacant) / (shown * rows)
+        yield number, group["group"], value, count, rows, fakes, share, vacant
 
 
 def _by_line(schema: Schema, lines: Iterable[tuple[Any, ...]]) -> Columns:

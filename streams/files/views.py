@@ -8,11 +8,11 @@ several values under one label.
 from collections.abc import Mapping
 from typing import Final
 
-# Of each release, cell and value; rows outside of the cell may take the value, and counterfeits are nobody's.
+# Of each release, cell and value; rows outside of the cell may take the value, and spare values have no row.
 _EXPECTED_IN_ALL = """
     SELECT release, r.cell, v.value, sum(r.rows * v.share) AS expected,
         CAST(sum(CASE WHEN v.value = '*' OR (e."values" = 'redrawn' AND r.rows < v.group_rows) THEN 0
-            ELSE greatest(0, v.count - v.counterfeits - (v.group_rows - r.rows)) END) AS BIGINT) AS low,
+            ELSE greatest(0, v.count - v.counterfeits - v.vacant - (v.group_rows - r.rows)) END) AS BIGINT) AS low,
         CAST(sum(CASE WHEN e."values" = 'redrawn' THEN v.count ELSE least(r.rows, v.count) END) AS BIGINT) AS high
     FROM "rows" r JOIN "values" v USING (release, "group") JOIN releases e USING (release)
     GROUP BY release, r.cell, v.value
@@ -23,7 +23,7 @@ _EXPECTED = """
 """
 _BY_VALUE = """
     SELECT release, value, sum(group_rows * share) AS expected,
-        CAST(sum(CASE WHEN value = '*' THEN 0 ELSE greatest(0, count - counterfeits) END) AS BIGINT) AS low,
+        CAST(sum(CASE WHEN value = '*' THEN 0 ELSE greatest(0, count - counterfeits - vacant) END) AS BIGINT) AS low,
         CAST(sum(count) AS BIGINT) AS high
     FROM "values" GROUP BY release, value
 """

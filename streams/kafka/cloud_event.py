@@ -11,7 +11,7 @@ when a worker sends a record again, and after a rebuild.
 import re
 from typing import Final
 
-from shoal.core.schema import FORMAT
+from shoal.core.published.manifest import FORMAT
 
 SPECVERSION: Final = "1.0"
 RELEASE_TYPE: Final = f"shoal.release.v{FORMAT}"

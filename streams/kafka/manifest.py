@@ -11,7 +11,7 @@
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
 | states   | JSON, with shards: of each the proof of its state (streams/store/state_digest.py) |
-| parts    | JSON, with shards: of each the offset of its first record on the parts topic, and the one after its last |
+| parts    | JSON, with shards: of each the offset of its first record on its partition, and the one after its last |
 
 They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
 those of a CloudEvent (cloud_event.py), which Shoal itself does not read.
@@ -21,6 +21,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from shoal.core.published.manifest import Manifest
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.kafka.cloud_event import release_event
 
@@ -47,12 +48,17 @@ class Origin(NamedTuple):
 
 
 class ManifestRecord(NamedTuple):
-    """The manifest of a committed release, as its record on the topic says."""
+    """The manifest of a committed release, and what its record on the topic says."""
 
     number: int
-    value: bytes
+    head: Manifest
     headers: Mapping[str, bytes]
     offset: int
+
+    @property
+    def value(self) -> bytes:
+        """The manifest's bytes."""
+        return self.head.raw
 
 
 def write_origin(origin: Origin) -> list[tuple[str, bytes]]:
@@ -72,8 +78,8 @@ def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
     return ((KIND, _MANIFEST), *sealed, *release_event(table, number, None if at is None else at.decode()))
 
 
-def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> Origin:
-    """The inverse of `write_origin`. Raises InputError if the headers do not say it, or for other partitions."""
+def read_origin(release: int, headers: Mapping[str, bytes], partitions: int | None = None) -> Origin:
+    """What `write_origin` has written. Raises InputError if the headers do not say it, or for other partitions."""
     try:
         offsets = [int(end) for end in json.loads(headers[_OFFSETS])]
         external = [int(end) for end in json.loads(headers[_EXTERNAL])]
@@ -86,7 +92,7 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         raise InputError(
             f"release {release} does not name the offsets it was made from, so it cannot be made again"
         ) from None
-    if len(offsets) != partitions:
+    if partitions not in (None, len(offsets)):
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )
@@ -104,21 +110,20 @@ def manifest_of(record: Any) -> ManifestRecord | None:
 
     Raises GuaranteeError if it calls itself a manifest and is none.
     """
-    headers = dict(record.headers)
-    if headers.get(KIND) != _MANIFEST:
+    return record_of(record, _MANIFEST)
+
+
+def record_of(record: Any, kind: bytes) -> ManifestRecord | None:
+    """The manifest that is the value of a record of some kind, None if the record is of another kind.
+
+    Raises GuaranteeError if it calls itself one and has none.
+    """
+    headers, head = dict(record.headers), Manifest(record.value or b"")
+    if headers.get(KIND) != kind:
         return None
-    return ManifestRecord(read_number(record), record.value, headers, record.offset)
-
-
-def read_number(record: Any) -> int:
-    """The release whose manifest a record has as its value. Raises GuaranteeError if it has none."""
-    try:
-        number = json.loads(record.value)["release"]
-    except (ValueError, TypeError, LookupError, RecursionError):
-        number = None
-    if type(number) is not int or number < 1:
+    if head.number is None:
         raise not_ours(record.topic, record.offset)
-    return number
+    return ManifestRecord(head.number, head, headers, record.offset)
 
 
 def write_parts(parts: Sequence[tuple[int, int]]) -> tuple[str, bytes]:
@@ -142,7 +147,7 @@ def read_states(headers: Mapping[str, bytes]) -> list[str] | None:
 
 
 def has_parts(headers: Mapping[str, bytes]) -> bool:
-    """Whether the records of a release are on the parts topic."""
+    """Whether the records of a release stand on a partition for each shard."""
     return _PARTS in headers
 
 

@@ -1,20 +1,18 @@
-"""Reading the parts of a release with shards: each from its own partition of the parts topic, committed records only.
+"""Reading the parts of a release with shards: each from its own partition, committed records only.
 
 The manifest's record says where they stand (docs/contract.md, "Deltas and shards"). A release with one shard has its
-records before its manifest, on the releases topic itself.
+records right before its manifest.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shoal.streams.errors import GuaranteeError, InputError
-from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
+from shoal.streams.kafka.cluster import describe
 from shoal.streams.kafka.manifest import ManifestRecord, has_parts, read_parts
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
-from shoal.streams.kafka.rights import check_rights, parts_rights
 from shoal.streams.kafka.topics import Topics, admin_client
 
 
@@ -23,24 +21,24 @@ class PartReader:
 
     def __init__(self, servers: list[str], table: str, within_s: float, stack: AsyncExitStack) -> None:
         self._servers, self._table, self._within_s, self._stack = servers, table, within_s, stack
-        self._topic = Topics(table).parts
+        self._topic = Topics(table).releases
         self._consumer: AIOKafkaConsumer | None = None
 
-    async def read(self, number: int, headers: Mapping[str, bytes], meaning: Mapping[str, Any]) -> list[bytes]:
-        """The records of a release's parts, shard after shard; `meaning` is its manifest.
+    async def read(self, release: ManifestRecord) -> list[bytes]:
+        """The records of a release's parts, shard after shard.
 
         Raises GuaranteeError if they are not where the headers say, InputError without the right to read them,
         ServiceError and KafkaError.
         """
-        shards = meaning.get("shards")
-        if not isinstance(shards, list) or not shards:
+        number, shards = release.number, release.head.shards
+        if not shards:
             return []
         try:
-            places = read_parts(number, headers, len(shards))
+            places = read_parts(number, release.headers, len(shards))
         except InputError as error:
             raise GuaranteeError(f"{error}.") from None
         key, found = f"{self._table}/{number}".encode(), []
-        consumer = self._consumer = self._consumer or await self._open(number)
+        consumer = self._consumer = self._consumer or await self._open(number, len(places))
         for shard, (first, end) in enumerate(places):
             partition = TopicPartition(self._topic, shard)
             if (await consumer.end_offsets([partition]))[partition] < end:
@@ -53,12 +51,13 @@ class PartReader:
                     found += [one.value for one in records if one.offset < end and one.key == key]
         return found
 
-    async def _open(self, number: int) -> AIOKafkaConsumer:
+    async def _open(self, number: int, shards: int) -> AIOKafkaConsumer:
         async with admin_client(self._servers, self._within_s) as admin:
-            cluster = await describe(admin, [self._topic])
-            await check_rights(admin, self._servers, cluster, parts_rights(self._table))
-        if cluster.topics[self._topic].error == UNKNOWN_TOPIC:
-            raise GuaranteeError(f"there is no topic {self._topic}, which had the parts of release {number}.")
+            found = (await describe(admin, [self._topic])).topics[self._topic].partitions
+        if found < shards:
+            raise GuaranteeError(
+                f"topic {self._topic} has {found} partitions, and release {number} has parts on {shards}."
+            )
         return await self._stack.enter_async_context(open_reader(self._servers, self._within_s))
 
 
@@ -74,12 +73,11 @@ async def records_of(
     partition: TopicPartition,
     parts: PartReader,
     found: ManifestRecord,
-    meaning: Mapping[str, Any],
     first: int,
 ) -> list[bytes]:
     """The records of a release: its parts, or those from `first` on the releases topic to its manifest."""
     if has_parts(found.headers):
-        return await parts.read(found.number, found.headers, meaning)
+        return await parts.read(found)
     records: list[bytes] = []
     if first < found.offset:
         async for fetched in read_to_end(consumer, partition, first, found.offset):

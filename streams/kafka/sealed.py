@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer
 
-from shoal.streams.kafka.manifest import KIND, Headers, ManifestRecord, read_number
+from shoal.streams.kafka.manifest import KIND, Headers, ManifestRecord, record_of
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.release_search import last_manifest
 from shoal.streams.kafka.topics import Topics
@@ -30,10 +30,7 @@ def sealed_of(record: Any) -> ManifestRecord | None:
     """What a record of the releases topic announces, None if it is no `sealed` record. Raises GuaranteeError if it
     calls itself one and is none.
     """
-    headers = dict(record.headers)
-    if headers.get(KIND) != SEALED:
-        return None
-    return ManifestRecord(read_number(record), record.value, headers, record.offset)
+    return record_of(record, SEALED)
 
 
 class Announcements:

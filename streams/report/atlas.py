@@ -19,7 +19,7 @@ import numpy as np
 
 from shoal.core.cells.region import domain
 from shoal.core.measure.guess import largest_share, shares
-from shoal.core.measure.release_reader import ReleaseColumns, read_columns
+from shoal.core.measure.release_reader import SPARE, ReleaseColumns, read_columns
 from shoal.core.policy.policy import Attribute
 
 _FIGURES: Final = 400_000  # regions times values
@@ -90,9 +90,15 @@ def _groups(published: ReleaseColumns) -> list[dict[str, Any]]:
     for group, node, count in zip(*(column.tolist() for column in columns), strict=True):
         if group < _GROUPS:
             shows[group][labels[node]] = count
-    fakes, formed = published.counterfeits.tolist(), published.formed.tolist()
+    spare, formed = published.spare.tolist(), published.formed.tolist()
     return [
-        {"name": name, "formed": formed[at], "counterfeits": fakes[at], "rows": rows[at], "shows": shows[at]}
+        {
+            "name": name,
+            "formed": formed[at],
+            SPARE[published.policy.values]: spare[at],
+            "rows": rows[at],
+            "shows": shows[at],
+        }
         for at, name in enumerate(published.group_names[:_GROUPS])
     ]
 

@@ -163,7 +163,8 @@
       section.append(html("h3", `Group ${group.name}`));
       const shown = Object.entries(group.shows).map(([value, count]) => (count === 1 ? value : `${count} × ${value}`)).join(", ");
       const surplus = group.counterfeits ? `; ${group.counterfeits} of these values ${group.counterfeits === 1 ? "is" : "are"} nobody's` : "";
-      section.append(html("p", `${show(rows)} rows in ${Object.keys(group.rows).length} regions, first shown in release ${group.formed}, show ${shown}${surplus}. ${says(group, rows)}`));
+      const vacant = group.vacant ? `; ${group.vacant} of these values ${group.vacant === 1 ? "has" : "have"} no row now` : "";
+      section.append(html("p", `${show(rows)} rows in ${Object.keys(group.rows).length} regions, first shown in release ${group.formed}, show ${shown}${surplus}${vacant}. ${says(group, rows)}`));
       return section;
     });
     parts.unshift(html("p", `${show(here.size)} regions and ${show(found.length)} groups here${found.length > LISTED ? `; the first ${LISTED}:` : ":"}`));

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 from shoal.core.audit.reading.view import Line
 from shoal.core.errors import CoreError
 from shoal.core.measure.release_reader import ReleaseColumns, read_columns
+from shoal.core.published.manifest import PublishedRelease
 from shoal.streams.errors import InputError
 from shoal.streams.files.audit import read_members, read_rows
 from shoal.streams.files.event_lines import read_lines
-from shoal.streams.files.release_folder import ReleaseFiles, release_name
+from shoal.streams.files.release_folder import release_name
 from shoal.streams.files.true_tables import Snapshot, tables_at_releases
 from shoal.streams.files.whole_releases import whole_releases
 from shoal.streams.report.metrics import METRICS
@@ -51,9 +52,9 @@ def stated_figures(manifest: Mapping[str, Any]) -> Figures:
     """What a manifest alone says of its release, under the metrics' names."""
     found = {**manifest, **(manifest["loss"] or {})}
     if manifest["values"] == "lasting":  # where a row shows one value
-        shown = max(1, manifest["rows"] + manifest["counterfeits"])
-        found["hidden_share"] = (manifest["suppressed"] + manifest["generalized"]) / shown
-        found["surplus_share"] = manifest["counterfeits"] / shown
+        rows = manifest["rows"]
+        found["hidden_share"] = (manifest["suppressed"] + manifest["generalized"]) / max(1, rows)
+        found["vacant_share"] = manifest["vacant"] / max(1, rows + manifest["vacant"])
     return found
 
 
@@ -66,7 +67,7 @@ def _read(request: Request) -> Iterator[Reading]:
     if request.events:
         truths = tables_at_releases(policy, read_lines(policy, request.events, request.format))
     for release in whole_releases(request.out, policy.table):
-        manifest = json.loads(release.manifest)
+        manifest = release.meaning
         if manifest.get("policy") not in policies:
             raise InputError(f"release {release.number} was made under another policy than this one.")
         try:
@@ -107,7 +108,7 @@ def _truth(number: int, present: int, snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
-def _members(request: Request, release: ReleaseFiles) -> list[Line] | None:
+def _members(request: Request, release: PublishedRelease) -> list[Line] | None:
     if request.audit is None:
         return None
     path = request.audit / f"{release_name(release.number)}.members.jsonl"

@@ -7,13 +7,12 @@ listed among the releases, but its tables are not written.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
 from aiokafka.errors import KafkaError
 
+from shoal.core.published.manifest import PublishedRelease
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.files.release_folder import ReleaseFiles
 from shoal.streams.files.tidy import RELEASES, Columns
 from shoal.streams.kafka.refusal import unreachable
 from shoal.streams.kafka.release_reader import CommittedRelease, Place, open_releases
@@ -37,16 +36,15 @@ class Delivery(NamedTuple):
     manifests: Sequence[Mapping[str, Any]]
 
     @property
-    def files(self) -> ReleaseFiles:
+    def files(self) -> PublishedRelease:
         """Its records as they stand, whether it holds all of them or what changed."""
-        one, whole = self.release, self.release.whole
-        return ReleaseFiles(one.number, whole.cells, whole.groups, one.manifest)
+        return self.release.in_full()
 
     @property
     def kept(self) -> Kept:
         """What the target says once it holds this release."""
         one = self.release
-        return Kept(str(one.meaning["table"]), Place(one.number, sha256(one.manifest).hexdigest(), one.next_offset))
+        return Kept(str(one.meaning["table"]), Place(one.number, one.head.digest, one.next_offset))
 
     def releases_after(self, number: int) -> Columns:
         """The lines of the table `releases` for those after a number."""

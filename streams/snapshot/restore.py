@@ -10,7 +10,6 @@ there.
 """
 
 import asyncio
-from hashlib import sha256
 from pathlib import Path
 
 from aiokafka.errors import KafkaError
@@ -86,7 +85,7 @@ async def _restore(settings: Settings, policy: Policy, path: Path) -> Head:
 async def find_manifest(servers: list[str], table: str, path: Path, head: Head) -> ManifestRecord:
     """The manifest of a snapshot's release. Raises InputError if it is not on the releases topic, KafkaError."""
     manifest = await manifest_at(servers, table, head.manifest_at)
-    if manifest is None or sha256(manifest.value).hexdigest() != head.meta.manifest:
+    if manifest is None or manifest.head.digest != head.meta.manifest:
         raise InputError(
             f"{path} is of release {head.meta.release}, and the releases topic of table {table} does not have that "
             "release: use a snapshot of what was published there"

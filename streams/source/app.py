@@ -4,13 +4,13 @@ import asyncio
 import signal
 from pathlib import Path
 
+from shoal.streams.files.mapping.mapping import load_mapping
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.kafka.entry import enter
 from shoal.streams.kafka.record_limit import set_limit
 from shoal.streams.kafka.rights import source_rights
 from shoal.streams.log import configure_log
 from shoal.streams.settings import Settings
-from shoal.streams.source.mapping import load_mapping
 from shoal.streams.source.service import Source
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
@@ -60,7 +60,8 @@ async def _run(
     try:
         async with serving(vitals, settings, web_port):
             await store.connect(settings.connect_s)
-            await enter(settings, policy.table, source_rights(policy.table, [table.topic for table in mapping.tables]))
+            rights = source_rights(policy.table, [table.topic for table in mapping.tables])
+            await enter(settings, policy.table, rights, shards=policy.shards)
             await source.run(stop_after_s=stop_after_s, anew=anew)
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), policy.table) from error

@@ -1,6 +1,6 @@
 """`shoal source`: one process that reads the captured tables' topics and writes Shoal's events, exactly once.
 
-A batch goes through five steps (docs/protocol.md, "The source"):
+A batch goes through five steps (docs/source.md, "Step by step"):
 
 1. poll   committed records of the captured tables and, of those in Avro, the schemas
 2. judge  read them, join them with what Redis holds, decide on events and dead letters; in memory only
@@ -28,6 +28,7 @@ from shoal.core.events.event import Reason, Reject
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import FencedError, GuaranteeError, InputError, LostError, ServiceError
 from shoal.streams.faults import crash_point
+from shoal.streams.files.mapping.mapping import CapturedTable, TableMapping
 from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.refusal import is_refusal
@@ -39,7 +40,6 @@ from shoal.streams.source.avro import Schemas
 from shoal.streams.source.desk import Desk, Role
 from shoal.streams.source.envelope import Change, cut_down, read_change
 from shoal.streams.source.inlet import Inlet
-from shoal.streams.source.mapping import CapturedTable, TableMapping
 from shoal.streams.source.outlet import Outlet
 from shoal.streams.source.person import UNKNOWN, Person, read_person
 from shoal.streams.source.place import Place, Stage, read_place

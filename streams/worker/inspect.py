@@ -5,7 +5,6 @@ are.
 """
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from aiokafka.errors import KafkaError
 from shoal import __version__
 from shoal.core.migrations import FORMAT, Layout
 from shoal.core.policy.policy import Policy
-from shoal.core.schema import FORMAT as RELEASE_FORMAT
+from shoal.core.published.manifest import FORMAT as RELEASE_FORMAT
 from shoal.core.state import ENGINE
 from shoal.streams.errors import InputError
 from shoal.streams.files.policy_yaml import load_policy
@@ -32,12 +31,12 @@ from shoal.streams.snapshot.folder import listed, policy_folder
 from shoal.streams.snapshot.snapshot_file import Head, SnapshotFile
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
-from shoal.streams.store.coordination import read_shard_records
 from shoal.streams.store.course import read_course, word_of
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import label_of
 from shoal.streams.store.meta import Identity, identity_of
 from shoal.streams.store.records import Counts
+from shoal.streams.store.shard_records import read_shard_records
 from shoal.streams.store.store import Store
 from shoal.streams.worker.beginning import check_usable
 from shoal.streams.worker.standing import why_uncut
@@ -71,7 +70,7 @@ async def _inspect(settings: Settings, policy: Policy) -> Found:
         shards = await _shards(store) if redis is not None and policy.shards > 1 else None
         begin = 0 if newest is None else newest.manifest_at + 1
         following = await manifest_from(settings.kafka_servers, policy.table, begin) if last is not None else None
-        oldest = ENGINE if following is None else str(json.loads(following.value).get("engine"))
+        oldest = ENGINE if following is None else str(following.head.told.get("engine"))
     finally:
         await store.close()
     needed = _needed(topics, None if newest is None else newest.needed)
@@ -114,7 +113,7 @@ def _published(policy: Policy, last: ManifestRecord | None) -> Found | None:
     """The last release as the world sees it."""
     if last is None:
         return None
-    manifest = json.loads(last.value)
+    manifest = last.head.told
     names = ("release", "format", "engine", "policy", "published_at", "people", "withheld", "unsampled")
     note = why_uncut(policy, manifest)
     told = {} if note is None else {"note": note}

@@ -13,7 +13,8 @@ from aiokafka.errors import KafkaError
 
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import StreamsError
-from shoal.streams.kafka.history import History, Known
+from shoal.streams.kafka.history import History
+from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.report.figures import Unread
 from shoal.streams.report.metrics.metric import Figures
 
@@ -32,11 +33,11 @@ class Measured:
     def __init__(self, policy: Policy, history: History, run: Run) -> None:
         self._policy, self._history, self._run = policy, history, run
         self._figures: dict[int, Figures] = {}
-        self._known: Sequence[Known] = ()
+        self._known: Sequence[ManifestRecord] = ()
         self._asked_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
-    async def figures(self, known: Sequence[Known]) -> dict[int, Figures]:
+    async def figures(self, known: Sequence[ManifestRecord]) -> dict[int, Figures]:
         """What is measured by now of these releases; what is not will be."""
         self._known, self._asked_at = known, time.monotonic()
         if self._next() and (self._task is None or self._task.done()):
@@ -45,7 +46,7 @@ class Measured:
                 await asyncio.wait({self._task}, timeout=_FIRST_S)
         return self._figures
 
-    def _next(self) -> list[Known]:
+    def _next(self) -> list[ManifestRecord]:
         return [release for release in reversed(self._known[-_MOST:]) if release.number not in self._figures]
 
     async def _measure(self) -> None:
@@ -55,7 +56,7 @@ class Measured:
             try:
                 for release in wanted:
                     records = await self._history.records(release.number)
-                    taken.append((release.manifest, records))
+                    taken.append((release.head.told, records))
                     size += sum(map(len, records))
                     if size > _BYTES_AT_ONCE:
                         break

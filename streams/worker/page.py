@@ -18,7 +18,8 @@ from aiokafka.errors import KafkaError
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import ServiceError, StreamsError
 from shoal.streams.intake.ingest import Ingest
-from shoal.streams.kafka.history import History, Known
+from shoal.streams.kafka.history import History
+from shoal.streams.kafka.manifest import ManifestRecord
 from shoal.streams.report.metrics.metric import Request
 from shoal.streams.report.page import SCRIPT, STYLE, Frame, Series, render, resource
 from shoal.streams.report.series import make_metrics, stated_figures
@@ -45,7 +46,7 @@ Ready = Callable[[], Any]
 class Live(Frame):
     """A page beside which the worker serves style, script and releases."""
 
-    def __init__(self, now: str, known: Sequence[Known]) -> None:
+    def __init__(self, now: str, known: Sequence[ManifestRecord]) -> None:
         self.now = (
             '<section aria-labelledby="right-now">\n<h2 id="right-now">This worker, right now</h2>\n'
             f'<div id="now" data-from="now">\n{now}\n</div>\n</section>'
@@ -75,7 +76,7 @@ class Page:
         else:
             source = _SOURCE
         measured = await self._measured.figures(known)
-        figures = [stated_figures(one.manifest) | measured.get(one.number, {}) for one in known]
+        figures = [stated_figures(one.head.told) | measured.get(one.number, {}) for one in known]
         return render(Series(self._policy, self._metrics, figures, source), Live(await self.now(), known))
 
     async def now(self) -> str:

@@ -194,7 +194,7 @@ def beside(five: Five, u: int, alpha: int, queries: int, way: Way) -> Figures:
             "overlapping": exposed.overlapping,
             f"exposed_{name}": exposed.exposed / max(1, exposed.overlapping),
             f"few_{name}": exposed.few / max(1, exposed.overlapping),
-            f"counterfeits_{name}": int(published.counterfeits.sum()) / values,
+            f"counterfeits_{name}": int(published.spare.sum()) / values,
             f"suppressed_{name}": int(published.shown_count[published.shown_node == 0].sum()) / values,
             f"seconds_{name}": seconds,
         }

@@ -199,7 +199,7 @@ def _published(
         group_names=names,
         formed=np.ones(groups, dtype=np.int64),
         group_rows=rows,
-        counterfeits=counterfeits,
+        spare=counterfeits,
         cell_names=names,
         cell_people=rows,
         low=tuple(low.T),

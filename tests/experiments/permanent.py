@@ -186,7 +186,7 @@ def _compare(
             "release": number,
             "groups": len(sheet.published.group_rows),
             "average_group": float(sheet.published.group_rows.mean()),
-            "counterfeits": int(sheet.published.counterfeits.sum()),
+            "counterfeits": int(sheet.published.spare.sum()),
             "query_error": error.mean,
             "plan_s": plan_s,
             **breaches.see(number, one.table, one.homes, sheet),

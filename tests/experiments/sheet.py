@@ -113,7 +113,7 @@ def _clues(sheet: Sheet, shows: dict[int, tuple[int, int]], may: dict[int, Rows]
         people = may[group]
         if len(people) <= CROWD:
             must = there.intersection(people[places[people] == 1].tolist())
-            least = max(0, times - int(sheet.published.counterfeits[group]))
+            least = max(0, times - int(sheet.published.spare[group]))
             groups.append(Clue(frozenset(people.tolist()), must, least, times + stars))
     return Clues(groups, there.difference(np.unique(everyone).tolist()))
 

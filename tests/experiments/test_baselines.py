@@ -92,8 +92,8 @@ def test_every_group_of_m_invariance_shows_at_least_m_values_once_each(rounds: l
         for group, counts in shown.items():
             assert len(counts) >= m
             assert set(counts.values()) == {1}
-            assert len(people[group]) + sheet.published.counterfeits[group] == len(counts)
-        counterfeits += int(sheet.published.counterfeits.sum())
+            assert len(people[group]) + sheet.published.spare[group] == len(counts)
+        counterfeits += int(sheet.published.spare.sum())
     assert counterfeits > 0
 
 
@@ -138,7 +138,7 @@ def test_a_value_that_is_too_frequent_is_published_with_counterfeits() -> None:
     publisher = MInvariance(SMALL.policy_for(0, l=3))
     sheet = publisher.publish({f"p{at}": ((at, 0, 50, 0), (7,)) for at in range(5)})
     assert len(sheet.published.group_rows) == 5
-    assert sheet.published.counterfeits.tolist() == [2] * 5
+    assert sheet.published.spare.tolist() == [2] * 5
     assert all(set(counts) == {0, 1, 7} for counts in values_of(sheet).values())
 
 

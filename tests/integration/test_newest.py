@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import psycopg
 import pytest
 
 import shoal
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.streams.cli import main
 from shoal.streams.errors import GuaranteeError
-from shoal.streams.files.release_folder import ReleaseFiles, read_releases
+from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.release_reader import CommittedRelease
 from shoal.streams.sink.newest import Delivery
 from shoal.streams.sink.parquet_newest import ParquetNewest
@@ -31,7 +33,7 @@ def target(request: pytest.FixtureRequest, postgres: str, tmp_path: Path, table:
 
 
 @pytest.fixture
-def made(tmp_path: Path, table: str) -> tuple[Path, list[ReleaseFiles]]:
+def made(tmp_path: Path, table: str) -> tuple[Path, list[PublishedRelease]]:
     return make_releases(tmp_path, table, 5)
 
 
@@ -45,7 +47,7 @@ def test_the_newest_release_is_kept_and_every_release_is_listed(
     kafka: str,
     table: str,
     target: Target,
-    made: tuple[Path, list[ReleaseFiles]],
+    made: tuple[Path, list[PublishedRelease]],
     sink: Callable[..., int],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -66,7 +68,7 @@ def test_another_table_or_another_story_is_refused(
     kafka: str,
     table: str,
     target: Target,
-    made: tuple[Path, list[ReleaseFiles]],
+    made: tuple[Path, list[PublishedRelease]],
     sink: Callable[..., int],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -127,7 +129,7 @@ def test_columns_that_are_known_later_are_added_and_rights_last(
         connection.execute(f"DROP ROLE {user}")
 
 
-def _late_start(folder: Path) -> tuple[Sequence[ReleaseFiles], Sequence[ReleaseFiles]]:
+def _late_start(folder: Path) -> tuple[Sequence[PublishedRelease], Sequence[PublishedRelease]]:
     """Releases of the ward after a first one of nobody."""
     events = folder / "late.jsonl"
     events.write_text('{"op": "release"}\n' + (folder / "events.jsonl").read_text())
@@ -158,14 +160,14 @@ def test_two_sinks_on_one_schema_do_no_harm_and_another_content_is_refused(
     check(Target("postgres", postgres, tmp_path, table), tmp_path / "out", 3, tmp_path / "expected")
     sinks[0].keep(delivered(releases[1]))  # an older one, which is late
     assert sinks[1].kept() == delivered(releases[2]).kept
-    forged = releases[2]._replace(manifest=releases[2].manifest.replace(b'"withheld":0', b'"withheld":1'))
+    forged = replace(releases[2], head=Manifest(releases[2].manifest.replace(b'"withheld":0', b'"withheld":1')))
     with pytest.raises(GuaranteeError, match="holds another release 3"):
         sinks[0].keep(delivered(forged))
 
 
-def delivered(files: ReleaseFiles) -> Delivery:
-    meaning = json.loads(files.manifest)
-    return Delivery(CommittedRelease(files.cells, files.groups, files.manifest, meaning, {}, files.number), [meaning])
+def delivered(files: PublishedRelease) -> Delivery:
+    release = CommittedRelease(files.number, files.cells, files.groups, files.head, next_offset=files.number)
+    return Delivery(release, [release.meaning])
 
 
 def test_a_folder_has_one_sink(kafka: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
 """Counts with intervals on random releases of both models: the truth about what was published is never outside.
 
-The known-bad twin takes counterfeits for people's values, and is found out.
+The known-bad twin takes values without a row for people's values, and is found out.
 """
 
 import json
@@ -101,12 +101,12 @@ def true_count(found: Published, question: Question) -> int:
 
 
 def answers(path: Path, model: str, seed: int, *, is_blind: bool = False) -> Iterator[tuple[Count, int]]:
-    """Counts of random releases and the truth; `is_blind` ignores counterfeits."""
+    """Counts of random releases and the truth; `is_blind` ignores values without a row."""
     draw = random.Random(seed)
     for found in MODELS[model](path, draw):
         columns = found.columns
         if is_blind:
-            columns = replace(columns, counterfeits=np.zeros_like(columns.counterfeits))
+            columns = replace(columns, spare=np.zeros_like(columns.spare))
         for _ in range(_QUESTIONS):
             question = read_question(columns.policy, ask(draw, columns.policy))
             yield count_values(columns, question), true_count(found, question)
@@ -132,7 +132,7 @@ def test_intervals_say_something(tmp_path: Path) -> None:
         assert any(count.low < count.high for count, _ in found), model
 
 
-def test_a_count_that_takes_counterfeits_for_people_is_found_out(tmp_path: Path) -> None:
+def test_a_count_that_takes_spare_values_for_peoples_is_found_out(tmp_path: Path) -> None:
     wrong = 0
     for seed in range(12):
         (tmp_path / str(seed)).mkdir()

@@ -6,7 +6,7 @@ read back from its records, now and then. A consumer that begins with any releas
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shoal.core.measure.fold import Fold, parts_of
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.published.deltas import StandingRecords
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.core.randomness import Keyed
 from shoal.core.release import Release
 from shoal.core.shards.table import Table, TablePlan
@@ -52,22 +53,28 @@ def check_deltas(policy: Policy, windows: list[Window], full_every: int, draw: r
     in_full, deltas = published(policy, windows), published(with_deltas, windows)
     again = published(with_deltas, windows, draw)
     assert [(one.records, one.manifest) for one in again] == [(one.records, one.manifest) for one in deltas]
-    folds: list[Fold] = []
+    standing: list[StandingRecords] = []
     for number, (whole, delta) in enumerate(zip(in_full, deltas, strict=True), 1):
         said = json.loads(delta.manifest)
         (part,) = said["shards"]
         assert part["full"] == (number == 1 or number % full_every == 0)
-        assert parts_of(said) == [(len(delta.cells), len(delta.groups), len(delta.gone))]
-        folds.append(Fold(policy.table))
-        for begun, fold in enumerate(folds, 1):
-            fold.take(said, draw.sample(delta.records, len(delta.records)))
-            assert fold.is_whole == any(_is_full(one, full_every) for one in range(begun, number + 1))
-            if fold.is_whole:
-                assert (fold.whole().cells, fold.whole().groups) == (whole.cells, whole.groups)
+        head = Manifest(delta.manifest)
+        assert head.parts == [(len(delta.cells), len(delta.groups), len(delta.gone))]
+        standing.append(StandingRecords(policy.table))
+        for begun, known in enumerate(standing, 1):
+            known.take(_in_disorder(head, delta.records, draw))
+            assert known.is_whole == any(_is_full(one, full_every) for one in range(begun, number + 1))
+            if known.is_whole:
+                assert (known.whole().cells, known.whole().groups) == (whole.cells, whole.groups)
         told = {
             name: value for name, value in json.loads(whole.manifest).items() if name not in ("previous", "content")
         }
         assert {name: said[name] for name in told} == told
+
+
+def _in_disorder(head: Manifest, records: Sequence[bytes], draw: random.Random) -> PublishedRelease:
+    """A release whose records may stand in any order."""
+    return PublishedRelease(head.told["release"], tuple(draw.sample(records, len(records))), (), head)
 
 
 def _is_full(number: int, full_every: int) -> bool:
@@ -129,17 +136,17 @@ def test_deltas_of_shards_fold_to_their_full_releases(seed: int) -> None:
     with_deltas = replace(policy, full_every=2 + seed % 4)
     deltas, again = list(sharded(with_deltas, windows)), list(sharded(with_deltas, windows, draw))
     assert [made.manifest for _, made in again] == [made.manifest for _, made in deltas]
-    folds: list[Fold] = []
-    for number, ((_, whole), (said, delta), (_, other)) in enumerate(
+    standing: list[StandingRecords] = []
+    for number, ((_, whole), (_, delta), (_, other)) in enumerate(
         zip(sharded(policy, windows), deltas, again, strict=True), 1
     ):
         records = [*delta.cells, *delta.groups, *delta.gone]
         assert records == [*other.cells, *other.groups, *other.gone]
-        folds.append(Fold(policy.table))
-        for begun, fold in enumerate(folds, 1):
-            fold.take(said, draw.sample(records, len(records)))
+        standing.append(StandingRecords(policy.table))
+        for begun, known in enumerate(standing, 1):
+            known.take(_in_disorder(Manifest(delta.manifest), records, draw))
             told = [[part["full"] for part in one["shards"]] for one, _ in deltas[begun - 1 : number]]
-            assert fold.is_whole == all(any(full) for full in zip(*(one for one in told if one), strict=True))
-            if fold.is_whole:
-                assert (fold.whole().cells, fold.whole().groups) == (whole.cells, whole.groups)
+            assert known.is_whole == all(any(full) for full in zip(*(one for one in told if one), strict=True))
+            if known.is_whole:
+                assert (known.whole().cells, known.whole().groups) == (whole.cells, whole.groups)
     assert any(said["shards"] for said, _ in deltas), "the history has too few people for cuts"

@@ -2,7 +2,7 @@
 
 What comes out is the same release written in full, and held to everything that full ones are. Beside it stands what
 only these releases can get wrong: a part that is missing, an id that is gone and was never there, a record that is not
-new, a digest that the records do not have. It shares no code with `core/measure/fold.py`, by which consumers fold.
+new, a digest that the records do not have. It shares no code with `core/published/deltas.py`, by which consumers fold.
 """
 
 import json

@@ -13,8 +13,7 @@ from typing import Any
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files.formats.external import read_text
-from shoal.streams.files.release_folder import CELLS, GROUPS, MANIFEST
-from shoal.streams.kafka.chain import check_format
+from shoal.streams.files.release_folder import CELLS, GROUPS, read_head
 
 _RELEASE = re.compile(r"release-[0-9]+", re.ASCII)
 
@@ -28,7 +27,7 @@ def read_groups(_policy: Policy, folder: Path) -> Iterable[tuple[str, Any]]:
     found: dict[tuple[Any, Any], tuple[str, Any]] = {}
     regions: dict[tuple[Any, Any], Any] = {}  # of all releases: a cell's id always means the same region
     for release in folders:
-        check_format(read_text(release / MANIFEST).encode(), f"{release} is")
+        read_head(release)
         regions |= _regions(release / CELLS)
         for place, record in _records(release / GROUPS):
             try:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from shoal.core.audit import Auditor, Stored, Truth
 from shoal.core.policy.policy import Policy, build_policy
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.streams.files.release_folder import ReleaseFolder
 from tests.support.engines.audited import sentences, tell_truth
 
@@ -170,7 +171,7 @@ class LastingDesk:
         if self.folder is None:
             return
         out = ReleaseFolder(self.folder / "out", [attribute.name for attribute in self.policy.attributes])
-        out.stage(self.number, cells, groups, manifest)
+        out.stage(PublishedRelease(self.number, tuple(cells), tuple(groups), Manifest(manifest)))
         out.show(self.number)
         private = self.folder / "private"
         private.mkdir(exist_ok=True)

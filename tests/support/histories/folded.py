@@ -11,9 +11,9 @@ from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import External, parse_external
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.core.shards.table import Table
 from shoal.core.state import State
-from shoal.streams.files.release_folder import ReleaseFiles
 from tests.support.histories.mixed import draw_policy
 from tests.support.histories.moving import draw_moving
 
@@ -37,7 +37,7 @@ def windows_of(policy: Policy, events: Iterator[dict[str, Any]]) -> Iterator[Win
 
 def make_series(
     shards: int, full_every: int = 4, releases: int = 5, seed: int = 5, table: str = "mixed"
-) -> tuple[Policy, list[ReleaseFiles]]:
+) -> tuple[Policy, list[PublishedRelease]]:
     """A table of some 200 people of whom many move about, and its releases; between the last three nothing happens."""
     draw = random.Random(seed)
     policy = replace(draw_policy(draw), shards=shards, full_every=full_every, table=table)
@@ -47,24 +47,24 @@ def make_series(
     return policy, list(make(policy, windows))
 
 
-def _of_one(policy: Policy, windows: Sequence[Window]) -> Iterator[ReleaseFiles]:
+def _of_one(policy: Policy, windows: Sequence[Window]) -> Iterator[PublishedRelease]:
     state = State.empty(policy, KEY)
     for number, window in enumerate(windows, 1):
         made = plan(state, window, policy, number)
         state.apply(made.change)
         one = made.release
-        yield ReleaseFiles(number, one.cells, one.groups, one.manifest, one.gone)
+        yield PublishedRelease(number, one.cells, one.groups, Manifest(one.manifest), one.gone)
 
 
-def _of_many(policy: Policy, windows: Sequence[Window]) -> Iterator[ReleaseFiles]:
+def _of_many(policy: Policy, windows: Sequence[Window]) -> Iterator[PublishedRelease]:
     table = Table.empty(policy, KEY)
     for number, window in enumerate(windows, 1):
         made = table.plan(window, number)
         table.apply(made)
-        yield ReleaseFiles(number, made.cells, made.groups, made.manifest, made.gone)
+        yield PublishedRelease(number, tuple(made.cells), tuple(made.groups), Manifest(made.manifest), tuple(made.gone))
 
 
-def rechain(releases: Sequence[ReleaseFiles], change: Callable[[dict[str, Any]], None]) -> list[ReleaseFiles]:
+def rechain(releases: Sequence[PublishedRelease], change: Callable[[dict[str, Any]], None]) -> list[PublishedRelease]:
     """The same with changed manifests, each of which names the one before it again."""
     previous, found = None, []
     for one in releases:
@@ -73,5 +73,5 @@ def rechain(releases: Sequence[ReleaseFiles], change: Callable[[dict[str, Any]],
         manifest["previous"] = previous
         text = json.dumps(manifest, ensure_ascii=False, separators=(",", ":")).encode()
         previous = sha256(text).hexdigest()
-        found.append(one._replace(manifest=text))
+        found.append(replace(one, head=Manifest(text)))
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from shoal.streams.files.export import Job, export
+from shoal.streams.files.export import Job, export, folder_releases
 from shoal.streams.files.unwatched import Unwatched
 
 REPLACED = ("cells", "rows", "values")
@@ -33,7 +33,8 @@ class Target:
 def exported(out: Path, number: int, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """What `shoal export` writes of one release."""
     shutil.rmtree(folder, ignore_errors=True)
-    export(Job(out, "parquet", str(folder), number), Unwatched())
+    _, releases = folder_releases(out, number)
+    export(Job(releases, "parquet", str(folder)), Unwatched())
     parquet = importlib.import_module("pyarrow.parquet")
     return {name: parquet.read_table(folder / f"{name}.parquet").to_pylist() for name in TABLES}
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import shoal
-from shoal.streams.files.release_folder import ReleaseFiles, read_releases
+from shoal.core.published.manifest import PublishedRelease
+from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.manifest import Origin, write_origin
 from shoal.streams.kafka.topics import ensure_topics
 from shoal.streams.store.staging import SealedRelease
@@ -14,7 +15,7 @@ from tests.support.root import ROOT
 WARD = ROOT / "examples" / "ward"
 
 
-def make_releases(folder: Path, table: str, count: int = 3, full_every: int = 1) -> tuple[Path, list[ReleaseFiles]]:
+def make_releases(folder: Path, table: str, count: int = 3, full_every: int = 1) -> tuple[Path, list[PublishedRelease]]:
     """The policy of the ward under another name, and its releases; after the third nothing changes any more."""
     policy = folder / "policy.yaml"
     text = (WARD / "policy.yaml").read_text().replace("table: ward", f"table: {table}")
@@ -26,14 +27,13 @@ def make_releases(folder: Path, table: str, count: int = 3, full_every: int = 1)
     return policy, list(read_releases(folder / "out"))[:count]
 
 
-async def publish(kafka: str, table: str, releases: Iterable[ReleaseFiles]) -> None:
+async def publish(kafka: str, table: str, releases: Iterable[PublishedRelease]) -> None:
     """Each release in a transaction, after those that are there."""
     await ensure_topics([kafka], table, 2)
     publisher = Publisher([kafka], table)
     await publisher.start()
     for files in releases:
         headers = write_origin(Origin([0, 0], files.number))
-        await publisher.publish(
-            SealedRelease(number=files.number, records=files.records, manifest=files.manifest, headers=headers)
-        )
+        sealed = SealedRelease(number=files.number, manifest=files.manifest, headers=headers)
+        await publisher.publish(sealed, files.records)
     await publisher.stop()

@@ -13,10 +13,11 @@ import pytest
 import shoal
 from shoal.core.measure.query import Query, Range, estimate
 from shoal.core.measure.release_reader import read_columns
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.streams.cli import main
 from shoal.streams.cli.export import command as export_command
 from shoal.streams.files.export import FORMATS
-from shoal.streams.files.release_folder import ReleaseFiles
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.files.tidy import Layout, tidy
 from tests.support.root import ROOT
 
@@ -28,6 +29,7 @@ FILES = [to for to in FORMATS if to != "postgres"]
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     shoal.replay(shoal.load_policy(WARD / "policy.yaml"), WARD / "events.jsonl", tmp_path / "ward", key="s")
+    rejects_beside(tmp_path / "ward").unlink()
     return tmp_path / "ward"
 
 
@@ -214,7 +216,9 @@ def test_a_missing_package_is_one_sentence(
     hide(monkeypatch, package)
     assert run(out, to, tmp_path / "x") == 2
     extra = "postgres" if to == "postgres" else "analysis"
-    assert capsys.readouterr().err == f"shoal: this needs {package}; install it with `pip install 'shoal[{extra}]'`.\n"
+    what = {"psycopg": "psycopg[binary]"}.get(package, package)
+    said = f"shoal: this needs {package}; get it with `pip install '{what}'` (extra `{extra}`).\n"
+    assert capsys.readouterr().err == said
     assert [path.name for path in tmp_path.iterdir()] == ["ward"]
 
 
@@ -234,14 +238,14 @@ def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
 def test_frames_are_the_same_tables(out: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     last = shoal.read_releases(out)[-1]
     frames = last.frames() if kind == "pandas" else last.frames(kind)
-    files = ReleaseFiles(last.number, last.cell_records, last.group_records, last.manifest_json)
+    files = PublishedRelease(last.number, last.cell_records, last.group_records, Manifest(last.manifest_json))
     expected = tidy(files, Layout([files]))
     for name, frame in frames._asdict().items():
         assert type(frame).__module__.startswith(kind)
         assert {column: list(frame[column]) for column in frame.columns} == expected[name]
         assert expected[name]["release"], name
     hide(monkeypatch, kind)
-    with pytest.raises(shoal.InputError, match=f"this needs {kind}; install it"):
+    with pytest.raises(shoal.InputError, match=f"this needs {kind}; get it"):
         last.frames(kind)
     with pytest.raises(shoal.InputError, match="pandas or polars"):
         last.frames("canary")
@@ -261,10 +265,10 @@ def test_a_release_without_cells_has_empty_tables(tmp_path: Path) -> None:
 def test_a_name_that_a_column_has_already_gets_a_line_behind_it() -> None:
     region = {"Cell": {"nodes": ["x,\"y'"]}, "age": {"min": 1, "max": 2}, "age_min": {"min": 1.0, "below": 2.5}}
     record = json.dumps({"cell": "c1", "people": 3, "region": region}).encode()
-    layout = Layout([ReleaseFiles(1, (record,), (), b"{}")])
+    layout = Layout([PublishedRelease(1, (record,), (), Manifest(b"{}"))])
     names = ["age", "age_min", "age_max", "age_min_", "age_min_min", "age_min_max"]
     assert list(layout.cells) == ["release", "cell", "people", "Cell_", *names]
-    cells = tidy(ReleaseFiles(1, (record,), (), b"{}"), layout)["cells"]
+    cells = tidy(PublishedRelease(1, (record,), (), Manifest(b"{}")), layout)["cells"]
     assert [column[0] for column in cells.values()] == [1, "c1", 3, "x,\"y'", "1-2", 1, 2, "[1,2.5)", 1.0, 2.5]
 
 

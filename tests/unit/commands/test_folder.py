@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.files.release_folder import ReleaseFolder, csv_line, read_releases, region_text, release_name, tables
 
@@ -21,6 +22,10 @@ def cell(name: str, region: dict[str, Any]) -> bytes:
 
 def group(name: str, cells: dict[str, Any], sensitive: dict[str, int]) -> bytes:
     return json.dumps({"group": name, "cells": cells, "sensitive": sensitive}).encode()
+
+
+def release(number: int, cells: list[bytes], groups: list[bytes], manifest: bytes) -> PublishedRelease:
+    return PublishedRelease(number, tuple(cells), tuple(groups), Manifest(manifest))
 
 
 @pytest.mark.parametrize(
@@ -62,37 +67,36 @@ def test_any_label_comes_back_from_csv_as_it_was(field: str) -> None:
 
 def test_a_release_is_unseen_until_it_is_shown(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
-    folder.stage(1, [cell("c1", {})], [group("g1", {"c1": 3}, {})], MANIFEST)
+    folder.stage(release(1, [cell("c1", {})], [group("g1", {"c1": 3}, {})], MANIFEST))
     assert list(read_releases(tmp_path)) == []
     folder.show(1)
-    (release,) = read_releases(tmp_path)
-    assert release == (1, (cell("c1", {}),), (group("g1", {"c1": 3}, {}),), MANIFEST, ())
+    assert list(read_releases(tmp_path)) == [release(1, [cell("c1", {})], [group("g1", {"c1": 3}, {})], MANIFEST)]
     assert [path.name for path in tmp_path.iterdir()] == ["release-0001"]
 
 
 def test_the_same_content_may_be_staged_again_and_another_may_not(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
     for _ in range(2):
-        folder.stage(1, [], [], b"one")
+        folder.stage(release(1, [], [], b"one"))
         folder.show(1)
     with pytest.raises(GuaranteeError, match="never used for two releases"):
-        folder.stage(1, [], [], b"two")
+        folder.stage(release(1, [], [], b"two"))
     with pytest.raises(GuaranteeError, match="never used for two releases"):
-        folder.stage(1, [cell("c1", {})], [], b"one")
+        folder.stage(release(1, [cell("c1", {})], [], b"one"))
     assert (tmp_path / "release-0001" / "manifest.json").read_bytes() == b"one"
 
 
 def test_after_a_restart_what_was_charged_is_shown_and_what_was_not_is_cleared(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
-    folder.stage(3, [], [], b"charged")
-    folder.stage(4, [], [], b"not charged")
+    folder.stage(release(3, [], [], b"charged"))
+    folder.stage(release(4, [], [], b"not charged"))
     folder.finish(3, sha256(b"charged").hexdigest())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release-0003"]
 
 
 def test_a_staged_release_that_is_not_the_one_charged_is_never_shown(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
-    folder.stage(3, [], [], b"something else")
+    folder.stage(release(3, [], [], b"something else"))
     folder.finish(3, sha256(b"charged").hexdigest())
     assert list(tmp_path.iterdir()) == []
 
@@ -100,17 +104,17 @@ def test_a_staged_release_that_is_not_the_one_charged_is_never_shown(tmp_path: P
 def test_releases_are_read_in_order_of_their_numbers_however_many_there_are(tmp_path: Path) -> None:
     folder = ReleaseFolder(tmp_path, [])
     for number in (10000, 9999, 1):
-        folder.stage(number, [], [], MANIFEST)
+        folder.stage(release(number, [], [], MANIFEST))
         folder.show(number)
     (tmp_path / "rejects.jsonl").touch()
-    assert [release.number for release in read_releases(tmp_path)] == [1, 9999, 10000]
+    assert [one.number for one in read_releases(tmp_path)] == [1, 9999, 10000]
     assert release_name(3) == "release-0003"
 
 
 @pytest.mark.parametrize("missing", ["cells.jsonl", "groups.jsonl", "manifest.json"])
 def test_a_release_without_one_of_its_files_is_an_error(tmp_path: Path, missing: str) -> None:
     folder = ReleaseFolder(tmp_path, [])
-    folder.stage(1, [], [], MANIFEST)
+    folder.stage(release(1, [], [], MANIFEST))
     folder.show(1)
     (tmp_path / "release-0001" / missing).unlink()
     with pytest.raises(InputError, match=f"has no {missing}"):

@@ -32,8 +32,8 @@ def test_rows_that_are_not_certainly_in_the_region_may_have_all_they_can() -> No
     assert count(shown, disease=["flu", "gout"], **_IN_C1) == (3, 4)
 
 
-def test_counterfeits_may_be_any_of_the_values() -> None:
-    shown = [group(1, {"c1": 3}, {"flu": 2, "gout": 2}, counterfeits=1)]
+def test_values_without_a_row_may_be_any_of_the_values() -> None:
+    shown = [group(1, {"c1": 3}, {"flu": 2, "gout": 2}, spare=1)]
     for policy in (_LASTING, _REDRAWN):
         assert count(shown, policy, disease="flu") == (1, 2)
         assert count(shown, policy, disease="lupus") == (0, 0)

@@ -41,9 +41,11 @@ def beside_c1(width: float) -> float:
     return (30 + 40 * (30 + 40 * width) / 70) / 70
 
 
-def group(number: int, cells: dict[str, int], sensitive: dict[str, int], counterfeits: int = 0) -> bytes:
+def group(number: int, cells: dict[str, int], sensitive: dict[str, int], spare: int = 0) -> bytes:
+    """A group of either model: `spare` of its values have no row."""
     head = {"table": "clinic", "release": 1, "group": f"g{number}", "formed": 1, "changed": 1}
-    return json.dumps(head | {"cells": cells, "sensitive": sensitive, "counterfeits": counterfeits}).encode()
+    shown = {"cells": cells, "sensitive": sensitive, "counterfeits": spare, "vacant": spare}
+    return json.dumps(head | shown).encode()
 
 
 def test_losses_are_those_worked_out_by_hand() -> None:

@@ -57,13 +57,13 @@ def test_several_values_of_a_person_count_each() -> None:
     assert one_answer([group(1, {"c1": 2}, {"flu": 2, "gout": 1})], Query((), _ANY)) == pytest.approx(3)
 
 
-def test_counterfeits_are_nobodys() -> None:
-    shown = group(1, {"c1": 3}, {"flu": 3, "gout": 1}, counterfeits=1)
+def test_spare_values_have_no_row() -> None:
+    shown = group(1, {"c1": 3}, {"flu": 3, "gout": 1}, spare=1)
     assert one_answer([shown], Query((), _ANY)) == pytest.approx(3)
 
 
 def test_in_a_lasting_table_a_row_is_each_value_of_its_group_by_its_share() -> None:
-    signature = group(1, {"c1": 3, "c2": 4}, {"asthma": 2, "gastritis": 2, "gout": 2, "ulcer": 2}, counterfeits=1)
+    signature = group(1, {"c1": 3, "c2": 4}, {"asthma": 2, "gastritis": 2, "gout": 2, "ulcer": 2}, spare=1)
     clique = group(2, {"c1": 1, "c2": 1}, {"hiv": 1})
     ages = (0, Range(10, 15))
     age = 5 / 11 * beside_c1(11 / 100)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from shoal.core.schema import FORMAT
+from shoal.core.published.manifest import FORMAT
 from tests.support.consumer import consume, topic_records
 from tests.support.root import ROOT
 

@@ -5,6 +5,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +14,12 @@ from jsonschema import Draft202012Validator
 from shoal.core.audit import Auditor, Stored
 from shoal.core.audit.reading import shards, together
 from shoal.core.policy.policy import Policy
+from shoal.core.published.chain import ReleaseChain
+from shoal.core.published.manifest import PublishedError, PublishedRelease, as_released
 from shoal.core.schema import release_schema
-from shoal.streams.errors import GuaranteeError
-from shoal.streams.files.release_folder import ReleaseFiles
-from shoal.streams.kafka.chain import Chain
 from tests.support.histories.folded import make_series, rechain
 
-Series = list[ReleaseFiles]
+Series = list[PublishedRelease]
 
 
 @pytest.fixture(scope="module", params=[1, 3])
@@ -29,10 +29,9 @@ def series(request: pytest.FixtureRequest) -> tuple[Policy, Series]:
 
 def fold(policy: Policy, releases: Series) -> None:
     """As a consumer does."""
-    chain = Chain(policy.table)
+    chain = ReleaseChain(policy.table)
     for one in releases:
-        chain.add(one.records, one.manifest)
-        chain.whole()
+        assert chain.add(one).whole.records
 
 
 def audit(policy: Policy, releases: Series) -> set[str]:
@@ -80,7 +79,7 @@ def _change(kind: str, change: Callable[[tuple[bytes, ...]], tuple[bytes, ...]])
         at = _delta(releases, kind)
         records = change(getattr(releases[at], kind))
         changed: dict[str, Any] = {kind: records}
-        return [*releases[:at], releases[at]._replace(**changed), *releases[at + 1 :]]
+        return [*releases[:at], replace(releases[at], **changed), *releases[at + 1 :]]
 
     return tamper
 
@@ -134,9 +133,8 @@ def test_whatever_was_done_to_the_records_is_found(series: tuple[Policy, Series]
     policy, releases = series
     tampered = TAMPERED[name](releases)
     assert tampered != releases
-    with pytest.raises(GuaranteeError) as caught:
+    with pytest.raises(PublishedError) as caught:
         fold(policy, tampered)
-    assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
     assert audit(policy, tampered)
 
@@ -173,7 +171,7 @@ def test_a_manifest_that_is_not_true_is_found_though_its_chain_is_whole(
     series: tuple[Policy, Series], change: Callable[[dict[str, Any]], None]
 ) -> None:
     policy, releases = series
-    with pytest.raises(GuaranteeError):
+    with pytest.raises(PublishedError):
         fold(policy, rechain(releases, change))
     assert audit(policy, rechain(releases, change))
 
@@ -225,17 +223,15 @@ def test_shards_that_overlap_and_cells_abroad_are_found() -> None:
 
 def test_a_delta_that_repeats_a_record_is_found_by_the_auditor() -> None:
     policy, releases = make_series(1)
-    at, chain = 5, Chain(policy.table)
-    for one in releases[: at + 1]:
-        chain.add(one.records, one.manifest)
-    again = chain.whole().groups[0]
+    at, chain = 5, ReleaseChain(policy.table)
+    again = [chain.add(one).whole for one in releases[: at + 1]][-1].groups[0]
 
     def count(manifest: dict[str, Any]) -> None:
         if manifest["release"] == at + 1:
             manifest["shards"][0]["groups"] += 1
 
     tampered = [*releases]
-    tampered[at] = releases[at]._replace(groups=(*releases[at].groups, again))
+    tampered[at] = replace(releases[at], groups=(*releases[at].groups, again))
     fold(policy, rechain(tampered, count))  # it does no harm
     assert audit(policy, rechain(tampered, count)) == {together.NOT_NEW}
 
@@ -243,16 +239,46 @@ def test_a_delta_that_repeats_a_record_is_found_by_the_auditor() -> None:
 def test_a_consumer_that_begins_too_late_says_so(series: tuple[Policy, Series]) -> None:
     policy, releases = series
     at = _delta(releases, "groups")
-    chain = Chain(policy.table, at, json.loads(releases[at].manifest)["previous"])
-    chain.add(releases[at].records, releases[at].manifest)
-    with pytest.raises(GuaranteeError, match=rf"release {at + 1} has only what changed in shard 0"):
-        chain.whole()
+    chain = ReleaseChain.from_here(policy.table, releases[at].number, releases[at].head)
+    late = chain.add(releases[at])
+    for ask in (chain.check_whole, lambda: late.whole):
+        with pytest.raises(PublishedError, match=rf"release {at + 1} has only what changed in shard 0"):
+            ask()
+
+
+def test_a_chain_does_not_begin_with_a_release_of_changes() -> None:
+    policy, releases = make_series(1)
+
+    def count_anew(manifest: dict[str, Any]) -> None:
+        manifest["release"] -= 1
+
+    def as_first(record: bytes) -> bytes:
+        return record.replace(b'"release":2,', b'"release":1,', 1)
+
+    second = releases[1]
+    moved = replace(
+        second, number=1, cells=tuple(map(as_first, second.cells)), groups=tuple(map(as_first, second.groups))
+    )
+    (first,) = rechain([replace(moved, gone=tuple(map(as_first, second.gone)))], count_anew)
+    with pytest.raises(PublishedError, match="release 1 holds only what changed, and nothing was before it"):
+        ReleaseChain(policy.table).add(first)
+
+
+def test_records_that_stand_part_after_part_are_taken_apart(series: tuple[Policy, Series]) -> None:
+    for one in series[1]:
+        kinds, lined = [list(one.cells), list(one.groups), list(one.gone)], list[bytes]()
+        for counts in one.head.parts:
+            for kind, count in zip(kinds, counts, strict=True):
+                lined += kind[:count]
+                del kind[:count]
+        assert as_released(one.head, lined) == one
+        assert as_released(one.head, [*lined, b"{}"]).records == (*lined, b"{}"), "the chain says what is wrong"
 
 
 JUNK: tuple[Any, ...] = (None, True, -1, 0, 10**30, 1.5, "", "0" * 64, [], [None], {}, {"shard": 0})
 
 
-def _spoil_record(draw: random.Random, one: ReleaseFiles) -> ReleaseFiles:
+def _spoil_record(draw: random.Random, one: PublishedRelease) -> PublishedRelease:
     kind = draw.choice([name for name in ("cells", "groups", "gone") if getattr(one, name)])
     records = list(getattr(one, kind))
     at = draw.randrange(len(records))
@@ -263,7 +289,7 @@ def _spoil_record(draw: random.Random, one: ReleaseFiles) -> ReleaseFiles:
         (bytes(text), records[at][: draw.randrange(len(text))], b'{"gone":["c%s"]}' % (b"9" * 5000))
     )
     changed: dict[str, Any] = {kind: tuple(records)}
-    return one._replace(**changed)
+    return replace(one, **changed)
 
 
 def _spoil_manifest(draw: random.Random, manifest: dict[str, Any]) -> None:
@@ -287,6 +313,6 @@ def test_whatever_stands_in_a_release_is_read_or_refused(series: tuple[Policy, S
         spoiled = rechain(
             releases, lambda manifest: _spoil_manifest(draw, manifest) if manifest["release"] == number else None
         )
-    with contextlib.suppress(GuaranteeError):
+    with contextlib.suppress(PublishedError):
         fold(policy, spoiled)
     audit(policy, spoiled)

@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
+from shoal.core.published.chain import ReleaseChain
+from shoal.core.published.manifest import Manifest, PublishedRelease, as_released
 from shoal.streams.errors import GuaranteeError, InputError
-from shoal.streams.kafka.chain import Chain
+from shoal.streams.published import checked_release
 
 RECORDS = [b'{"cell":"c1"}', b'{"group":"g2"}']
+
+
+def added(chain: ReleaseChain, records: list[bytes], text: bytes) -> PublishedRelease:
+    """As a reader of a topic does it."""
+    with checked_release():
+        return chain.add(as_released(Manifest(text), records))
 
 
 def manifest(number: int, previous: bytes | None, records: list[bytes], /, **changes: Any) -> bytes:
@@ -26,10 +34,10 @@ def manifest(number: int, previous: bytes | None, records: list[bytes], /, **cha
 
 
 def test_releases_that_follow_each_other_are_an_unbroken_chain() -> None:
-    chain = Chain("t")
+    chain = ReleaseChain("t")
     first = manifest(1, None, RECORDS)
-    assert chain.add(RECORDS, first)["release"] == 1
-    chain.add([], manifest(2, first, []))
+    assert added(chain, RECORDS, first).meaning["release"] == 1
+    added(chain, [], manifest(2, first, []))
     assert chain.number == 2
 
 
@@ -49,17 +57,17 @@ def test_releases_that_follow_each_other_are_an_unbroken_chain() -> None:
     ],
 )
 def test_a_release_that_does_not_fit_breaks_it(records: list[bytes], change: dict[str, Any], problem: str) -> None:
-    chain = Chain("t")
+    chain = ReleaseChain("t")
     first = manifest(1, None, [])
-    chain.add([], first)
+    added(chain, [], first)
     with pytest.raises(GuaranteeError, match=problem):
-        chain.add(records, manifest(2, first, RECORDS, **change))
+        added(chain, records, manifest(2, first, RECORDS, **change))
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff"])
 def test_a_manifest_that_is_none_breaks_it_without_being_shown(content: bytes) -> None:
     with pytest.raises(GuaranteeError, match="release 1 has a manifest that cannot be read"):
-        Chain("t").add([], content)
+        added(ReleaseChain("t"), [], content)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +79,9 @@ def test_a_release_in_another_format_is_refused_before_anything_is_made_of_it(
     with pytest.raises(
         InputError, match=f"^release 1 is in format {written}, and this version of Shoal reads format 1 only"
     ):
-        Chain("t").add(RECORDS, manifest(1, None, RECORDS, **change))
+        added(ReleaseChain("t"), RECORDS, manifest(1, None, RECORDS, **change))
 
 
 def test_a_manifest_that_names_no_format_is_no_release() -> None:
     with pytest.raises(InputError, match=r"^release 1 is in format unknown, "):
-        Chain("t").add([], b'{"table": "t", "release": 1, "previous": null, "groups": 0}')
+        added(ReleaseChain("t"), [], b'{"table": "t", "release": 1, "previous": null, "groups": 0}')

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from shoal.core.schema import FORMAT
+from shoal.core.published.manifest import FORMAT, Manifest
 from shoal.core.state import Meta
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.manifest import ManifestRecord
@@ -17,7 +17,8 @@ from shoal.streams.worker.publish import check_sealed, check_story
 
 
 def manifest(number: int, extra: str = "") -> ManifestRecord:
-    return ManifestRecord(number, json.dumps({"release": number, "format": FORMAT, "x": extra}).encode(), {}, number)
+    text = json.dumps({"release": number, "format": FORMAT, "x": extra})
+    return ManifestRecord(number, Manifest(text.encode()), {}, number)
 
 
 def meta(release: int, sent: int, digest: str | None = None) -> TableMeta:
@@ -87,4 +88,4 @@ def test_a_sealed_release_must_follow_from_the_last_one_on_the_topic() -> None:
 
 
 def sealed(previous: str | None) -> SealedRelease:
-    return SealedRelease(number=5, records=[], manifest=json.dumps({"previous": previous}).encode(), headers=[])
+    return SealedRelease(number=5, manifest=json.dumps({"previous": previous}).encode(), headers=[])

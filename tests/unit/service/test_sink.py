@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from shoal.core.published.manifest import Manifest
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.release_reader import CommittedRelease, ReleaseReader
@@ -19,7 +20,7 @@ from tests.support.engines.series import clinic_policy
 
 def release(number: int, rows: int = 7) -> CommittedRelease:
     meaning = {"release": number, "format": 1, "people": rows, "rows": rows, "bound": 0.5}
-    return CommittedRelease((), (), json.dumps(meaning).encode(), meaning, {})
+    return CommittedRelease(number, (), (), Manifest(json.dumps(meaning).encode()))
 
 
 class Reader:
