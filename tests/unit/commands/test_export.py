@@ -179,7 +179,7 @@ def test_a_release_that_was_changed_is_refused_and_nothing_is_left(
     out: Path, tmp_path: Path, to: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     groups = out / "release-0002" / "groups.jsonl"
-    groups.write_bytes(groups.read_bytes().replace(b'"counterfeits":0', b'"counterfeits":1', 1))
+    groups.write_bytes(groups.read_bytes().replace(b'"vacant":0', b'"vacant":1', 1))
     for more in ((), ("--release", "2")):
         assert run(out, to, tmp_path / "tables", *more) == 1
         assert "release 2 has other records than its manifest says" in capsys.readouterr().err
