@@ -119,7 +119,7 @@ def test_releases_of_both_engines_are_read_by_everything_that_reads_releases(tmp
     lines = list(csv.DictReader((tmp_path / "csv" / "releases.csv").read_text().splitlines()))
     assert [int(line["people"]) for line in lines] == [release.manifest["people"] for release in read]
     assert [release.count(policy).low for release in read] == [release.manifest["people"] for release in read]
-    reported = left.run("report", str(left.policy), str(out), "--to", str(tmp_path / "report"), "--json")
+    reported = left.run("report", str(left.policy), str(out), "--out", str(tmp_path / "report"), "--json")
     assert reported.returncode == 0, reported.stderr
     assert [figures["rows"] for figures in json.loads(reported.stdout)["releases"]] == [
         len(release.rows()["group"]) for release in read
@@ -147,7 +147,7 @@ def test_releases_of_engine_1_are_followed_by_releases_that_hold_only_what_chang
     exported = left.run("export", str(out), "--to", "csv", "--out", str(tmp_path / "csv"))
     assert exported.returncode == 0, exported.stderr
     assert "5 releases as csv" in exported.stdout
-    reported = left.run("report", str(deltas), str(out), "--to", str(tmp_path / "report"))
+    reported = left.run("report", str(deltas), str(out), "--out", str(tmp_path / "report"))
     assert reported.returncode == 0, reported.stderr
 
 
