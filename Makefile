@@ -1,5 +1,7 @@
 # Everything a newcomer or CI runs. `make` alone lists it. The virtual environment is made once, and again when
-# pyproject.toml or deploy/locked changes. Nothing outside this folder is touched, except a cache of Kafka's jars.
+# pyproject.toml or deploy/locked changes. Nothing outside this folder is touched, except a cache of Kafka's jars in
+# ~/.cache/shoal and pip's own cache. A package of the system is installed only if whoever is asked says yes, or if
+# INSTALL_PACKAGES=yes says so.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,10 +20,16 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # Extra arguments for the command behind a target: make test ARGS="-k ledger"
 ARGS ?=
 
-.PHONY: help demo test test-fast lint format check fuzz bench experiments soak up up-cdc down worker schemas constraints
+.PHONY: help wheel demo test test-fast lint format check fuzz bench experiments soak up up-cdc down worker schemas constraints
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+wheel: $(VENV)/.run ## build the package, as a wheel and as a source archive, into dist/
+	@rm -rf dist && mkdir dist
+	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BIN)/python -c "from hatchling.build import build_sdist; build_sdist('dist')"
+	@ls dist
 
 demo: $(VENV)/.demo ## the whole pipeline on a made-up clinic, in under a minute; needs no services
 	@$(BIN)/shoal demo $(ARGS)

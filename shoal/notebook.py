@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from shoal.core.audit import Report
 from shoal.core.errors import CoreError
@@ -151,6 +151,15 @@ class Replay:
     rejects: tuple[Mapping[str, Any], ...]
 
 
+def _source(events: Location | Sequence[Location] | Iterable[Mapping[str, Any]]) -> Events:
+    """The paths of events as text, or the events themselves."""
+    if isinstance(events, str | os.PathLike):
+        return os.fspath(events)
+    if isinstance(events, list | tuple) and events and all(isinstance(one, str | os.PathLike) for one in events):
+        return tuple(os.fspath(one) for one in events)
+    return cast(Iterable[Mapping[str, Any]], events)
+
+
 def load_policy(path: Location) -> Policy:
     """The policy in a YAML file, with the hierarchies it names. Raises `InputError`, which lists every mistake."""
     return policy_yaml.load_policy(Path(path))
@@ -158,7 +167,7 @@ def load_policy(path: Location) -> Policy:
 
 def replay(
     policy: Policy,
-    events: Location | Iterable[Mapping[str, Any]],
+    events: Location | Sequence[Location] | Iterable[Mapping[str, Any]],
     out: Location | None = None,
     *,
     private: Location | None = None,
@@ -169,10 +178,10 @@ def replay(
 ) -> Replay:
     """Replays events into the folder `out`, or, without one, into memory only.
 
-    `events` is the path of a file, or the events themselves as dicts; {"op": "release"} makes a release. `format` and
-    `mapping` are what `shoal replay` calls --csv and --map. `private` is a folder for who was published where, which
-    an audit needs. `state` is a file to resume from. `key` is the secret that all randomness comes from: the same
-    events and key give the same bytes, and without one a new one is drawn.
+    `events` is the path of a file, a list of paths, or the events themselves as dicts; {"op": "release"} makes a
+    release. `format` and `mapping` are what `shoal replay` calls --csv and --map. `private` is a folder for who was
+    published where, which an audit needs. `state` is a file to resume from. `key` is the secret that all randomness
+    comes from: the same events and key give the same bytes, and without one a new one is drawn.
 
     Raises `StreamsError`; every release that was made until then is whole.
     """
@@ -180,14 +189,14 @@ def replay(
         if private is not None or state is not None:
             raise InputError("a replay in memory has no private files and no state; give a folder `out`.")
         with TemporaryDirectory(prefix="shoal-") as folder:
-            return replay(policy, events, folder, key=key, format=format, mapping=mapping)
-    source: Events = os.fspath(events) if isinstance(events, str | os.PathLike) else events
+            return replay(policy, events, Path(folder) / "out", key=key, format=format, mapping=mapping)
+    source = _source(events)
     choice = FormatChoice(format, _path(mapping))
     job = replay_files.Job(policy, source, Path(out), _path(private), _path(state), _bytes(key), choice)
     outcome = replay_files.replay(job, Unwatched())
     numbers = range(outcome.last_release - outcome.releases + 1, outcome.last_release + 1)
     made = tuple(_release(files, policy) for files in whole_from(Path(out), numbers))
-    rejects = (Path(out) / replay_files.REJECTS).read_bytes().splitlines()[-outcome.rejected :]
+    rejects = job.rejects_path.read_bytes().splitlines()[-outcome.rejected :]
     read = tuple(json.loads(line) for line in rejects) if outcome.rejected else ()
     return Replay(made, outcome.accepted, outcome.waiting, read)
 

@@ -20,8 +20,9 @@ from types import FrameType
 
 from deploy.local import Kafka, Local, Redis, Service, Unavailable, local_services
 from deploy.local.connect import Connect, debezium, to_json
+from deploy.local.package import how_to_get, missing
 from deploy.local.ports import free_port
-from deploy.local.postgres import Postgres
+from deploy.local.postgres import Postgres, programs_folder
 
 _ROOT = Path(__file__).resolve().parents[2]
 _FOLDER = _ROOT / ".local"
@@ -64,6 +65,10 @@ def _up(folder: Path) -> int:
 
 
 def _up_cdc(folder: Path) -> int:
+    lacking = missing({"java": "default-jre-headless", "mvn": "maven"})
+    if lacking:  # all of them at once, and not one at each attempt
+        raise Unavailable(f"up-cdc needs programs that are not here; {how_to_get(' '.join(lacking))}")
+    programs_folder()
     return _start(folder, [Postgres(folder / "postgres", free_port(5432), watched=False)])
 
 

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from deploy.local.package import install_package
+from deploy.local.package import how_to_get, install_package
 from deploy.local.service import Service, Unavailable
 
 USER, DATABASE = "postgres", "postgres"
@@ -57,13 +57,13 @@ class Postgres(Service):
 
 
 def programs_folder() -> Path:
-    """The folder with the server's programs, from Debian's package, which root installs now if it is missing."""
+    """The folder with the server's programs, from Debian's package, which root is asked to install if it is missing."""
     found = _find_programs()
     if found is None:
         install_package("postgresql")
         found = _find_programs()
     if found is None:
-        raise Unavailable("PostgreSQL needs the programs initdb and postgres (package `postgresql`)")
+        raise Unavailable(f"PostgreSQL needs the programs initdb and postgres: {how_to_get('postgresql')}")
     return found
 
 

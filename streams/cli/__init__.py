@@ -37,6 +37,7 @@ COMMANDS = {
     "source": "Turn the changes of a database, from Debezium, into events.",
     "release": "Ask the running service for a release now.",
     "releases": "Read the releases topic, and check that it is unbroken.",
+    "dead-letters": "Show what was rejected, where and why.",
     "audit": "Check that published releases keep every promise.",
     "report": "Measure how much the releases lost, as a page with plots.",
     "export": "Write releases as tables: CSV, Parquet, DuckDB or PostgreSQL.",
@@ -71,7 +72,7 @@ class LazyGroup(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"shoal.streams.cli.{name}").command
+        command: click.Command = import_module(f"shoal.streams.cli.{name.replace('-', '_')}").command
         command.short_help = COMMANDS[name]
         return _with_debug(command)
 

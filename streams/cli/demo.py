@@ -1,6 +1,7 @@
 """`shoal demo`: shows the whole pipeline and its results to a person who sees Shoal for the first time."""
 
 import json
+import secrets
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 WIDTH = 110
 SHOWN_CELLS = 12
 TUTORIALS = {
+    "docs/tutorials/table.md": "you have a CSV file, perhaps with a row per person and year",
     "docs/tutorials/data-engineer.md": "you have a database, and its changes are to become events",
     "docs/tutorials/analyst.md": "you have a folder of releases, and questions",
     "docs/tutorials/privacy-officer.md": "you must sign off that a table may be published",
@@ -38,7 +40,10 @@ TUTORIALS = {
 )
 @click.option("--nights", type=click.IntRange(1, 30), default=8, show_default=True, help="Releases, one a night.")
 @click.option("--seed", default=20433, show_default=True, help="Another number gives another clinic.")
-def command(out: Path, people: int, nights: int, seed: int) -> None:
+@click.option(
+    "--random-key", is_flag=True, help="Draw the table's key [default: a public one, so that the figures are the same]."
+)
+def command(out: Path, people: int, nights: int, seed: int, random_key: bool) -> None:
     """Watch the whole pipeline on a made-up clinic; no services are needed.
 
     The broker and Redis are embedded and forget everything at the end: this is for trying things out, not for data.
@@ -46,7 +51,7 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
     from rich.console import Console
 
     from shoal.streams.demo.clinic import Clinic
-    from shoal.streams.demo.demo import run_demo
+    from shoal.streams.demo.demo import PUBLIC_KEY, run_demo
 
     quiet_clients()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no process it started outlives it
@@ -55,7 +60,8 @@ def command(out: Path, people: int, nights: int, seed: int) -> None:
         "[bold]Shoal[/bold] publishes a changing table about people, release after release, and limits what all"
     )
     console.print("releases together tell about anyone. Here it does so for a made-up clinic.\n")
-    story = run_demo(out, Clinic(people, nights, seed), _Narrator(console))
+    key = secrets.token_urlsafe(16) if random_key else PUBLIC_KEY
+    story = run_demo(out, Clinic(people, nights, seed), _Narrator(console), key)
     _show_releases(console, story)
     _show_group(console, story)
     _show_attack(console, story)
@@ -188,7 +194,9 @@ def _show_attack(console: "Console", story: "Story") -> None:
     lasted, insider = story.shoal["lasting"].lasted, story.audit.private and story.audit.private.attacks.played.insider
     more = []
     if lasted is not None:
-        more.append(("named by who knows how long each lasts, and right", f"{lasted.over_right:,} of {lasted.over:,}"))
+        more.append(
+            ("right claims of somebody who knows how long each lasts", f"{lasted.over_right:,} of {lasted.over:,}")
+        )
     if insider:
         more.append((f"another patient may infer with over {bound:.2f}", f"{insider.over:,} of {insider.people:,}"))
     for what, text in more:
@@ -201,9 +209,9 @@ def _show_attack(console: "Console", story: "Story") -> None:
         "Redrawn and lasting are Shoal's two models of values: redrawn is for values that do not stay, and promises "
         "nothing about this attack.\n"
         f"The releases above are {story.policy.values}, and the auditor found every promise about them kept. The last "
-        "lines are things that Shoal does not promise: how long something lasts may tell what it is, and a patient "
-        "knows their own diagnosis: it leaves one in three for a patient in the same group, and two in three for one "
-        "with two diagnoses there. README.md lists them all."
+        "lines are things that Shoal does not promise. How long a diagnosis lasts may tell what it is. And a patient "
+        "can subtract their own diagnosis from their group: that leaves one in three for a patient with one diagnosis "
+        "there, and two in three for a patient with two. README.md lists them all."
     )
 
 
@@ -217,7 +225,7 @@ def _show_files(console: "Console", story: "Story") -> None:
     for place, what in (
         (folder / "releases", "what is published: rows.csv and values.csv open in a spreadsheet"),
         (folder / "clinic", "what went in: policy.yaml, its hierarchies, events.jsonl"),
-        (folder / "replay" / "rejects.jsonl", "which events were rejected, and why"),
+        (folder / "replay.rejects.jsonl", "which events were rejected, and why"),
         (folder / "private", "who was published where: for audits, never to be published"),
         (folder / "other-model", "the same events under the other model of values, for comparison"),
         (folder / "worker.log", "the log of the worker"),

@@ -18,14 +18,21 @@ def command() -> None:
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.option(
     "--sample",
+    "samples",
+    multiple=True,
     type=click.Path(allow_dash=True),
-    help="File of events to try the policy on; warns of what it cannot do well.",
+    help="File of events, or of a panel, to try the policy on; warns of what it cannot do well. Repeat for several.",
 )
 @format_options("The sample")
 @json_option
-def check(policy: Path, sample: str | None, event_format: str | None, mapping: Path | None, as_json: bool) -> None:
-    """Check a policy: list every mistake in it, or say what it promises."""
-    from shoal.streams.files.policy_summary import describe, warnings
+def check(policy: Path, samples: tuple[str, ...], event_format: str | None, mapping: Path | None, as_json: bool) -> int:
+    """Check a policy: list every mistake in it, or say what it promises.
+
+    With --sample the exit code is 2 if more than half of the sample would be rejected: the policy or the mapping is not
+    the sample's.
+    """
+    from shoal.streams.errors import InputError
+    from shoal.streams.files.policy_summary import NO_TRIGGER, describe, warnings
     from shoal.streams.files.policy_yaml import load_policy
 
     rules = load_policy(policy)
@@ -34,11 +41,16 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
         name, sentence = line.split(maxsplit=1)
         said.append((name, sentence))
     warned = list(warnings(rules))
-    if sample is not None:
+    misfits = False
+    if samples:
         from shoal.streams.files.policy_sample import findings, read_sample
 
         with bar("reading the sample") as shown:
-            found = list(findings(rules, read_sample(rules, sample, choice_of(event_format, mapping), shown)))
+            sample = read_sample(rules, samples, choice_of(event_format, mapping), shown)
+            found = list(findings(rules, sample))
+        misfits = sample.is_mostly_rejected
+        if sample.releases:
+            warned = [sentence for sentence in warned if sentence != NO_TRIGGER]
         for finding in found:
             if finding.name is None:
                 warned.append(finding.sentence)
@@ -47,11 +59,14 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
     if as_json:
         lines = [{"name": name, "sentence": sentence} for name, sentence in said]
         click.echo(json.dumps({"policy": lines, "warnings": warned}, indent=2, ensure_ascii=False))
-        return
+        return 2 if misfits else 0
     for name, sentence in said:
         click.echo(f"{name:<12}{sentence}")
     for warning in warned:
-        note(f"warning: {warning}")
+        note(warning if warning.startswith(" ") else f"warning: {warning}")
+    if misfits:
+        raise InputError("more than half of the sample would be rejected: is this its policy, and its mapping?")
+    return 0
 
 
 @command.command()
@@ -67,14 +82,32 @@ def check(policy: Path, sample: str | None, event_format: str | None, mapping: P
 @click.option(
     "--sensitive", metavar="COLUMN", help="The sensitive column; without it, the command lists the candidates."
 )
+@click.option(
+    "--period", metavar="COLUMN", help="In a CSV file with several rows per person: the column of the period."
+)
 @click.option("--name", default="people", show_default=True, help="The name of the published table.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="A new folder for the files."
 )
-def init(source: str, table: str | None, id_column: str | None, sensitive: str | None, name: str, out: Path) -> None:
-    """Look at data and write a first policy and mapping, with a comment on every decision."""
+def init(
+    source: str,
+    table: str | None,
+    id_column: str | None,
+    sensitive: str | None,
+    period: str | None,
+    name: str,
+    out: Path,
+) -> None:
+    """Look at data and write a first policy and mapping, with a comment on every decision.
+
+    A CSV file is read whole. If people have several rows, the command looks for the column of the period. Of a database
+    it sees up to 10,000 rows.
+    """
+    from datetime import UTC, datetime
+
     from shoal.streams.errors import InputError
     from shoal.streams.files.fresh_file import write_fresh
+    from shoal.streams.files.mapping.mapping import Reads, load_mapping
     from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.settings import load_settings
     from shoal.streams.source.first.draft import draft
@@ -83,13 +116,23 @@ def init(source: str, table: str | None, id_column: str | None, sensitive: str |
     quiet_clients()
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out} is not empty; name a new folder.")
-    made = draft(look_at(source, table, load_settings()), name, id_column, sensitive)
+    settings = load_settings()
+    with bar("looking", in_bytes=True) as shown:
+        look = look_at(source, table, settings, shown)
+    made = draft(look, name, id_column, sensitive, period, datetime.now(UTC).date())
     out.mkdir(parents=True, exist_ok=True)
-    for file, text in made.items():
+    for file, text in made.files.items():
         write_fresh(out / file, text.encode())
         click.echo(out / file)
-    load_policy(out / "policy.yaml")
-    note("read every line of it before you use it: nothing is decided.")
+    rules = load_policy(out / "policy.yaml")
+    for sentence in made.notes:
+        note(sentence)
+    note("read every line of both files before you use them: nothing is decided.")
+    if look.kind == "csv":
+        load_mapping(out / "mapping.yaml", rules, Reads.FILES)
+        first, mapping = out / "policy.yaml", out / "mapping.yaml"
+        note(f"then: shoal policy check {first} --sample {source} --map {mapping}")
+        note(f"and:  shoal replay {first} {source} --map {mapping} --out OUT")
 
 
 @command.command()

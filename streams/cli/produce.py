@@ -4,20 +4,22 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from shoal.streams.cli.event_format import choice_of, format_options
-from shoal.streams.cli.terminal import bar, json_option, note, quiet_clients
+from shoal.streams.cli.terminal import bar, counted, json_option, note, quiet_clients
 from shoal.streams.files.formats import PUBLISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from shoal.core.policy.policy import Policy
-    from shoal.streams.files.formats.format import Line
+    from shoal.streams.files.formats.format import EventReader, Line
+    from shoal.streams.settings import Settings
 
 
 PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
@@ -25,7 +27,7 @@ PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
 
 @click.command()
 @click.argument("policy", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(allow_dash=True), required=False)
+@click.argument("files", metavar="[FILE]...", type=click.Path(allow_dash=True), nargs=-1)
 @format_options("FILE")
 @click.option("--id", "id_column", metavar="COLUMN", help="Column of the person's id [default: id].")
 @click.option(
@@ -57,13 +59,17 @@ PUBLISHED_AS = " or ".join(known.what for known in PUBLISHED.values())
     help="With --external: write the events to this file, for `shoal replay`, instead of sending them.",
 )
 @click.option("--format", "wire", metavar="NAME", default="msgpack", show_default=True, help="How events are sent.")
-@click.option("--wait", is_flag=True, help="After each release line, wait until that release is published.")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help="After each release line, wait until that release is published; at the end, say what was rejected.",
+)
 @click.option("--wait-s", default=600.0, show_default=True, help="How many seconds to wait for a release.")
 @click.option("--kafka", metavar="HOST:PORT", help="Broker [default: SHOAL_KAFKA].")
 @json_option
 def command(
     policy: Path,
-    file: str | None,
+    files: tuple[str, ...],
     to: str | None,
     wire: str,
     wait: bool,
@@ -72,10 +78,13 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Send a file of events to the events topic.
+    """Send files of events, or a table with a row per person and period, to the events topic.
 
     FILE has one JSON object per line, or is CSV with a header; `-` reads standard input. A line that is no event at all
     is reported, and not sent. {"op": "release"} asks for a release of every event before it.
+
+    If the mapping (--map) names a period, FILE is a panel: what differs from period to period is sent, and a release is
+    asked for after each. Periods up to the last release on the topic are not sent again.
 
     With --external and --publisher, the releases of another publisher go to the external topic: every later release of
     Shoal is safe to publish beside them.
@@ -87,16 +96,17 @@ def command(
 
     quiet_clients()
     rules, input_format = load_policy(policy), by_name(wire)
-    if (options["external"] is None) != (options["publisher"] is None) or (file is None) == (not options["external"]):
+    if (options["external"] is None) != (options["publisher"] is None) or bool(files) == bool(options["external"]):
         raise click.UsageError("give either FILE, or --external and --publisher")
     if to is not None:
-        if file is not None:
+        if files:
             raise click.UsageError("--to goes with --external")
-        with _lines(rules, None, options) as lines:
+        with _lines(rules, (), options) as (lines, _):
             _write(to, "".join(json.dumps(line.event) + "\n" for line in lines))
         return 0
     settings = load_settings(kafka=kafka)
-    with _lines(rules, file, options) as lines, bar("sending") as shown:
+    last = partial(_last_time, settings, rules)
+    with _lines(rules, files, options, last) as (lines, reader), bar("sending") as shown:
         sent = asyncio.run(
             produce(
                 settings,
@@ -107,15 +117,40 @@ def command(
                 wait_s=wait_s if wait else None,
             )
         )
+    left_out = 0 if reader is None else reader.left_out
     if as_json:
-        click.echo(json.dumps({"events": sent.events, "releases": sent.releases, "refused": sent.refused}))
+        figures = {"events": sent.events, "releases": sent.releases, "refused": sent.refused, "left_out": left_out}
+        click.echo(json.dumps({**figures, "rejects": sent.rejects.as_json(), "dead_letters": sent.letters.as_json()}))
     else:
-        click.echo(f"{sent.events} events sent, {sent.releases} releases asked for, {sent.refused} lines not sent")
+        click.echo(
+            f"{counted(sent.events, 'event')} sent, {counted(sent.releases, 'release')} asked for, "
+            f"{counted(sent.refused, 'line')} not sent"
+        )
+    if reader is not None and reader.after is not None:
+        note(f"periods up to {reader.after} were released before, and are not sent again.")
     for example in sent.examples:
         note(example)
     if sent.refused > len(sent.examples):
-        note(f"{sent.refused - len(sent.examples):,} more lines were not sent.")
-    return 2 if sent.refused else 0
+        note(f"{sent.refused - len(sent.examples):,} more lines were not sent. All of them, by reason:")
+        for sentence in sent.rejects.sentences():
+            note(f"  {sentence}")
+    for sentence in sent.notes:
+        note(sentence)
+    if left_out:
+        note(f"{counted(left_out, 'row')} of people without a value: left out, as the mapping says.")
+    if sent.letters.total:
+        note(f"{counted(sent.letters.total, 'event')} of these had no effect; `shoal dead-letters` has each one:")
+        for sentence in sent.letters.sentences():
+            note(f"  {sentence}")
+    return 2 if sent.refused or (sent.letters.total and sent.letters.total >= sent.events) else 0
+
+
+def _last_time(settings: "Settings", policy: "Policy") -> str | None:
+    """The time that the last release on the topic names."""
+    from shoal.streams.kafka.release_search import last_committed
+
+    last = asyncio.run(last_committed(settings.kafka_servers, policy.table))
+    return None if last is None else json.loads(last.value).get("published_at")
 
 
 def _write(to: str, text: str) -> None:
@@ -131,32 +166,37 @@ def _write(to: str, text: str) -> None:
 
 
 @contextmanager
-def _lines(policy: "Policy", file: str | None, options: dict[str, Any]) -> "Iterator[Iterable[Line]]":
-    from shoal.streams.files.event_lines import open_events
+def _lines(
+    policy: "Policy", files: tuple[str, ...], options: dict[str, Any], after: "Callable[[], str | None] | None" = None
+) -> "Iterator[tuple[Iterable[Line], EventReader | None]]":
+    """The lines to send, and their reader. A panel begins after the time that `after` finds."""
+    from shoal.streams.files.event_lines import open_reader
     from shoal.streams.files.formats.external import read_external
 
     choice = choice_of(options["event_format"], options["mapping"], _columns(options))
-    if file is not None:
-        with open_events(policy, file, choice) as lines:
-            yield lines
+    if files:
+        with open_reader(policy, files, choice) as (reader, lines):
+            if reader.is_panel and after is not None:
+                reader.after = after()
+            yield lines, reader
     elif any(choice):
         raise click.UsageError("columns of an external CSV file are named as in the policy, and need no option")
     else:
-        yield list(read_external(policy, options["external"], options["publisher"]))
+        yield list(read_external(policy, options["external"], options["publisher"])), None
 
 
 def _columns(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that name columns, as a mapping file would."""
+    """The options that name columns, as sections of a mapping."""
     pairs = [one.partition("=") for one in options["attributes"]]
     if any(not equals for _, equals, _ in pairs):
         raise click.BadParameter("must be NAME=COLUMN", param_hint="--attribute")
-    given = {
-        "id": options["id_column"],
-        "op": options["op_column"],
+    file = {"op": options["op_column"], "delimiter": options["delimiter"], "registers": options["register"]}
+    sensitive = {"column": list(options["sensitive"]), "separator": options["separator"]}
+    given: dict[str, dict[str, Any]] = {
+        "people": {"id": options["id_column"]},
         "attributes": {name: column for name, _, column in pairs},
-        "sensitive": options["sensitive"],
-        "separator": options["separator"],
-        "delimiter": options["delimiter"],
-        "register": options["register"],
+        "file": file,
+        "sensitive": sensitive,
     }
-    return {name: value for name, value in given.items() if value}
+    told = {section: {key: value for key, value in keys.items() if value} for section, keys in given.items()}
+    return {section: keys for section, keys in told.items() if keys}

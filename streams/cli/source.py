@@ -56,9 +56,9 @@ def run(
 @click.argument("mapping", type=click.Path(path_type=Path))
 def check(policy: Path, mapping: Path) -> None:
     """Check a mapping against its policy: list every mistake in it, or say what is read from where."""
+    from shoal.streams.files.mapping.mapping import load_mapping
+    from shoal.streams.files.mapping.summary import describe
     from shoal.streams.files.policy_yaml import load_policy
-    from shoal.streams.source.mapping import load_mapping
-    from shoal.streams.source.summary import describe
 
     for line in describe(load_mapping(mapping, load_policy(policy))):
         click.echo(line)

@@ -27,6 +27,15 @@ def note(sentence: str) -> None:
     click.echo(f"shoal: {sentence}", err=True)
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and its noun: `1 person`, `2 people`."""
+    plural = _PLURALS.get(noun, f"{noun}s")
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+_PLURALS = {"person": "people"}
+
+
 def quiet_clients() -> None:
     """Keeps a Kafka client's own messages about retries off the screen: Shoal's errors say what matters."""
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())

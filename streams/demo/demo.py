@@ -9,7 +9,6 @@ kept; the demo checks both.
 import asyncio
 import json
 import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -60,6 +59,10 @@ class Narrator(Protocol):
     def sending(self, total: int) -> AbstractContextManager[Watcher]: ...
 
 
+PUBLIC_KEY = "public: the key of the demo, for nothing else"
+FIGURES = "figures.json"
+
+
 @dataclass(frozen=True)
 class Story:
     """Everything that is shown after a demo."""
@@ -75,17 +78,34 @@ class Story:
     took_s: float
 
     @property
+    def figures(self) -> dict[str, Any]:
+        """What README.md and docs/attacks.md tell of the demo; a test compares them."""
+        found = {"each night": self.naive, **{model: self.shoal[model] for model in ("redrawn", "lasting")}}
+        insider = self.audit.private and self.audit.private.attacks.played.insider
+        return {
+            "people": self.naive.claims.people,
+            "releases": len(self.releases),
+            "claims": {
+                name: {key: getattr(one.claims, key) for key in ("sure", "sure_right", "over", "over_right")}
+                for name, one in found.items()
+            },
+            "insider": None if insider is None else {"people": insider.people, "over": insider.over},
+        }
+
+    @property
     def manifests(self) -> list[Mapping[str, Any]]:
         return [dict(release.meaning) for release in self.releases]
 
 
-def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
-    """Runs the demo. Raises `StreamsError`; the worker and the embedded services are stopped in any case."""
+def run_demo(folder: Path, clinic: Clinic, narrator: Narrator, secret: str = PUBLIC_KEY) -> Story:
+    """Runs the demo. With the public key it shows the same figures everywhere.
+
+    Raises `StreamsError`; the worker and the embedded services are stopped in any case.
+    """
     began = time.monotonic()
     take_folder(folder)
     lines = write_clinic(folder / "clinic", clinic)
     policy = load_policy(folder / "clinic" / "policy.yaml")
-    secret = secrets.token_urlsafe(16)
     narrator.step(f"A made-up clinic: {lines:,} changes over {clinic.nights} nights.")
     with Embedded() as services:
         settings = Settings(kafka=services.kafka, redis=services.redis, embedded=True)
@@ -100,7 +120,9 @@ def run_demo(folder: Path, clinic: Clinic, narrator: Narrator) -> Story:
     naive, shoal = _attack(folder, policy, releases, secret)
     narrator.step("The auditor, which shares no code with the engine, checks every promise against the truth.")
     report = _audit(folder, policy, secret)
-    return Story(folder, policy, sent, dead_letters, releases, naive, shoal, report, time.monotonic() - began)
+    story = Story(folder, policy, sent, dead_letters, releases, naive, shoal, report, time.monotonic() - began)
+    write_fresh(folder / FIGURES, json.dumps(story.figures, indent=2).encode() + b"\n")
+    return story
 
 
 def take_folder(folder: Path) -> None:

@@ -26,6 +26,7 @@ from shoal.streams.files.event_lines import BY_NAME, read_lines
 from shoal.streams.files.formats import find_reader
 from shoal.streams.files.formats.external import read_external
 from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.rejects import rejects_beside
 
 PRIVATE_FILE = "a private file lies in the folder that is published"
 OTHER_TABLES = "rows.csv or values.csv do not say what the records say"
@@ -73,10 +74,11 @@ def audit(
             auditor.see(shelf.take(number, folder))
             watcher.audited(number)
     else:
-        lines = (line for path in events for line in _event_lines(policy, path, choice))
+        lines, is_panel = _event_lines(policy, events, choice)
         truth = _audit_privately(policy, shelf, folders, private, lines, watcher, external)
-        if len(events) == 1 and (out / "rejects.jsonl").exists():
-            _compare_rejects(auditor, out / "rejects.jsonl", set(truth.rejected))
+        rejects = rejects_beside(out)
+        if len(events) == 1 and not is_panel and rejects.exists():
+            _compare_rejects(auditor, rejects, set(truth.rejected))
     return auditor.report(key)
 
 
@@ -287,18 +289,24 @@ def _compare_rejects(auditor: Auditor, path: Path, rejected: set[int]) -> None:
             return
     if lines != sorted(set(lines)):
         return  # several runs, each of which counted lines from 1
-    for sentence, other in (
-        ("were rejected that count by the contract", set(lines) - rejected),
-        ("were taken that do not count by the contract", rejected - set(lines)),
+    for was, verb, other in (
+        ("rejected", "count", set(lines) - rejected),
+        ("taken", "do not count", rejected - set(lines)),
     ):
-        if other:
-            auditor.note(f"{len(other):,} events {sentence}, the first of them on line {min(other):,}.")
+        if len(other) == 1:
+            verb = {"count": "counts", "do not count": "does not count"}[verb]
+            auditor.note(f"1 event was {was} that {verb} by the contract, on line {min(other):,}.")
+        elif other:
+            first = f"the first of them on line {min(other):,}"
+            auditor.note(f"{len(other):,} events were {was} that {verb} by the contract, {first}.")
 
 
-def _event_lines(policy: Policy, path: Path, choice: FormatChoice) -> Iterator[bytes]:
-    """The events of a file as lines of JSON, under the numbers they have in the file."""
-    is_json = find_reader(str(path), policy, choice).is_json
-    return _lines(path) if is_json else read_lines(policy, [str(path)], choice)
+def _event_lines(policy: Policy, paths: Sequence[Path], choice: FormatChoice) -> tuple[Iterator[bytes], bool]:
+    """The events of files as lines of JSON, under the numbers they have in the file, and whether they are a panel."""
+    names = [str(path) for path in paths]
+    reader = find_reader(names[0], policy, choice, *names[1:])
+    lines = (line for path in paths for line in _lines(path)) if reader.is_json else read_lines(policy, names, choice)
+    return lines, reader.is_panel
 
 
 def _lines(path: Path) -> Iterator[bytes]:

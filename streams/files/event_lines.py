@@ -11,22 +11,23 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files.formats import find_reader
-from shoal.streams.files.formats.format import LINES_PER_BLOCK, Blocks, FormatChoice, Line
+from shoal.streams.files.formats.format import LINES_PER_BLOCK, Blocks, EventReader, FormatChoice, Line, NamedBlocks
 
 BLOCK_BYTES = 1 << 20
 _LONGEST_MARK = 4
 STANDARD_INPUT = "-"
 BY_NAME = FormatChoice()
 
-Events = str | Iterable[Mapping[str, Any]]  # the path of a file, `-` for standard input, or events in memory
+# The path of a file, `-` for standard input, a tuple of several, or events in memory.
+Events = str | tuple[str, ...] | Iterable[Mapping[str, Any]]
 
 
 class EventFile:
@@ -75,12 +76,29 @@ class EventFile:
 class EventLines:
     """The lines of one source, which `read` starts from the beginning. `number` is how many are done."""
 
-    def __init__(self, read: Callable[[], Blocks], *, can_reread: bool, size_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Blocks],
+        *,
+        can_reread: bool,
+        size_bytes: int | None = None,
+        reader: EventReader | None = None,
+    ) -> None:
         self._read, self._can_reread, self.size_bytes = read, can_reread, size_bytes
+        self._reader = reader
         self.digest = sha256()
         self.number = 0
         self._given_back: list[list[bytes]] = []
         self._source = read()
+
+    @property
+    def is_panel(self) -> bool:
+        return self._reader is not None and self._reader.is_panel
+
+    @property
+    def left_out(self) -> int:
+        """Rows that a mapping leaves out, as far as lines have been read."""
+        return 0 if self._reader is None else self._reader.left_out
 
     def blocks(self) -> Blocks:
         """Yields the lines that are not done."""
@@ -142,32 +160,58 @@ def open_file(source: str) -> Iterator[EventFile]:
         os.close(descriptor)
 
 
+def names_of(events: Events) -> tuple[str, ...] | None:
+    """The sources that these events are read from; None if they are in memory."""
+    if isinstance(events, str):
+        return (events,)
+    is_names = isinstance(events, tuple) and bool(events) and all(isinstance(name, str) for name in events)
+    return tuple(str(name) for name in events) if is_names else None
+
+
+@contextmanager
+def open_reader(
+    policy: Policy, sources: tuple[str, ...], choice: FormatChoice = BY_NAME
+) -> Iterator[tuple[EventReader, Iterator[Line]]]:
+    """The reader of files, and their events, each with its line. Raises `InputError`."""
+    reader = find_reader(sources[0], policy, choice, *sources[1:])
+    with ExitStack() as stack:
+        files = [(name, stack.enter_context(open_file(name))) for name in sources]
+        yield reader, reader.read_files([NamedBlocks(name, file.blocks()) for name, file in files])
+
+
 @contextmanager
 def open_events(policy: Policy, source: str, choice: FormatChoice = BY_NAME) -> Iterator[Iterator[Line]]:
     """The events of a file, each with its line. Raises `InputError`."""
-    reader = find_reader(source, policy, choice)
-    with open_file(source) as file:
-        yield reader.read(file.blocks())
+    with open_reader(policy, (source,), choice) as (_, lines):
+        yield lines
 
 
 @contextmanager
 def open_lines(policy: Policy, events: Events, choice: FormatChoice = BY_NAME) -> Iterator[EventLines]:
-    """The events of a file or of memory as lines of JSON, whatever the file's format. Raises `InputError`."""
-    if not isinstance(events, str):
-        yield EventLines(lambda: _write_json(events), can_reread=False)
+    """The events of files or of memory as lines of JSON, whatever the format. Raises `InputError`."""
+    names = names_of(events)
+    if names is None:
+        yield EventLines(lambda: _write_json(cast(Iterable[Mapping[str, Any]], events)), can_reread=False)
         return
-    reader = find_reader(events, policy, choice)
-    with open_file(events) as file:
-        size_bytes = file.size_bytes if reader.is_json else None  # else the lines are of another length than the file's
-        yield EventLines(lambda: reader.as_json(file.blocks()), can_reread=file.can_reread, size_bytes=size_bytes)
+    reader = find_reader(names[0], policy, choice, *names[1:])
+    with ExitStack() as stack:
+        files = [(name, stack.enter_context(open_file(name))) for name in names]
+        sizes = [file.size_bytes for _, file in files]
+        # Lines made from others are of another length than the file's.
+        size_bytes = sizes[0] if reader.is_json and len(files) == 1 else None
+        yield EventLines(
+            lambda: reader.as_json([NamedBlocks(name, file.blocks()) for name, file in files]),
+            can_reread=all(file.can_reread for _, file in files),
+            size_bytes=size_bytes,
+            reader=reader,
+        )
 
 
 def read_lines(policy: Policy, sources: Iterable[str], choice: FormatChoice = BY_NAME) -> Iterator[bytes]:
-    """The lines of these files, one file after the other. Raises `InputError`."""
-    for source in sources:
-        with open_lines(policy, source, choice) as lines:
-            for block in lines.blocks():
-                yield from block
+    """The lines of these files, read together. Raises `InputError`."""
+    with open_lines(policy, tuple(sources), choice) as lines:
+        for block in lines.blocks():
+            yield from block
 
 
 def _write_json(events: Iterable[Mapping[str, Any]]) -> Blocks:

@@ -6,6 +6,7 @@ from typing import Any
 from shoal.streams.errors import InputError
 
 ANALYSIS = "analysis"
+_NAMED = {"psycopg": "psycopg[binary]"}
 
 
 def import_extra(package: str, extra: str = ANALYSIS) -> Any:
@@ -15,4 +16,5 @@ def import_extra(package: str, extra: str = ANALYSIS) -> Any:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        raise InputError(f"this needs {package}; install it with `pip install 'shoal[{extra}]'`.") from None
+        what = _NAMED.get(package, package)
+        raise InputError(f"this needs {package}; get it with `pip install '{what}'` (extra `{extra}`).") from None

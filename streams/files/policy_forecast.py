@@ -96,10 +96,6 @@ def suggestions(policy: Policy, forecast: Forecast, counts: Counter[int]) -> Ite
             yield f"signature: up to {best}, to say less about each value; that many come out even: {share}"
         elif best < policy.signature:
             yield f"signature: {best}, for fewer * than with {policy.signature}: {share}"
-        frequent = [leaves[one] for one, count in counts.most_common() if count * least > total]
-        if frequent:
-            listed = ", ".join(frequent)
-            yield f"open: [{listed}], if nobody minds: too frequent even for the smallest signature, {least}"
     found = [leaves[leaf] for leaf in forecast.never_lost()]
     if found:
         more = f" and {len(found) - LISTED:,} more" if len(found) > LISTED else ""

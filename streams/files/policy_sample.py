@@ -18,8 +18,11 @@ from shoal.core.policy.strategy import required_ratio
 from shoal.core.shards.cuts import people_needed
 from shoal.streams.files.event_lines import BY_NAME, read_lines
 from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.judged import judged
+from shoal.streams.files.policy_choices import choices
 from shoal.streams.files.policy_forecast import Forecast, suggestions
 from shoal.streams.files.policy_summary import first_ratio
+from shoal.streams.files.rejects import Tally
 from shoal.streams.files.true_tables import tables_at_releases
 from shoal.streams.files.unwatched import Unwatched
 
@@ -45,9 +48,15 @@ class Sample:
 
     table: Mapping[str, Record]
     accepted: int = 0
-    rejected: int = 0
+    rejects: Tally = field(default_factory=Tally)
     stayed: list[tuple[int, int]] = field(default_factory=list)  # (people at a release, of them gone or changed)
     forecast: Forecast | None = None  # of a lasting table
+    releases: int = 0
+
+    @property
+    def is_mostly_rejected(self) -> bool:
+        """Whether the sample does not fit the policy: more than half of its events would be rejected."""
+        return self.rejects.total > self.accepted
 
 
 class Watcher(Protocol):
@@ -56,18 +65,26 @@ class Watcher(Protocol):
     def say(self, text: str) -> None: ...
 
 
-def read_sample(policy: Policy, source: str, choice: FormatChoice = BY_NAME, watcher: Watcher | None = None) -> Sample:
-    """Reads the events of a file. Raises `InputError` if it cannot be read at all."""
+def read_sample(
+    policy: Policy,
+    sources: str | tuple[str, ...],
+    choice: FormatChoice = BY_NAME,
+    watcher: Watcher | None = None,
+) -> Sample:
+    """Reads the events of files. Raises `InputError` if they cannot be read at all."""
     sample = Sample({}, forecast=Forecast(policy) if policy.values == "lasting" else None)
     before: dict[str, Record] | None = None
     watcher = watcher or Unwatched()
-    for number, table, accepted, rejected in tables_at_releases(policy, read_lines(policy, [source], choice)):
+    names = (sources,) if isinstance(sources, str) else sources
+    lines = judged(policy, read_lines(policy, names, choice), sample.rejects)
+    for number, table, accepted, _ in tables_at_releases(policy, lines):
         if number is None:
-            sample.table, sample.accepted, sample.rejected = table, accepted, rejected
+            sample.table, sample.accepted = table, accepted
             if before is None and sample.forecast:
                 sample.forecast.see(table)
             continue
         watcher.say(f"release {number}")
+        sample.releases = number
         if sample.forecast:
             sample.forecast.see(table)
         if before:
@@ -80,9 +97,11 @@ def read_sample(policy: Policy, source: str, choice: FormatChoice = BY_NAME, wat
 def findings(policy: Policy, sample: Sample) -> Iterator[Finding]:
     """Yields every finding, facts first."""
     people = len(sample.table)
-    if sample.rejected:
-        total = sample.accepted + sample.rejected
-        yield Finding(f"{sample.rejected:,} of {total:,} events of the sample would be rejected.")
+    if sample.rejects.total:
+        total = sample.accepted + sample.rejects.total
+        yield Finding(f"{sample.rejects.total:,} of {total:,} events of the sample would be rejected:")
+        for sentence in sample.rejects.sentences():
+            yield Finding(f"  {sentence}")
     if people < policy.k:
         yield Finding(
             f"the sample leaves {people:,} people in the table, fewer than k, so all of them would be withheld."
@@ -101,6 +120,7 @@ def findings(policy: Policy, sample: Sample) -> Iterator[Finding]:
         yield from _budget(policy, sample)
     if sample.forecast:
         yield from _forecast(policy, sample.forecast, _transient(policy, _count(sample)))
+        yield from (Finding(sentence, "choices") for sentence in choices(policy, sample.table))
     yield from _frequent(policy, _count(sample), people)
     for position, attribute in enumerate(policy.attributes):
         yield from _attribute(attribute, [record.qid[position] for record in sample.table.values()])
@@ -197,7 +217,7 @@ def _in_groups(policy: Policy, counts: Counter[int], people: int) -> Iterator[Fi
 def _in_signatures(policy: Policy, counts: Counter[int], kind: str) -> Iterator[Finding]:
     """Which of these values of a lasting table are too frequent: fewer than m values in all can be."""
     total, leaves = counts.total(), policy.sensitive.hierarchy.leaves
-    advice = "make it open if it is not sensitive" if kind == "protected" else "it may be better not to name it so"
+    advice = "`choices` compares what could be done" if kind == "protected" else "it may be better not to name it so"
     for leaf, count in counts.most_common():
         if count * policy.signature > total:
             yield Finding(

@@ -8,6 +8,7 @@ from shoal.core.policy.strategy import required_ratio
 from shoal.core.shards.cuts import people_needed
 
 LISTED = 8
+NO_TRIGGER = "the policy names no trigger, so a release is made only on request."
 
 
 def describe(policy: Policy) -> Iterator[str]:
@@ -75,7 +76,7 @@ def warnings(policy: Policy) -> Iterator[str]:
     """Yields what is worth a warning whatever the data are."""
     triggers = policy.triggers
     if not (triggers.every_events or triggers.every_seconds or triggers.at):
-        yield "the policy names no trigger, so a release is made only on request."
+        yield NO_TRIGGER
     if len(policy.sensitive.open) == len(policy.sensitive.hierarchy.leaves):
         yield "every sensitive value is open, so none is protected."
     hidden = len(policy.sensitive.hierarchy.leaves) - len(policy.sensitive.open | policy.sensitive.permanent)

@@ -16,12 +16,14 @@ from typing import Any, Protocol, TypeVar
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from shoal.core.events.event import Reject, is_before, parse_release
+from shoal.core.events.event import Reason, Reject, is_before, parse_release
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError, ServiceError, StreamsError
 from shoal.streams.files.formats.format import Line
+from shoal.streams.files.rejects import Tally
 from shoal.streams.intake.formats import JSON, MSGPACK, InputFormat
 from shoal.streams.kafka.access import client_options
+from shoal.streams.kafka.dead_letters import await_judged, find_end, read_letters
 from shoal.streams.kafka.entry import enter, require
 from shoal.streams.kafka.refusal import is_refusal
 from shoal.streams.kafka.release_reader import CommittedRelease, open_releases, wait_for_release
@@ -35,6 +37,7 @@ SHOWN_REFUSALS = 10
 MOST_PACKED = 1_000_000  # bytes of the two policies of a change; a broker's default limit is a little more
 DELIVERY_S = 45.0  # long enough for a broker to be restarted
 STOP_S = 5.0
+LETTERS_S = 3.0  # a worker sends dead letters within that time of the batch that has the event
 GONE = "Kafka went away before everything was sent; it keeps what it has acknowledged."
 
 T = TypeVar("T")
@@ -56,21 +59,30 @@ class Sent:
     releases: int = 0
     refused: int = 0
     examples: list[str] = field(default_factory=list)
+    rejects: Tally = field(default_factory=Tally)  # the refused lines, by reason
+    notes: list[str] = field(default_factory=list)
+    letters: Tally = field(default_factory=Tally)  # what was sent and had no effect, where releases were waited for
 
-    def refuse(self, line: int, why: str) -> None:
+    def refuse(self, line: Line, why: str) -> None:
         self.refused += 1
+        self.rejects.add(line.reject or Reject(Reason.EMPTY), line.number, line.file)
         if len(self.examples) < SHOWN_REFUSALS:
-            self.examples.append(f"line {line:,} was not sent: {why}.")
+            place = f"line {line.number:,}" + (f" of {line.file}" if line.file else "")
+            self.examples.append(f"{place} was not sent: {why}.")
 
 
-def refusal(event: dict[str, Any]) -> str | None:
+def refusal(event: dict[str, Any]) -> tuple[str, Reject] | None:
     """Why an event cannot be sent, None if it can; whether it is valid is for the worker to say."""
     if event.get("op") == "release":
         request = parse_release(event)
-        return f"it is {request.reason}" if isinstance(request, Reject) else None
+        return (f"it is {request.reason}", request) if isinstance(request, Reject) else None
     name = "publisher" if event.get("op") == "external" else "id"
     key = event.get(name)
-    return None if isinstance(key, str) and key else f"it has no {name} that is text"
+    if isinstance(key, str) and key:
+        return None
+    return f"it has no {name} that is text", Reject(
+        Reason.WRONG_TYPE if name in event else Reason.MISSING_FIELD, None, name
+    )
 
 
 class Sender:
@@ -81,9 +93,16 @@ class Sender:
         self._allowed: set[str] = set()
         self._headers = [("content-type", wire.media_types[0].encode())]
         self._pending: list[asyncio.Future[Any]] = []
+        self._places: list[tuple[int, str | None]] = []  # of the pending ones, where they stand in the file
+        self.sent: dict[tuple[str, int, int], tuple[int, str | None]] | None = None  # by record, where `remember` asks
 
-    async def send(self, event: dict[str, Any], raw: bytes | None) -> None:
-        """Queues one event. Raises ValueError if it cannot be written in this format or is too large."""
+    def remember(self) -> None:
+        """From now on keep which record each line became."""
+        self.sent = {}
+
+    async def send(self, line: Line) -> None:
+        """Queues the event of a line. Raises ValueError if it cannot be written in this format or is too large."""
+        event, raw = line.event or {}, line.raw
         is_external = event.get("op") == "external"
         topic = self._topics.external if is_external else self._topics.events
         key, value = event["publisher" if is_external else "id"].encode(), self._write(event, raw)
@@ -93,6 +112,8 @@ class Sender:
         except MessageSizeTooLargeError:
             raise ValueError("it is too large") from None
         self._pending.append(sending)
+        if self.sent is not None:
+            self._places.append((line.number, line.file))
         if len(self._pending) >= IN_FLIGHT:
             await self.flush()
 
@@ -100,7 +121,11 @@ class Sender:
         """Waits until Kafka has everything that was sent. Raises `ServiceError` if it does not take it."""
         pending, self._pending = self._pending, []
         # The client itself would try for ever: an idempotent producer must not drop a batch that it may have delivered.
-        await _within(DELIVERY_S, asyncio.gather(*pending))
+        delivered = await _within(DELIVERY_S, asyncio.gather(*pending))
+        if self.sent is not None:
+            places, self._places = self._places, []
+            for record, place in zip(delivered, places, strict=True):
+                self.sent[(record.topic, record.partition, record.offset)] = place
 
     async def request_release(self, at: str | None) -> int:
         """Asks for a release of everything sent so far. Returns the offset of the request."""
@@ -176,16 +201,22 @@ async def produce(
     sent = Sent()
     async with AsyncExitStack() as stack:
         sender = await stack.enter_async_context(open_sender(settings, policy, Topics(policy.table).events, wire))
-        reader = None
+        reader, letters_from = None, None
         if wait_s is not None:
+            if not settings.embedded:  # the demo looks for dead letters itself
+                letters_from = await _letters_end(settings, policy, sent)
+                sender.remember()
             reader = await stack.enter_async_context(
                 open_releases(settings.kafka_servers, policy.table, settings.connect_s)
             )
         for line in lines:
-            why = line.refusal or (refusal(line.event) if line.event else None)
+            wrong = None if line.refusal or not line.event else refusal(line.event)
+            why = line.refusal or (None if wrong is None else wrong[0])
+            if wrong is not None:
+                line = line._replace(reject=wrong[1])
             watcher.advance(1)
             if why is not None or line.event is None:
-                sent.refuse(line.number, why or "it is empty")
+                sent.refuse(line, why or "it is empty")
                 continue
             if line.event.get("op") == "release":
                 offset = await sender.request_release(line.event.get("at"))
@@ -195,12 +226,45 @@ async def produce(
                 watcher.say(f"{sent.releases} releases asked for")
                 continue
             try:
-                await sender.send(line.event, line.raw)
+                await sender.send(line)
                 sent.events += 1
             except ValueError as error:
-                sent.refuse(line.number, str(error))
+                sent.refuse(line._replace(reject=Reject(Reason.TOO_LARGE)), str(error))
         await sender.flush()
+        if letters_from is not None and wait_s is not None and sender.sent:
+            await _report_letters(settings, policy, sender.sent, letters_from, wait_s, sent)
     return sent
+
+
+async def _letters_end(settings: Settings, policy: Policy, sent: Sent) -> int | None:
+    """Where the dead letters end; None if this client may not read them, which is noted."""
+    try:
+        return await find_end(settings, policy.table)
+    except InputError as error:
+        sent.notes.append(f"what was rejected is not reported: {error}")
+        return None
+
+
+async def _report_letters(
+    settings: Settings,
+    policy: Policy,
+    places: Mapping[tuple[str, int, int], tuple[int, str | None]],
+    start: int,
+    wait_s: float,
+    sent: Sent,
+) -> None:
+    """Waits until workers have judged what was sent, and counts what had no effect."""
+    topic, ends = Topics(policy.table).events, dict[int, int]()
+    for name, partition, offset in places:
+        if name == topic:
+            ends[partition] = max(offset + 1, ends.get(partition, 0))
+    if not await await_judged(settings, policy.table, ends, wait_s):
+        raise ServiceError(f"no worker has taken all that was sent within {wait_s:g} seconds: is a worker running?")
+    await asyncio.sleep(LETTERS_S)
+    async for letter in read_letters(settings, policy.table, start):
+        if letter.origin in places:
+            line, file = places[letter.origin]
+            sent.letters.count(letter.reason, letter.op, letter.field, line, file)
 
 
 async def request_release(

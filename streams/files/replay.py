@@ -7,7 +7,7 @@ run with the same `--state` finishes the release or starts it again:
 1. plan it;
 2. stage its folder, unseen, and sync it to the disk;
 3. write the private files for the audit;
-4. save the state: the ledger, the line to resume from, the size of `rejects.jsonl`. Now the release exists;
+4. save the state: the ledger, the line to resume from, the size of the file of rejects. Now the release exists;
 5. show the folder under its name.
 """
 
@@ -29,17 +29,16 @@ from shoal.core.plan import Window
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.faults import crash_point
-from shoal.streams.files.event_lines import BY_NAME, EventLines, Events, open_lines
-from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.event_lines import BY_NAME, EventLines, Events, names_of, open_lines
+from shoal.streams.files.formats.format import EventLine, FormatChoice
 from shoal.streams.files.fresh_file import PRIVATE, open_private, write_fresh
 from shoal.streams.files.names import Names
 from shoal.streams.files.policy_change import Changes, policy_at
+from shoal.streams.files.rejects import Tally, rejects_beside
 from shoal.streams.files.release_folder import ReleaseFolder, release_name
 from shoal.streams.files.replay_series import Series, open_series
 from shoal.streams.files.replay_state import Position, SavedState, StateFile
 from shoal.streams.memory import without_cycle_search
-
-REJECTS = "rejects.jsonl"
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,11 @@ class Job:
     format: FormatChoice = BY_NAME
     changes: Changes = field(default_factory=dict)
     jobs: int = 1  # processes that plan shards
+    rejects: Path | None = None  # which events had no effect, and why; beside OUT unless named
+
+    @property
+    def rejects_path(self) -> Path:
+        return self.rejects or rejects_beside(self.out)
 
 
 @dataclass
@@ -71,6 +75,14 @@ class Outcome:
     waiting: int = 0
     resume_line: int = 1
     manifest: Mapping[str, Any] | None = None
+    left_out: int = 0  # rows that a mapping leaves out
+    rejects: Tally = field(default_factory=Tally)
+
+    @property
+    def is_anybody_there(self) -> bool:
+        """Whether the last release is about anybody, shown or not."""
+        made = self.manifest
+        return made is not None and made["people"] + made["withheld"] + made["unsampled"] > 0
 
 
 class Watcher(Protocol):
@@ -108,7 +120,7 @@ def replay(job: Job, watcher: Watcher) -> Outcome:
 def refuse_misplaced(job: Job) -> None:
     """Raises `InputError` if a private file would be written into the folder that is published."""
     out = job.out.resolve()
-    for option, path in (("--audit", job.audit), ("--state", job.state)):
+    for option, path in (("--audit", job.audit), ("--state", job.state), ("--rejects", job.rejects)):
         if path is not None and (path.resolve() == out or out in path.resolve().parents):
             raise InputError(f"{option} is private and must not be inside --out, which is published.")
     for folder in (job.out, job.audit):
@@ -155,7 +167,7 @@ class _Run:
         return Intake(self._series.policy, roster, held=held, handle_of=handle_of)
 
     def prepare(self, stack: ExitStack) -> None:
-        """Brings OUT to where the state is: finishes or removes what a crash left, and cuts `rejects.jsonl`."""
+        """Brings OUT to where the state is: finishes or removes what a crash left, and cuts the file of rejects."""
         if self._file and self._is_new:
             # Saved before anything is written to OUT, so that a run can resume from any crash after this line.
             self._file.path.parent.mkdir(parents=True, exist_ok=True)
@@ -169,7 +181,7 @@ class _Run:
             self._job.audit.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._names.open(self._intake.roster)
         # Private: with the order of events, a rejected update tells who has a permanent value.
-        self._rejects = stack.enter_context(open_private(self._job.out / REJECTS))
+        self._rejects = stack.enter_context(open_private(self._job.rejects_path))
         self._rejects.truncate(min(self._position.rejects_bytes, self._rejects.tell()))
         self._rejects.seek(0, os.SEEK_END)
 
@@ -179,8 +191,14 @@ class _Run:
         if self._lines.skip(done, self._position.digest):
             if done:
                 self._watcher.note(f"goes on after line {done:,}, where release {self._series.meta.release} was made.")
+        elif done and self._lines.is_panel:
+            raise InputError(
+                "the periods that were released before are missing or differ: give all periods of a panel again, "
+                "unchanged, and the new ones with them."
+            )
         elif done:
-            name = self._job.events if isinstance(self._job.events, str) else "the list of events"
+            names = names_of(self._job.events)
+            name = "the list of events" if names is None else ", ".join(names)
             self._watcher.note(
                 f"{name} does not begin with the {done:,} lines done before, so all of it is taken as new."
             )
@@ -190,6 +208,7 @@ class _Run:
             self._take(block)
         self._outcome.waiting = self._intake.accepted
         self._outcome.accepted += self._intake.accepted
+        self._outcome.left_out = self._lines.left_out
         self._rejects.flush()
 
     def _take(self, block: list[bytes]) -> None:
@@ -217,7 +236,7 @@ class _Run:
             else:
                 rejected = take(event)
             if rejected is not None:
-                self._reject(first + index, rejected)
+                self._reject(first + index, rejected, raw)
             elif every and self._intake.accepted >= every:
                 done = self._done(block, done, index + 1)
                 self._release(None)
@@ -240,11 +259,15 @@ class _Run:
         self._watcher.read(sum(map(len, lines)) + len(lines))
         return end
 
-    def _reject(self, line: int, reject: Reject) -> None:
-        known = {"line": line, "op": reject.op, "reason": str(reject.reason), "field": reject.field}
+    def _reject(self, line: int, reject: Reject, raw: bytes) -> None:
+        file = None
+        if isinstance(raw, EventLine):
+            line, file, reject = raw.number, raw.file, raw.reject or reject
+        known = {"line": line, "op": reject.op, "reason": str(reject.reason), "field": reject.field, "file": file}
         known = {name: value for name, value in known.items() if value is not None}
         self._rejects.write(json.dumps(known).encode() + b"\n")
         self._outcome.rejected += 1
+        self._outcome.rejects.add(reject, line, file)
 
     def _release(self, at: str | None) -> None:
         series, number = self._series, self._series.meta.release + 1

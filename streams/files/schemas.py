@@ -14,7 +14,7 @@ from shoal.core.published.manifest import FORMAT
 from shoal.core.schema import event_schema, policy_schema, release_schema
 from shoal.streams.files.asyncapi import ASYNCAPI, describe_topics
 from shoal.streams.files.fresh_file import write_fresh
-from shoal.streams.files.mapping_document import mapping_schema
+from shoal.streams.files.mapping.document import mapping_schema
 
 
 class Document(NamedTuple):

@@ -86,6 +86,11 @@ def consumer_rights(table: str) -> list[Right]:
     return [Right("Read", TOPIC, Topics(table).releases)]
 
 
+def letter_rights(table: str) -> list[Right]:
+    """What `shoal dead-letters` needs, and `shoal produce --wait` to report rejects."""
+    return [Right("Read", TOPIC, Topics(table).dead_letter)]
+
+
 def parts_rights(table: str) -> list[Right]:
     """What the same need in a table with shards."""
     return [Right("Read", TOPIC, Topics(table).parts)]

@@ -4,13 +4,13 @@ import asyncio
 import signal
 from pathlib import Path
 
+from shoal.streams.files.mapping.mapping import load_mapping
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.kafka.entry import enter
 from shoal.streams.kafka.record_limit import set_limit
 from shoal.streams.kafka.rights import source_rights
 from shoal.streams.log import configure_log
 from shoal.streams.settings import Settings
-from shoal.streams.source.mapping import load_mapping
 from shoal.streams.source.service import Source
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret

@@ -13,16 +13,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.core.events.event import Reason, Reject, wrong_id
+from shoal.core.events.event import Reason, Reject
 from shoal.core.events.record import RecordReader
 from shoal.core.policy.policy import Policy
+from shoal.streams.files.mapping.conversion import WITHHELD, Row, Withheld, id_of
+from shoal.streams.files.mapping.mapping import TableMapping
 from shoal.streams.source.census import Census
-from shoal.streams.source.conversion import WITHHELD, Row, Withheld, text_of
 from shoal.streams.source.envelope import Change
-from shoal.streams.source.mapping import TableMapping
 from shoal.streams.source.person import MARK_DAYS, Held, Person
 
-_SEPARATOR = "/"  # between the columns of an id
 _pack = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -62,14 +61,7 @@ class Desk:
         """The id of the person whom a change is about, as the record has it."""
         if change.id_values is None:
             return Reject(Reason.MISSING_FIELD, None, "id")
-        parts = [text_of(value, trim=False) for value in change.id_values]
-        if any(part is None for part in parts):
-            return Reject(Reason.WRONG_TYPE, None, "id")
-        if len(parts) > 1 and any(_SEPARATOR in (part or "") for part in parts):
-            return Reject(Reason.BAD_TEXT, None, "id")  # a/b and c would be the same person as a and b/c
-        person = _SEPARATOR.join(part or "" for part in parts)
-        wrong = wrong_id(person)
-        return person if wrong is None else Reject(wrong, None, "id")
+        return id_of(change.id_values)
 
     def apply(self, role: Role, change: Change, today: date) -> Reject | None:
         """Take a change, or say why its row cannot be taken. A change that was taken before has no effect."""
@@ -176,6 +168,8 @@ class Desk:
         if self._mapping.values_table is not None:
             return None
         labels = self._mapping.values.read(row)
+        if not labels and self._mapping.rejects_no_value and self._mapping.none is None:
+            return Reject(Reason.EMPTY, None, "sensitive")
         return labels if isinstance(labels, Reject) else self._wrong_labels(labels)
 
     def _wrong_value(self, row: Row) -> Reject | None:

@@ -22,10 +22,10 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from shoal.core.events.event import Reason, Reject
+from shoal.streams.files.mapping.mapping import CapturedTable
+from shoal.streams.files.mapping.moments import plain
 from shoal.streams.kafka.record_limit import measure
 from shoal.streams.source.avro import Headers, Schemas, Unreadable
-from shoal.streams.source.mapping import CapturedTable
-from shoal.streams.source.moments import plain
 
 _decode = msgspec.json.Decoder().decode
 _LAST: Final = ("last", "last_in_data_collection")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Final
 
-from shoal.streams.source.conversion import is_unavailable
+from shoal.streams.files.mapping.conversion import is_unavailable
 
 MARK_DAYS: Final = 7
 UNKNOWN: Final = b""  # Shoal was told something, and nobody knows what

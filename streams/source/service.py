@@ -28,6 +28,7 @@ from shoal.core.events.event import Reason, Reject
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import FencedError, GuaranteeError, InputError, LostError, ServiceError
 from shoal.streams.faults import crash_point
+from shoal.streams.files.mapping.mapping import CapturedTable, TableMapping
 from shoal.streams.kafka.cloud_event import dead_letter_event
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.refusal import is_refusal
@@ -39,7 +40,6 @@ from shoal.streams.source.avro import Schemas
 from shoal.streams.source.desk import Desk, Role
 from shoal.streams.source.envelope import Change, cut_down, read_change
 from shoal.streams.source.inlet import Inlet
-from shoal.streams.source.mapping import CapturedTable, TableMapping
 from shoal.streams.source.outlet import Outlet
 from shoal.streams.source.person import UNKNOWN, Person, read_person
 from shoal.streams.source.place import Place, Stage, read_place

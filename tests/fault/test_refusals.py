@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from deploy.local import Local
 from deploy.local.ports import free_port
+from shoal.streams.files.rejects import rejects_beside
 from tests.fault.scene import PATIENCE_S, Scene, said
 from tests.integration.mixture import MSGPACK, Sent, send
 from tests.support.services.table import KEY, insert
@@ -92,7 +93,7 @@ def test_canaries_in_ids_values_keys_headers_and_bad_events_are_in_nothing_that_
     file.write_bytes(b"\n".join(record.value for record in [*good, *bad] if record.value))
     replayed = scene.run("replay", str(scene.policy_path), str(file), "--out", str(out), "--seed", KEY, "--debug")
     assert replayed.returncode == 0, replayed.stderr
-    texts["replay"] = replayed.stdout + replayed.stderr + (out / "rejects.jsonl").read_text()
+    texts["replay"] = replayed.stdout + replayed.stderr + rejects_beside(out).read_text()
     texts["releases"] = repr([(release.manifest, release.records, release.headers) for release in releases])
     for where, text in texts.items():
         assert text, where

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,9 +18,11 @@ from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.files.release_folder import read_releases
 from shoal.streams.kafka.topics import Topics, ensure_topics
 from tests.support.judges.topics import Judged
+from tests.support.panel import make_panel, split_by_year
 from tests.support.root import ROOT
 
 SECRET = "secret-of-the-commands-test"
+CANARY = "canary-7f3a"
 
 
 @dataclass
@@ -85,7 +88,9 @@ def test_what_is_produced_is_released_and_read_back_as_replay_would_make_it(desk
         produced = desk.shoal(
             "produce", "clinic/policy.yaml", "clinic/events.jsonl", "--wait", "--wait-s", 60, "--format", wire
         )
-        assert (produced.returncode, produced.stderr) == (0, "")
+        assert produced.returncode == 0, produced.stderr
+        assert "6 events of these had no effect" in produced.stderr
+        assert "2 × unknown-id (id) in update, first on line 155" in produced.stderr
         asked = desk.shoal("release", "--wait", "--at", "2024-03-20T03:00:00Z")
         assert asked.returncode == 0, asked.stderr
         assert asked.stdout.startswith(f"release 4 of {desk.table}: ")
@@ -106,6 +111,61 @@ def test_what_is_produced_is_released_and_read_back_as_replay_would_make_it(desk
     assert again.returncode == 0, "the same bytes may be written again"
 
 
+def test_what_was_sent_and_had_no_effect_is_reported_and_read_back(desk: Desk) -> None:
+    rows = [line for line in desk.events.read_text().splitlines() if '"insert"' in line][:30]
+    wrong = [f'{{"op": "erase", "id": "{CANARY}"}}', rows[0], rows[1].replace('"qid": {', f'"qid": {{"{CANARY}": 1, ')]
+    (desk.path / "events.jsonl").write_text("\n".join([*rows, '{"op": "release"}', *wrong]) + "\n")
+    (desk.path / "erase.jsonl").write_text(wrong[0] + "\n")
+    with desk.worker():
+        produced = desk.shoal("produce", "clinic/policy.yaml", "events.jsonl", "--wait", "--wait-s", 60)
+        assert produced.returncode == 0, produced.stderr
+        assert "3 events of these had no effect; `shoal dead-letters` has each one:" in produced.stderr
+        for said in ("unknown-id (id) in erase, line 32", "already-present (id) in insert, line 33"):
+            assert f"shoal:   1 × {said}" in produced.stderr
+        assert "unknown-attribute (qid) in insert, line 34" in produced.stderr
+        erased = desk.shoal("produce", "clinic/policy.yaml", "erase.jsonl", "--wait", "--json")
+        assert erased.returncode == 2, "nothing that was sent had an effect"
+        (letter,) = json.loads(erased.stdout)["dead_letters"]
+        assert (letter["reason"], letter["op"], letter["field"], letter["line"]) == ("unknown-id", "erase", "id", 1)
+    listed = desk.shoal("dead-letters")
+    assert listed.returncode == 0, listed.stderr
+    lines = listed.stdout.splitlines()
+    assert len(lines) == 4
+    assert re.fullmatch(rf"\S+Z  shoal\.{desk.table}\.events [0-9]+ [0-9]+  unknown-id \(id\) in erase", lines[-1])
+    assert "2 × unknown-id (id) in erase" in listed.stderr
+    assert CANARY not in listed.stdout + listed.stderr + produced.stdout + produced.stderr
+    some = desk.shoal("dead-letters", "--reason", "already-present", "--json")
+    (found,) = [json.loads(line) for line in some.stdout.splitlines()]
+    assert (found["op"], found["field"]) == ("insert", "id")
+    assert "content" not in found
+    whole = desk.shoal("dead-letters", "--reason", "unknown-id", "--show-content")
+    assert whole.stdout.count(f'{{"op": "erase", "id": "{CANARY}"}}') == 2
+    assert desk.shoal("dead-letters", "--reason", "none").returncode == 2
+
+
+def test_a_panel_makes_the_releases_of_replay_and_goes_on_where_they_end(desk: Desk) -> None:
+    panel = make_panel(desk.path, 60)
+    policy = desk.path / "policy.yaml"
+    policy.write_text(policy.read_text().replace("table: panel", f"table: {desk.table}"))
+    desk.environment["SHOAL_POLICY"] = str(policy)
+    files = split_by_year(panel)[::-1]
+    produce = ("produce", "policy.yaml", "--map", "map.yaml", "--wait", "--wait-s", 60)
+    with desk.worker():
+        first = desk.shoal(*produce, *files[:4])
+        assert (first.returncode, first.stdout.split(", ")[1]) == (0, "4 releases asked for"), first.stderr
+        rest = desk.shoal(*produce, "panel.csv")
+        assert (rest.returncode, rest.stdout.split(", ")[1]) == (0, "2 releases asked for"), rest.stderr
+        assert "periods up to 2019-01-01T00:00:00Z were released before, and are not sent again." in rest.stderr
+        nothing = desk.shoal(*produce, "panel.csv")
+        assert nothing.stdout == "0 events sent, 0 releases asked for, 0 lines not sent\n"
+    assert desk.shoal("releases", "--out", "topic").returncode == 0
+    assert desk.shoal("replay", "policy.yaml", "panel.csv", "--map", "map.yaml", "--out", "replay").returncode == 0
+    names = [path.relative_to(desk.path / "topic") for path in (desk.path / "topic").rglob("*") if path.is_file()]
+    assert len(names) == 30
+    for name in names:
+        assert (desk.path / "topic" / name).read_bytes() == (desk.path / "replay" / name).read_bytes()
+
+
 def test_csv_arrives_as_events_and_bad_lines_do_not(desk: Desk) -> None:
     rows = [json.loads(line) for line in desk.events.read_text().splitlines() if '"insert"' in line][:40]
     lines = [
@@ -117,8 +177,8 @@ def test_csv_arrives_as_events_and_bad_lines_do_not(desk: Desk) -> None:
     with desk.worker():
         produced = desk.shoal("produce", "clinic/policy.yaml", "people.csv", "--id", "nr", "--delimiter", ";")
         assert produced.returncode == 2
-        assert produced.stdout == "40 events sent, 0 releases asked for, 1 lines not sent\n"
-        assert produced.stderr == "shoal: line 42 was not sent: age is not a number.\n"
+        assert produced.stdout == "40 events sent, 0 releases asked for, 1 line not sent\n"
+        assert produced.stderr == "shoal: line 42 was not sent: qid.age is wrong-type.\n"
         assert desk.shoal("release", "--wait").stdout.startswith("release 1 of ")
     assert desk.shoal("releases", "--out", "topic").returncode == 0
     (release,) = read_releases(desk.path / "topic")

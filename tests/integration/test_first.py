@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.local.ports import free_port
 from shoal.streams.cli import main
+from shoal.streams.files.mapping.mapping import load_mapping
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.source.mapping import load_mapping
 from tests.support.histories.debezium import record
 from tests.support.root import ROOT
 

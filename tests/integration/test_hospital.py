@@ -61,7 +61,8 @@ def test_the_tutorial_leads_from_a_database_to_releases(folder: Path) -> None:
     assert 250 < manifest["people"] < 330
     assert manifest["people"] != 300
     assert "rejects=1 " in done.stderr
-    assert (folder / "first" / "mapping.yaml").exists()
+    assert (folder / "hospital-first" / "mapping.yaml").exists()
+    assert "unknown-node (qid.sex)" in done.stdout
     letter = dead_letter(folder)
     assert letter["reason"] == b"unknown-node"
     assert letter["field"] == b"qid.sex"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.kafka.topics import ensure_topics
 from tests.fault.scene import EVERYTHING_SIGNED
 from tests.integration.mixture import GUARDS, Mixture, Sent, send
@@ -68,7 +69,7 @@ def test_every_one_of_200_000_mixed_events_counts_once_and_the_releases_are_thos
             folder = replayed / f"release-{number:04}"
             assert (folder / "manifest.json").read_bytes() == release.manifest
             assert published_lines(folder) == b"".join(record + b"\n" for record in release.records)
-        _assert_same_rejects(replayed / "rejects.jsonl", [place for _, place in lines], letters)
+        _assert_same_rejects(rejects_beside(replayed), [place for _, place in lines], letters)
     finally:
         clinic.close()
 

@@ -12,6 +12,7 @@ import yaml
 from shoal.core.events.event import Reason
 from shoal.core.schema import event_schema, policy_schema, release_schema
 from shoal.streams.cli import main
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.settings import Settings
 from tests.support.root import ROOT
@@ -72,7 +73,7 @@ def rejects(policy: Path, events: Path) -> list[dict[str, Any]]:
     """What `shoal replay` rejects of these events."""
     out = events.with_name("out")
     assert main(["replay", str(policy), str(events), "--out", str(out), "--seed", "secret"]) == 0
-    return [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in rejects_beside(out).read_text().splitlines()]
 
 
 def test_the_page_has_the_headings_that_code_cites() -> None:

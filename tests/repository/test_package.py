@@ -87,6 +87,47 @@ def test_an_installed_wheel_is_imported_as_shoal_and_as_nothing_else(wheel: Path
     assert done.returncode == 0, done.stderr
 
 
+_FOLLOW = r"""
+import re, subprocess, sys
+page, names, python = open(sys.argv[1], encoding="utf-8").read(), {}, 0
+for language, block in re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+    if language == "python":
+        exec(compile(block, "tutorial", "exec"), names)
+        python += 1
+    elif "make wheel" not in block:
+        subprocess.run(["bash", "-ec", block], check=True)
+assert python >= 2
+import shoal
+print(shoal.__file__)
+"""
+
+
+@pytest.mark.timeout(600)
+def test_the_analysts_tutorial_is_followed_from_a_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    place = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    got = subprocess.run(
+        [*pip, "--constraint", str(_ROOT / "constraints.txt"), f"{wheel}[analysis]"], capture_output=True, text=True
+    )
+    if got.returncode != 0 and "SHOAL_REQUIRE_SERVICES" not in os.environ:
+        pytest.skip("pip cannot get what Shoal needs")
+    assert got.returncode == 0, got.stderr
+    (tmp_path / "work" / "examples").mkdir(parents=True)
+    shutil.copytree(_ROOT / "examples" / "ward", tmp_path / "work" / "examples" / "ward")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("SHOAL_", "PYTHON"))}
+    environ["PATH"] = f"{place / 'bin'}:{environ['PATH']}"
+    done = subprocess.run(
+        [place / "bin" / "python", "-c", _FOLLOW, _ROOT / "docs" / "tutorials" / "analyst.md"],
+        cwd=tmp_path / "work",
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith(str(place)), "Shoal was imported from somewhere else"
+
+
 def wheel_info(wheel: Path) -> str:
     return "-".join(wheel.name.split("-")[:2]) + ".dist-info"
 

@@ -71,8 +71,8 @@ def test_every_key_that_a_script_names_is_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("module", "bad"),
     [
-        ("kafka/chain.py", "import redis"),
-        ("kafka/chain.py", "import shoal.streams.store.store"),
+        ("kafka/release_back.py", "import redis"),
+        ("kafka/release_back.py", "import shoal.streams.store.store"),
         ("store/keys.py", "import shoal.streams.kafka.topics"),
         ("deadletter/box.py", "import shoal.streams.intake.ingest"),
         ("files/produce.py", "import shoal.streams.worker.planner"),

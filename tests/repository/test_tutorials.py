@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ def follow(page: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
         else:
             for line in block.replace("\\\n", " ").splitlines():
                 program, *words = shlex.split(line, comments=True)
-                assert program in ("shoal", "pip"), line
+                assert program in ("shoal", "pip", "python3", "make"), line
+                if program == "python3":
+                    subprocess.run(["bash", "-c", line], check=True)
                 if program == "shoal":
                     assert main(words) == 0, line
                     ran.append(words[0])
@@ -42,7 +45,8 @@ def follow(page: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_a_tutorial_can_be_followed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(ROOT / "examples" / "ward", tmp_path / "examples" / "ward")
+    for example in ("ward", "panel"):
+        shutil.copytree(ROOT / "examples" / example, tmp_path / "examples" / example)
     monkeypatch.chdir(tmp_path)
     assert len(follow((ROOT / "docs" / "tutorials" / name).read_text(encoding="utf-8"), capsys)) >= 3
 
@@ -64,3 +68,20 @@ def test_every_tutorial_is_in_the_index_and_named_by_the_demo() -> None:
     for name in TUTORIALS:
         assert f"(tutorials/{name})" in index
         assert f"docs/tutorials/{name}" in NAMED
+
+
+def written(page: str) -> set[str]:
+    """The folders and files that a page's commands write."""
+    named = re.findall(r"--(?:out|audit|state) ([\w./-]+)|> ([\w./-]+)|copytree\(\"[^\"]+\", \"([^\"]+)\"", page)
+    return {name for names in named for name in names if name} - {"worker.log"}
+
+
+def test_no_two_tutorials_write_to_one_place_so_they_can_be_followed_side_by_side() -> None:
+    pages = {name: ROOT / "docs" / "tutorials" / name for name in TUTORIALS} | {"README.md": ROOT / "README.md"}
+    seen: dict[str, str] = {}
+    for name, path in pages.items():
+        places = written("".join(body for _, body in _BLOCK.findall(path.read_text())))
+        assert places, name
+        for place in places:
+            assert place not in seen, (place, name, seen[place])
+            seen[place] = name

@@ -15,6 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from shoal.streams.errors import InputError
+
 if TYPE_CHECKING:
     from shoal.core.policy.policy import Policy
     from shoal.streams.files.formats.external import GroupReader
@@ -42,12 +44,15 @@ PUBLISHED = {
 }
 
 
-def find_reader(source: str, policy: "Policy", choice: "FormatChoice") -> "EventReader":
+def find_reader(source: str, policy: "Policy", choice: "FormatChoice", *others: str) -> "EventReader":
     """The reader of a source: of the format that the caller names, else by the end of its name, else of JSON lines.
 
-    Raises `InputError` if the choice does not go with the format.
+    Raises `InputError` if the choice does not go with the format, or other sources are of another one.
     """
-    known = FORMATS[choice.name or _by_suffix(source, FORMATS, DEFAULT)]
+    name = choice.name or _by_suffix(source, FORMATS, DEFAULT)
+    if choice.name is None and any(_by_suffix(other, FORMATS, DEFAULT) != name for other in others):
+        raise InputError("files that are read together must be of one format.")
+    known = FORMATS[name]
     found: EventReader = import_module(f"{__name__}.{known.module}").reader(policy, choice)
     return found
 

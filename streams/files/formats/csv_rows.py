@@ -1,169 +1,179 @@
-"""Events as the rows of a CSV file: which column is the id, which are attributes, sensitive values and the op.
+"""The rows of a CSV file as events or, where the mapping names a period, as the states of a panel.
 
-Without a mapping, columns are named as in the policy: `id`, one per attribute, the sensitive attribute's name, and `op`
-if there is one. A row without an op is an insert; with `register` (a voter list) it is a register, which needs no
-sensitive value. A mapping file names other columns:
+The mapping says which columns are read and what becomes of them (docs/mapping.md). Without one, columns are named as in
+the policy: `id`, one for each attribute, the sensitive attribute's name, and `op` if there is one.
 
-    id: patient_number
-    op: change                     # a column of insert, update, delete, register, deregister
-    attributes: {zip: postcode}    # those that are not named like their column
-    sensitive: [diagnosis, second_diagnosis]
-    separator: "|"                 # between several values in one field
-    delimiter: ";"
-    register: true                 # the file lists the people who exist, and not their records
-
-An empty field is left out of its event: in an update it means "unchanged".
+A row without an op is an insert; in a list of who exists it is a register, which needs no value. An empty field of an
+update means "unchanged". A row whose op is `release` asks for a release.
 """
 
-import csv
-import io
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, Final
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-
-from shoal.core.policy.policy import Attribute, Policy
-from shoal.streams.errors import InputError
+from shoal.core.events.event import Reason, Reject
+from shoal.core.events.fields import FIELDS
+from shoal.core.policy.policy import Policy
+from shoal.streams.files.formats.csv_file import CsvRow, read_rows
 from shoal.streams.files.formats.format import Blocks, EventReader, FormatChoice, Line
+from shoal.streams.files.mapping.conversion import WITHHELD, Withheld, id_of
+from shoal.streams.files.mapping.mapping import Reads, TableMapping, load_mapping, plain_mapping
 
-INSERT, REGISTER = "insert", "register"
-WITHOUT_RECORD = frozenset({"delete", "deregister", "erase"})
+INSERT, REGISTER, UPDATE, RELEASE = "insert", "register", "update", "release"
+WITHOUT_RECORD: Final = frozenset({"delete", "deregister", "erase"})
+_CARRIED: Final = frozenset({INSERT, "upsert", UPDATE, REGISTER, RELEASE}) | WITHOUT_RECORD
+_ANY_DAY: Final = date.min  # where no column is an age
+
+Read = dict[str, Any] | Reject | Withheld
+"""What a row comes to."""
 
 
-def reader(policy: Policy, choice: FormatChoice) -> "CsvRows":
+def reader(policy: Policy, choice: FormatChoice) -> EventReader:
     """The reader of CSV files under a mapping. Raises `InputError` with every mistake in the mapping."""
-    return CsvRows(policy, load_columns(choice.mapping, choice.columns))
+    if choice.mapping is None:
+        mapping = plain_mapping(policy, choice.columns)
+    else:
+        mapping = load_mapping(choice.mapping, policy, Reads.FILES, choice.columns)
+    if mapping.period is None:
+        return CsvRows(policy, mapping)
+    from shoal.streams.files.formats.panel import Panel
+
+    return Panel(policy, mapping)
 
 
-class Columns(BaseModel):
-    """A mapping as it is written."""
+class RowRules:
+    """Turns the wanted columns of a row into parts of an event."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    def __init__(self, mapping: TableMapping) -> None:
+        self._mapping = mapping
+        self.columns = tuple(sorted(mapping.people.columns))
 
-    id: str = "id"
-    op: str | None = None
-    attributes: dict[str, str] = {}
-    sensitive: tuple[str, ...] = ()
-    separator: Annotated[str, Field(min_length=1)] | None = None
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
-    register_rows: Annotated[bool, Field(alias="register")] = False
+    def row(self, fields: list[str | None]) -> dict[str, str | None]:
+        return dict(zip(self.columns, fields, strict=False))
 
-    @field_validator("sensitive", mode="before")
-    @classmethod
-    def _one_is_a_list(cls, value: object) -> object:
-        return [value] if isinstance(value, str) else value
+    def person(self, row: Mapping[str, str | None]) -> str | Reject:
+        return id_of([row[column] or "" for column in self._mapping.people.id_columns])
 
+    def record(self, row: Mapping[str, str | None], day: date) -> Read:
+        """A whole record: `qid`, and `sensitive` unless the mapping has no columns of values."""
+        qid: dict[str, Any] = {}
+        for rule in self._mapping.attributes:
+            value = rule.read(row, day)
+            if value is WITHHELD or isinstance(value, Reject):
+                return value
+            qid[rule.name] = value
+        if not self._mapping.values.columns:
+            return {"qid": qid}
+        values = self.values(row)
+        if isinstance(values, Reject):
+            return values
+        if not values:
+            return Reject(Reason.EMPTY, None, "sensitive") if self._mapping.rejects_no_value else WITHHELD
+        return {"qid": qid, "sensitive": values}
 
-def load_columns(path: Path | None, options: Mapping[str, Any]) -> Columns:
-    """Reads a mapping file; `options` win over it. Raises `InputError` with every mistake in it."""
-    document: object = {}
-    if path is not None:
-        try:
-            document = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-        except (yaml.YAMLError, UnicodeDecodeError):
-            raise InputError(f"{path} is not YAML.") from None
-    if not isinstance(document, dict):
-        raise InputError(f"{path} must be a mapping of names to columns.")
-    try:
-        return Columns.model_validate({**document, **options})
-    except ValidationError as error:
-        mistakes = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)]
-        raise InputError(f"the mapping is wrong: {'; '.join(mistakes)}.") from None
+    def qid(self, row: Mapping[str, str | None], day: date) -> Read:
+        """The quasi-identifiers alone, for somebody without a record."""
+        qid: dict[str, Any] = {}
+        for rule in self._mapping.attributes:
+            value = rule.read(row, day)
+            if value is WITHHELD or isinstance(value, Reject):
+                return value
+            qid[rule.name] = value
+        return {"qid": qid}
+
+    def patch(self, row: Mapping[str, str | None], day: date) -> dict[str, Any] | Reject:
+        """What a row says of a record, where an empty field says nothing."""
+        qid: dict[str, Any] = {}
+        for rule in self._mapping.attributes:
+            if rule.column is None or row[rule.column] is None:
+                continue
+            value = rule.read(row, day)
+            if isinstance(value, Reject):
+                return value
+            if value is not WITHHELD:
+                qid[rule.name] = value
+        found: dict[str, Any] = {"qid": qid} if qid else {}
+        if any(row[column] is not None for column in self._mapping.values.columns):
+            values = self.values(row)
+            if isinstance(values, Reject):
+                return values
+            if values:
+                found["sensitive"] = values
+        return found
+
+    def values(self, row: Mapping[str, str | None]) -> list[str] | Reject:
+        """The sensitive values of a row, or the one that people without any have."""
+        values = self._mapping.values.read(row)
+        if not values and self._mapping.none is not None:
+            return [self._mapping.none]
+        return values
 
 
 class CsvRows(EventReader):
-    """Reads the rows of one CSV file."""
+    """Reads the rows of CSV files as events."""
 
-    def __init__(self, policy: Policy, columns: Columns) -> None:
-        self._policy, self._columns = policy, columns
-        self._usual = REGISTER if columns.register_rows else INSERT
-        unknown = set(columns.attributes) - {attribute.name for attribute in policy.attributes}
-        if unknown:
-            raise InputError(f"the mapping names {', '.join(sorted(unknown))}, which the policy does not have.")
+    def __init__(self, policy: Policy, mapping: TableMapping) -> None:
+        self._policy, self._mapping = policy, mapping
+        self._rules = RowRules(mapping)
+        self._usual = REGISTER if mapping.file.registers else INSERT
+        self._day = mapping.file.day or _ANY_DAY
 
     def read(self, blocks: Blocks) -> Iterator[Line]:
         """Yields one `Line` per row. Raises `InputError` if the header lacks a column or the file is no CSV."""
-        rows = csv.reader(_text(blocks), delimiter=self._columns.delimiter, strict=True)
-        try:
-            header = next(rows, None)
-            if header is None:
-                raise InputError("the CSV file is empty; its first line must name the columns.")
-            places = self._places(header)
-            for row in rows:
-                if row:
-                    yield self._line(rows.line_num, row, len(header), places)
-        except csv.Error:
-            raise InputError(f"line {rows.line_num} and what follows is not CSV.") from None
+        file, columns = self._mapping.file, self._rules.columns
+        wanted, optional = [*columns], ["op", "at"]
+        for name, column in enumerate((file.op, file.at)):
+            if column is not None:
+                optional[name] = column
+                wanted.append(column)
+        for row in read_rows(blocks, file.delimiter, wanted, optional):
+            line = self._line(row, len(wanted))
+            if line is None:
+                self.left_out += 1
+            else:
+                yield line
 
-    def _places(self, header: list[str]) -> dict[str, int]:
-        """The position of each wanted column in a row."""
-        columns, policy = self._columns, self._policy
-        wanted = {"id": columns.id}
-        wanted |= {f"qid.{a.name}": columns.attributes.get(a.name, a.name) for a in policy.attributes}
-        names = columns.sensitive or (policy.sensitive.name,)
-        if columns.register_rows and not columns.sensitive and policy.sensitive.name not in header:
-            names = ()
-        wanted |= {f"sensitive.{index}": name for index, name in enumerate(names)}
-        if columns.op is not None or "op" in header:
-            wanted["op"] = columns.op or "op"
-        missing = [name for name in wanted.values() if name not in header]
-        doubled = [name for name in wanted.values() if header.count(name) > 1]
-        if missing or doubled:
-            trouble = [f"has no column {name}" for name in missing] + [f"has column {name} twice" for name in doubled]
-            raise InputError(
-                f"the CSV file {', '.join(trouble)}; name the columns with --id, --attribute and so on, or in a --map."
-            )
-        return {role: header.index(name) for role, name in wanted.items()}
+    def _line(self, row: CsvRow, count: int) -> Line | None:
+        """None if the mapping leaves the row out."""
+        if row.fields is None:
+            return Line(row.number, None, "it does not have as many fields as the header", reject=_UNEVEN)
+        op, at = row.fields[count:]
+        op = op or self._usual
+        if op not in _CARRIED:
+            return _not_carried(row.number, op)
+        if op == RELEASE:
+            return Line(row.number, {"op": RELEASE} if at is None else {"op": RELEASE, "at": at})
+        found = self._event(op, self._rules.row(row.fields))
+        if isinstance(found, Reject):
+            found = found._replace(op=op)
+            return Line(row.number, None, in_words(found), reject=found)
+        return None if isinstance(found, Withheld) else Line(row.number, found)
 
-    def _line(self, number: int, row: list[str], width: int, places: dict[str, int]) -> Line:
-        if len(row) != width:
-            return Line(number, None, "it does not have as many fields as the header")
-        op = row[places["op"]] if "op" in places else ""
-        event: dict[str, Any] = {"op": op or self._usual, "id": row[places["id"]]}
-        if event["op"] in WITHOUT_RECORD:
-            return Line(number, event)
-        qid: dict[str, Any] = {}
-        for attribute in self._policy.attributes:
-            field = row[places[f"qid.{attribute.name}"]]
-            if field:
-                value = _value(attribute, field)
-                if value is None:
-                    return Line(number, None, f"{attribute.name} is not a number")
-                qid[attribute.name] = value
-        values = self._values(row[place] for role, place in places.items() if role.startswith("sensitive."))
-        if qid:
-            event["qid"] = qid
-        if values and event["op"] != REGISTER:
-            event["sensitive"] = values
-        return Line(number, event)
-
-    def _values(self, fields: Iterable[str]) -> list[str]:
-        separator = self._columns.separator
-        parts = (part for field in fields for part in (field.split(separator) if separator else (field,)))
-        return [part.strip() for part in parts if part.strip()]
+    def _event(self, op: str, row: Mapping[str, str | None]) -> Read:
+        person = self._rules.person(row)
+        if isinstance(person, Reject):
+            return person
+        event: dict[str, Any] = {"op": op, "id": person}
+        if op in WITHOUT_RECORD:
+            return event
+        how = {UPDATE: self._rules.patch, REGISTER: self._rules.qid}.get(op, self._rules.record)
+        found = how(row, self._day)
+        return event | found if isinstance(found, dict) else found
 
 
-def _text(blocks: Blocks) -> Iterator[str]:
-    """The lines as text with their ends, which `csv` needs. A byte order mark at the start is left out."""
-    for number, line in enumerate((line for block in blocks for line in block), start=1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError:
-            raise InputError(f"line {number} is not UTF-8 text.") from None
-        yield from io.StringIO(text + "\n", newline="")  # some files end their lines with a carriage return alone
+_UNEVEN: Final = Reject(Reason.MISSING_FIELD)
 
 
-def _value(attribute: Attribute, field: str) -> object:
-    """A field in the type of its attribute, None if it is not of that type."""
-    if attribute.kind == "category":
-        return field
-    try:
-        number = int(field) if attribute.kind == "int" else float(field)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+def _not_carried(number: int, op: str) -> Line:
+    """The refusal of an op. Only the name of one that Shoal knows may be repeated."""
+    if op in FIELDS:
+        why = f"the op {op} needs more than a row can hold; send it as a line of JSON"
+        return Line(number, None, why, reject=Reject(Reason.UNKNOWN_OP, op, "op"))
+    return Line(
+        number, None, f"its op is none of {', '.join(sorted(_CARRIED))}", reject=Reject(Reason.UNKNOWN_OP, None, "op")
+    )
+
+
+def in_words(reject: Reject) -> str:
+    """A reject as a part of a sentence: what is wrong and in which field."""
+    return f"{reject.field} is {reject.reason}" if reject.field else f"it is {reject.reason}"

@@ -1,11 +1,11 @@
 """Events as lines of JSON, one object each: the format that every command reads unless told otherwise."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from shoal.core.events.event import Reject, parse_json
+from shoal.core.events.event import Reason, Reject, parse_json
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
-from shoal.streams.files.formats.format import Blocks, EventReader, FormatChoice, Line
+from shoal.streams.files.formats.format import Blocks, EventReader, FormatChoice, Line, NamedBlocks
 
 
 def reader(_policy: Policy, choice: FormatChoice) -> "JsonLines":
@@ -30,9 +30,9 @@ class JsonLines(EventReader):
                 if isinstance(event, dict):
                     yield Line(number, event, raw=raw)
                 elif raw.strip():
-                    why = str(event.reason) if isinstance(event, Reject) else "not-an-object"
-                    yield Line(number, None, f"it is {why}")
+                    reject = event if isinstance(event, Reject) else Reject(Reason.NOT_AN_OBJECT)
+                    yield Line(number, None, f"it is {reject.reason}", reject=reject)
 
-    def as_json(self, blocks: Blocks) -> Blocks:
-        """The lines as they are."""
-        return blocks
+    def as_json(self, files: Sequence[NamedBlocks]) -> Blocks:
+        """The lines of one file as they are."""
+        return files[0].blocks if len(files) == 1 else super().as_json(files)

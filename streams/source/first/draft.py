@@ -1,33 +1,67 @@
 """Writes a first policy and mapping with a comment on every decision; what was not decided is a comment, too."""
 
-import json
 from collections.abc import Iterator
-from typing import Final
+from datetime import date
+from typing import Final, NamedTuple
 
 from shoal.streams.errors import InputError
+from shoal.streams.source.first.file_mapping import is_mapped, write_file_mapping
+from shoal.streams.source.first.file_mapping import quoted as _quoted
 from shoal.streams.source.first.look import Look
+from shoal.streams.source.first.periods import Panel, find_panel
 from shoal.streams.source.first.profile import Column, Kind, profile, wide
 
 _FEWEST_VALUES, _MOST_VALUES = 4, 1000  # l is 2, and a value is shown among 2l
+_LABELLED: Final = (Kind.LABEL, Kind.TEXT, Kind.POSTCODE, Kind.CODE)
 _NUMBERS: Final = (Kind.INT, Kind.FLOAT)
 
 
-def draft(look: Look, table: str, id_column: str | None, sensitive: str | None) -> dict[str, str]:
-    """Files by name: a first policy, a mapping, hierarchies. Raises InputError unless it is clear who people are, and
-    what is sensitive.
+class Draft(NamedTuple):
+    """The files by name, and what their author must know, a sentence each."""
+
+    files: dict[str, str]
+    notes: list[str]
+
+
+def draft(
+    look: Look, table: str, id_column: str | None, sensitive: str | None, period: str | None, today: date
+) -> Draft:
+    """A first policy, a mapping, hierarchies. Raises InputError unless it is clear who people are, what is sensitive
+    and, if people have several rows, what tells these apart.
     """
     columns = {column.name: column for column in profile(look)}
     ids = _ids(look, columns, id_column)
-    value = _sensitive(columns, ids, sensitive)
-    rest = [column for column in columns.values() if column.name not in (*ids, value.name)]
+    panel = find_panel(look, ids, period)
+    taken = {*ids} | ({panel.column} if panel else set())
+    value = _sensitive(columns, taken, sensitive)
+    rest = [column for column in columns.values() if column.name not in (*taken, value.name)]
     files: dict[str, str] = {}
     attributes = [line for column in rest for line in _attribute(column, look, files)]
+    if panel:
+        attributes.append(f"  # {_quoted(panel.column)} is left out: it names the period, and the releases say that")
     if all(line.lstrip().startswith("#") for line in attributes):
         raise InputError("no column could be a quasi-identifier; write the policy by hand, docs/policy.md says how.")
     files["policy.yaml"] = "\n".join([*_head(look, table), *attributes, *_tail(value)]) + "\n"
-    mapped = [line for column in rest for line in _mapped(column, look)]
-    files["mapping.yaml"] = "\n".join(_mapping(look, ids, mapped, value)) + "\n"
-    return files
+    if look.kind == "csv":
+        mapping = write_file_mapping(look, ids, panel, rest, value, today)
+    else:
+        mapping = _source_mapping(look, ids, rest, value)
+    files["mapping.yaml"] = "\n".join(mapping) + "\n"
+    return Draft(files, [*_notes(look, ids, panel, [*rest, value])])
+
+
+def _notes(look: Look, ids: tuple[str, ...], panel: Panel | None, columns: list[Column]) -> Iterator[str]:
+    if panel:
+        yield (
+            f"{'/'.join(ids)} repeats: {look.rows:,} rows are about {panel.people:,} people. {panel.column} tells them "
+            f"apart, so the mapping takes the file for a panel of {panel.periods:,} periods, with a release after each."
+        )
+    codes = [column.name for column in columns if column.kind is Kind.CODE]
+    if codes:
+        yield f"few different whole numbers are taken for codes, not amounts: {', '.join(codes)}."
+    missing = [f"{column.name} ({column.missing:,})" for column in columns if column.missing and column.labels]
+    if missing:
+        yield f"rows without a value: {', '.join(missing)}. The mapping says what becomes of them; the choice is yours."
 
 
 def _ids(look: Look, columns: dict[str, Column], named: str | None) -> tuple[str, ...]:
@@ -39,12 +73,14 @@ def _ids(look: Look, columns: dict[str, Column], named: str | None) -> tuple[str
         return look.key
     unique = [one.name for one in columns.values() if len(one.labels) == one.rows and not one.missing]
     if len(unique) != 1:
-        found = f"; these are different on every row: {', '.join(unique)}" if unique else ""
-        raise InputError(f"name the column of people's ids with --id{found}.")
+        found = "no column is different on every row, so people have several rows"
+        if unique:
+            found = f"these are different on every row: {', '.join(unique)}"
+        raise InputError(f"name the column of people's ids with --id; {found}.")
     return (unique[0],)
 
 
-def _sensitive(columns: dict[str, Column], ids: tuple[str, ...], named: str | None) -> Column:
+def _sensitive(columns: dict[str, Column], ids: set[str], named: str | None) -> Column:
     if named is None:
         able = [one.name for one in columns.values() if one.name not in ids and _can_be_sensitive(one)]
         raise InputError(
@@ -66,19 +102,17 @@ def _sensitive(columns: dict[str, Column], ids: tuple[str, ...], named: str | No
 
 def _can_be_sensitive(column: Column) -> bool:
     """Whether its values could be labels that several people share."""
-    return column.kind in (Kind.LABEL, Kind.TEXT, Kind.POSTCODE) and column.flaw is None and _has_enough(column)
+    return (
+        column.kind in (Kind.LABEL, Kind.TEXT, Kind.POSTCODE, Kind.CODE) and column.flaw is None and _has_enough(column)
+    )
 
 
 def _has_enough(column: Column) -> bool:
     return _FEWEST_VALUES <= len(column.labels) <= _MOST_VALUES
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _head(look: Look, table: str) -> Iterator[str]:
-    yield f"# A first policy, from a look at {len(look.rows):,} rows of {look.name}."
+    yield f"# A first policy, from a look at {look.rows:,} rows of {look.name}."
     yield "# Nothing is decided: read every line. docs/policy.md explains the keys."
     yield "# Domains and labels are public: let them hold what could come, not what was seen."
     yield f"table: {table}"
@@ -104,13 +138,18 @@ def _decide(column: Column, look: Look, files: dict[str, str]) -> tuple[str, str
         looks = "; without a schema a date looks like this, too" if look.kind == "topic" else ""
         return f"type: {column.kind}, {bounds}", f"the range is rounded: widen it{looks}"
     if column.kind is Kind.DATE:
-        if look.kind == "csv":
-            return "a date, which a CSV file cannot have converted. Put an age or a year into the file"
         return "type: int, min: 0, max: 120", "the mapping makes the date an age: is it a date of birth?"
     if column.kind is Kind.POSTCODE:
         file = f"{_file_name(column.name)}.csv"
         files[file] = "".join(f"{line}\n" for line in _prefixes(sorted(column.labels)))
         return f"type: category, hierarchy: {file}", "digits of one length: by prefix, as a postcode"
+    if column.kind is Kind.CODE:
+        values = ", ".join(_quoted(label) for label in _in_order(column))
+        amounts = f"{{type: int, min: {int(column.low)}, max: {int(column.high)}}}"
+        return (
+            f"type: category, values: [{values}]",
+            f"few whole numbers, so codes: add those that could come. For amounts write {amounts}, with wider bounds",
+        )
     if column.kind is Kind.LABEL:
         values = ", ".join(_quoted(label) for label in sorted(column.labels))
         return f"type: category, values: [{values}]", "add labels that could come"
@@ -128,8 +167,12 @@ def _file_name(name: str) -> str:
     return "".join(character if character.isalnum() else "-" for character in name.lower())
 
 
+def _in_order(column: Column) -> list[str]:
+    return sorted(column.labels, key=float) if column.kind is Kind.CODE else sorted(column.labels)
+
+
 def _tail(value: Column) -> Iterator[str]:
-    values = ", ".join(_quoted(label) for label in sorted(value.labels))
+    values = ", ".join(_quoted(label) for label in _in_order(value))
     yield "sensitive:                 # what nobody may be linked to"
     yield f"  name: {_quoted(value.name)}"
     yield f"  values: [{values}]   # add values that could come; a hierarchy file lets rare ones be shown as a group"
@@ -143,16 +186,12 @@ def _tail(value: Column) -> Iterator[str]:
     yield f"  # {_quoted(most)} is on {share:.0%} of the rows. `shoal policy check --sample` says what that costs."
 
 
-def _mapped(column: Column, look: Look) -> Iterator[str]:
-    name = _quoted(column.name)
-    if column.kind in (Kind.EMPTY, Kind.IDENTIFIER, Kind.TEXT):
-        return
-    if look.kind == "csv":
-        if column.kind is not Kind.DATE:
-            yield f"  {name}: {name}"
+def _mapped(column: Column) -> Iterator[str]:
+    if not is_mapped(column):
         return
     convert = ", convert: age" if column.kind is Kind.DATE else ""
     missing = ", missing: withhold" if column.missing else ""
+    name = _quoted(column.name)
     yield f"  {name}: {{column: {name}{convert}{_trimmed(column)}{missing}}}"
 
 
@@ -160,21 +199,15 @@ def _trimmed(column: Column) -> str:
     return ", trim: true" if column.trim else ""
 
 
-def _mapping(look: Look, ids: tuple[str, ...], mapped: list[str], value: Column) -> Iterator[str]:
-    if look.kind == "csv":
-        yield f"# Columns of {look.name}, for `shoal produce POLICY {look.name} --map mapping.yaml` and `shoal replay`."
-        yield f"id: {_quoted(ids[0])}"
-        yield "attributes:"
-        yield from mapped
-        yield f"sensitive: [{_quoted(value.name)}]"
-        return
+def _source_mapping(look: Look, ids: tuple[str, ...], columns: list[Column], value: Column) -> Iterator[str]:
     topic = look.name if look.kind == "topic" else f"PREFIX.{look.name}"
-    yield "# Where people come from, for `shoal source POLICY mapping.yaml`. docs/source.md explains every key."
+    yield "# Where people come from, for `shoal source POLICY mapping.yaml`. docs/mapping.md explains every key."
     yield "people:"
     yield f"  topic: {_quoted(topic)}" + ("   # PREFIX is the connector's topic.prefix" if look.kind == "table" else "")
     yield f"  id: [{', '.join(_quoted(one) for one in ids)}]   # {'the primary key' if look.key else 'as you said'}"
     yield "attributes:"
-    yield from mapped
+    for column in columns:
+        yield from _mapped(column)
     yield "sensitive:"
     yield f"  column: {_quoted(value.name)}   # or `table`, if people have a row for each value in another one"
     if value.trim:

@@ -1,12 +1,11 @@
-"""A look at data: up to some thousand rows of a CSV file, of a table in PostgreSQL, or of a topic of Debezium's."""
+"""A look at data: a whole CSV file, or some thousand rows of a table in PostgreSQL or of a topic of Debezium's."""
 
 import asyncio
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import IO, Any, Final, Literal, NamedTuple, Protocol
 
 from aiokafka import TopicPartition
 
@@ -32,38 +31,80 @@ where i.indrelid = %s::regclass and i.indisprimary order by array_position(i.ind
 """
 
 
+class Watcher(Protocol):
+    """Shows how far the reading is."""
+
+    def begin(self, total: int | None) -> None: ...
+
+    def advance(self, amount: int) -> None: ...
+
+
 class Look(NamedTuple):
-    """Rows, by column; the columns of the key where they are known; and what they are rows of."""
+    """The values of each column, row by row; the columns of the key where they are known; and what was looked at.
+
+    `delimiter` is that of a CSV file.
+    """
 
     kind: Literal["csv", "table", "topic"]
     name: str
-    columns: tuple[str, ...]
-    rows: list[Mapping[str, Any]]
+    values: Mapping[str, list[Any]]
+    rows: int
     key: tuple[str, ...]
+    delimiter: str = ","
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.values)
 
 
-def look_at(source: str, table: str | None, settings: Settings) -> Look:
+def look_at(source: str, table: str | None, settings: Settings, watcher: Watcher) -> Look:
     """Look at a file, an address of PostgreSQL, or else a topic. Raises InputError, ServiceError."""
     if source.startswith(_ADDRESS):
         return _look_at_postgres(source, table)
     if Path(source).is_file():
-        return _look_at_csv(Path(source))
+        return _look_at_csv(Path(source), watcher)
     if source.endswith(".csv"):
         raise InputError(f"there is no file {source}.")
     return asyncio.run(_look_at_topic(source, settings))
 
 
-def _look_at_csv(path: Path) -> Look:
+def _look_at_csv(path: Path, watcher: Watcher) -> Look:
+    """Every row of a file. Equal fields of a column are one object, so that a long file takes little memory."""
+    watcher.begin(path.stat().st_size)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            rows = [{name: value or None for name, value in row.items()} for row in islice(reader, MOST_ROWS)]
-            columns = tuple(reader.fieldnames or ())
+            delimiter = _delimiter(file.readline())
+            file.seek(0)
+            rows = csv.reader(_watched(file, watcher), delimiter=delimiter, strict=True)
+            header = next(rows, [])
+            values: list[list[str | None]] = [[] for _ in header]
+            known: list[dict[str, str]] = [{} for _ in header]
+            for row in rows:
+                if row and len(row) != len(header):
+                    raise InputError(
+                        f"line {rows.line_num} of {path} has {len(row):,} fields, and the header has {len(header):,}."
+                    )
+                for column, same, field in zip(values, known, row, strict=False):
+                    column.append(same.setdefault(field, field) or None)
     except (OSError, UnicodeDecodeError, csv.Error):
         raise InputError(f"{path} is not a CSV file in UTF-8 that can be read.") from None
-    if not rows or None in columns or any(None in row for row in rows):
-        raise InputError(f"{path} must have a header, and the same number of fields on every line.")
-    return Look("csv", path.name, columns, [*rows], ())
+    if not values or not values[0] or len(set(header)) < len(header):
+        raise InputError(f"{path} must have a header whose names differ, and at least one row.")
+    return Look("csv", path.name, dict(zip(header, values, strict=True)), len(values[0]), (), delimiter)
+
+
+def _delimiter(header: str) -> str:
+    return max(",;\t|", key=header.count)
+
+
+def _watched(file: IO[str], watcher: Watcher) -> Iterator[str]:
+    for line in file:
+        watcher.advance(len(line))
+        yield line
+
+
+def _by_column(columns: Iterable[str], rows: list[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row.get(name) for row in rows] for name in columns}
 
 
 def _look_at_postgres(address: str, table: str | None) -> Look:
@@ -79,7 +120,7 @@ def _look_at_postgres(address: str, table: str | None) -> Look:
         with closing(connection.execute(sql.SQL("select * from {} limit %s").format(where), [MOST_ROWS])) as found:
             columns = tuple(column.name for column in found.description or ())
             rows = [dict(zip(columns, row, strict=True)) for row in found]
-    return Look("table", table, columns, [*rows], key)
+    return Look("table", table, _by_column(columns, [*rows]), len(rows), key)
 
 
 async def _look_at_topic(topic: str, settings: Settings) -> Look:
@@ -105,4 +146,4 @@ async def _look_at_topic(topic: str, settings: Settings) -> Look:
     if not rows:
         raise InputError(f"topic {topic} has no row in Debezium's format.")
     columns = dict.fromkeys(name for row in rows.values() for name in row)
-    return Look("topic", topic, tuple(columns), [*rows.values()], key)
+    return Look("topic", topic, _by_column(columns, [*rows.values()]), len(rows), key)

@@ -7,10 +7,10 @@ from typing import Any
 
 from shoal.core.events.event import Reject
 from shoal.core.policy.policy import build_policy
-from shoal.streams.source.conversion import AttributeRule, Spell, ValueRule
+from shoal.streams.files.mapping.conversion import AttributeRule, Spell, ValueRule
+from shoal.streams.files.mapping.mapping import CapturedTable, TableMapping
 from shoal.streams.source.desk import Desk, Record, Role
 from shoal.streams.source.envelope import Change, read_change
-from shoal.streams.source.mapping import CapturedTable, TableMapping
 from tests.support.histories.debezium import record
 
 TODAY = date(2026, 3, 1)
@@ -37,7 +37,7 @@ MAPPING = TableMapping(
         AttributeRule(name="age", kind="int", column="born", convert="age"),
         AttributeRule(name="zip", kind="category", column="zip", withholds=True),
     ),
-    values=ValueRule(column="code", lookup=CODES),
+    values=ValueRule(columns=("code",), lookup=CODES),
     spell=Spell(start="since", end="until", unit=None),
     none=None,
 )
@@ -53,7 +53,7 @@ class Office:
         mapping = replace(MAPPING, none=none, people=people)
         if array is not None:
             people = replace(people, columns=people.columns | {array})
-            rule = replace(MAPPING.values, column=array, is_array=True)
+            rule = replace(MAPPING.values, columns=(array,), is_array=True)
             mapping = replace(mapping, people=people, values_table=None, spell=None, values=rule)
         self.mapping, self.desk = mapping, Desk(POLICY, mapping)
         self.told: dict[str, Record] = {}

@@ -231,3 +231,19 @@ def test_what_chance_does_now_and_then_is_not_beyond_it() -> None:
     assert is_beyond_chance(100, 75, HALF)
     assert not is_beyond_chance(3, 3, HALF)
     assert not is_beyond_chance(0, 0, HALF)
+
+
+def test_a_settled_group_whose_rows_leave_and_come_back_is_no_new_evidence() -> None:
+    """One that somebody joined is. Of the four values one is frequent elsewhere, so the others seem likelier here."""
+    rare = {(value,): 1 for value in range(4)}
+
+    def surest(*releases: str) -> float:
+        found = PersistenceAttack(8, is_by_person=False)
+        for rows in releases:
+            groups = [ShownGroup("g", list(rows), rare), ShownGroup("h", ["x"] * 20, {(0,): 20}, is_plain=True)]
+            found.see(groups, dict.fromkeys([*rows, "x"], frozenset((0,))))
+        return max(belief.belief for _, belief in found.beliefs((), (0.95,)) if belief.person in "bcd")
+
+    alone = surest("abcd")
+    assert surest("abcd", "bcd", "bc", "abcd", "bcd") == pytest.approx(alone)
+    assert surest("abcd", "ebcd", "fbcd", "gbcd") != pytest.approx(alone)

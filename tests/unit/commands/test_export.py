@@ -17,6 +17,7 @@ from shoal.core.published.manifest import Manifest, PublishedRelease
 from shoal.streams.cli import main
 from shoal.streams.cli.export import command as export_command
 from shoal.streams.files.export import FORMATS
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.files.tidy import Layout, tidy
 from tests.support.root import ROOT
 
@@ -28,6 +29,7 @@ FILES = [to for to in FORMATS if to != "postgres"]
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     shoal.replay(shoal.load_policy(WARD / "policy.yaml"), WARD / "events.jsonl", tmp_path / "ward", key="s")
+    rejects_beside(tmp_path / "ward").unlink()
     return tmp_path / "ward"
 
 
@@ -214,7 +216,9 @@ def test_a_missing_package_is_one_sentence(
     hide(monkeypatch, package)
     assert run(out, to, tmp_path / "x") == 2
     extra = "postgres" if to == "postgres" else "analysis"
-    assert capsys.readouterr().err == f"shoal: this needs {package}; install it with `pip install 'shoal[{extra}]'`.\n"
+    what = {"psycopg": "psycopg[binary]"}.get(package, package)
+    said = f"shoal: this needs {package}; get it with `pip install '{what}'` (extra `{extra}`).\n"
+    assert capsys.readouterr().err == said
     assert [path.name for path in tmp_path.iterdir()] == ["ward"]
 
 
@@ -241,7 +245,7 @@ def test_frames_are_the_same_tables(out: Path, kind: str, monkeypatch: pytest.Mo
         assert {column: list(frame[column]) for column in frame.columns} == expected[name]
         assert expected[name]["release"], name
     hide(monkeypatch, kind)
-    with pytest.raises(shoal.InputError, match=f"this needs {kind}; install it"):
+    with pytest.raises(shoal.InputError, match=f"this needs {kind}; get it"):
         last.frames(kind)
     with pytest.raises(shoal.InputError, match="pandas or polars"):
         last.frames("canary")

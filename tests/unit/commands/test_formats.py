@@ -16,6 +16,7 @@ from shoal.streams.files.event_lines import EventLines, open_events, open_lines,
 from shoal.streams.files.formats import FORMATS, PUBLISHED, find_reader
 from shoal.streams.files.formats.format import Blocks, EventReader, FormatChoice, Line
 from shoal.streams.files.policy_yaml import load_policy
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.files.true_tables import tables_at_releases
 
 CANARY = "canary-7f3a"
@@ -68,10 +69,10 @@ def test_a_row_keeps_its_line_number_whatever_reads_it(tmp_path: Path, policy: P
     source.write_text(HEADER + f'"p\n1",{CANARY},02139,flu\n\np2,30\np3,30,02139,flu\n"p\n\n4",999,02139,flu\n')
     with open_events(policy, str(source)) as lines:
         refused = [line.number for line in lines if line.event is None]
-    assert refused == [3, 5]
+    assert refused == [3, 5, 9]
     *_, last = tables_at_releases(policy, read_lines(policy, [str(source)]))
     assert (last.accepted, last.rejected) == (1, 3)
-    rejects = (replay(tmp_path, source, "out") / "rejects.jsonl").read_text()
+    rejects = rejects_beside(replay(tmp_path, source, "out")).read_text()
     assert [json.loads(line)["line"] for line in rejects.splitlines()] == [3, 5, 9]
     assert CANARY not in rejects
 
@@ -157,7 +158,7 @@ def test_a_new_format_is_a_module_and_one_line(tmp_path: Path, policy: Policy, m
         {"op": "delete", "id": "p1"},
         {"op": "delete", "id": "p2"},
     ]
-    rejects = (replay(tmp_path, tmp_path / "gone.ids", "out", code=2) / "rejects.jsonl").read_text()
+    rejects = rejects_beside(replay(tmp_path, tmp_path / "gone.ids", "out", code=2)).read_text()
     assert [json.loads(line)["reason"] for line in rejects.splitlines()] == ["unknown-id"] * 2
 
 

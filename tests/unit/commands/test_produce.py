@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from shoal.core.events.event import Reason, Reject
 from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
 from shoal.streams.files.event_lines import open_events
-from shoal.streams.files.formats.csv_rows import Columns, CsvRows, load_columns
+from shoal.streams.files.formats.csv_rows import CsvRows
+from shoal.streams.files.mapping.mapping import Reads, load_mapping, plain_mapping
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.files.produce import refusal
 
@@ -31,8 +33,8 @@ def policy(tmp_path: Path) -> Policy:
     return load_policy(tmp_path / "policy.yaml")
 
 
-def events(policy: Policy, text: str, **columns: Any) -> list[dict[str, Any] | None]:
-    return [line.event for line in CsvRows(policy, Columns(**columns)).read(blocks(text))]
+def events(policy: Policy, text: str, **sections: Any) -> list[dict[str, Any] | None]:
+    return [line.event for line in CsvRows(policy, plain_mapping(policy, sections)).read(blocks(text))]
 
 
 def blocks(text: str) -> Iterator[list[bytes]]:
@@ -51,12 +53,10 @@ def test_a_mapping_names_columns_values_and_the_operation(policy: Policy) -> Non
     found = events(
         policy,
         text,
-        id="nr",
-        op="change",
+        people={"id": "nr"},
+        file={"op": "change", "delimiter": ";"},
         attributes={"weight": "kg", "zip": "plz"},
-        sensitive=("main", "other"),
-        separator="|",
-        delimiter=";",
+        sensitive={"column": ["main", "other"], "separator": "|"},
     )
     assert found == [
         {
@@ -77,7 +77,7 @@ def test_a_register_row_has_no_sensitive_values(policy: Policy) -> None:
 
 def test_a_list_of_who_exists_needs_neither_operations_nor_values(policy: Policy) -> None:
     text = "id,age,weight,zip\np1,30,61.5,02139\np2,40,70,20433\n"
-    assert events(policy, text, register=True) == [
+    assert events(policy, text, file={"registers": True}) == [
         {"op": "register", "id": "p1", "qid": {"age": 30, "weight": 61.5, "zip": "02139"}},
         {"op": "register", "id": "p2", "qid": {"age": 40, "weight": 70.0, "zip": "20433"}},
     ]
@@ -85,20 +85,20 @@ def test_a_list_of_who_exists_needs_neither_operations_nor_values(policy: Policy
 
 def test_in_such_a_list_a_row_may_say_otherwise(policy: Policy) -> None:
     text = "id,op,age,weight,zip\np1,deregister,,,\np2,,40,70,20433\n"
-    ops = [event["op"] for event in events(policy, text, register=True) if event]
+    ops = [event["op"] for event in events(policy, text, file={"registers": True}) if event]
     assert ops == ["deregister", "register"]
 
 
 def test_a_field_that_is_no_number_is_refused_by_its_line_and_not_its_content(policy: Policy) -> None:
     text = f'id,age,weight,zip,disease\np1,{CANARY},1,02139,flu\np2,1,nan,02139,flu\np3,1,1\n"p\n4",1,x,02139,flu\n'
-    lines = list(CsvRows(policy, Columns()).read(blocks(text)))
+    lines = list(CsvRows(policy, plain_mapping(policy)).read(blocks(text)))
     assert [(line.number, line.event) for line in lines] == [(2, None), (3, None), (4, None), (6, None)]
     said = [line.refusal for line in lines]
     assert said == [
-        "age is not a number",
-        "weight is not a number",
+        "qid.age is wrong-type",
+        "qid.weight is wrong-type",
         "it does not have as many fields as the header",
-        "weight is not a number",
+        "id is bad-text",
     ]
 
 
@@ -117,22 +117,62 @@ def test_a_file_that_does_not_fit_is_refused_whole(policy: Policy, text: str, me
 
 
 def test_a_mapping_that_names_what_the_policy_lacks_is_refused(policy: Policy) -> None:
-    with pytest.raises(InputError, match="size, which the policy does not have"):
-        CsvRows(policy, Columns(attributes={"size": "x"}))
+    with pytest.raises(InputError, match="size: is not an attribute of the policy"):
+        plain_mapping(policy, {"attributes": {"size": "x"}})
 
 
-def test_a_mapping_file_is_read_and_options_win(tmp_path: Path) -> None:
-    (tmp_path / "map.yaml").write_text("id: nr\nsensitive: main\ndelimiter: ';'\n")
-    columns = load_columns(tmp_path / "map.yaml", {"id": "number"})
-    assert (columns.id, columns.sensitive, columns.delimiter) == ("number", ("main",), ";")
+MAPPING = """
+people: {id: nr}
+attributes:
+  age: age
+  weight: {column: kg, missing_value: 70}
+  zip: {column: area, lookup: {"1": "02139", "2": "20433"}}
+sensitive: {column: main, trim: true, no_value: [NA]}
+file: {delimiter: ";"}
+"""
 
 
-@pytest.mark.parametrize("text", ["idd: nr\n", "[1]\n", "id: [\n", "delimiter: ';;'\n", "id: 7\n"])
-def test_a_wrong_mapping_file_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
+def test_a_mapping_file_is_read_and_options_win(tmp_path: Path, policy: Policy) -> None:
+    (tmp_path / "map.yaml").write_text(MAPPING)
+    mapping = load_mapping(tmp_path / "map.yaml", policy, Reads.FILES, {"people": {"id": "number"}})
+    text = "number;age;kg;area;main\n7;30;;2; flu\n8;30;60;3;flu\n9;30;60;1;NA\n"
+    found = [(line.event, line.reject) for line in CsvRows(policy, mapping).read(blocks(text))]
+    assert found == [
+        ({"op": "insert", "id": "7", "qid": {"age": 30, "weight": 70.0, "zip": "20433"}, "sensitive": ["flu"]}, None),
+        (None, Reject(Reason.UNKNOWN_NODE, "insert", "qid.zip")),
+        (None, Reject(Reason.EMPTY, "insert", "sensitive")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("idd: nr\n", "idd: is not a known key"),
+        ("[1]\n", "must be a mapping"),
+        ("id: [\n", "is not one YAML document"),
+        (MAPPING.replace('";"', '";;"'), "must have at most 1 characters"),
+        (MAPPING.replace("nr", "7"), "must be a list"),
+        (MAPPING + "period: year\n" + MAPPING[MAPPING.index("file") :].replace("delimiter", "op"), "there twice"),
+        (MAPPING.replace("age: age", "age: {column: born, convert: age}"), "needs the day on which the file is true"),
+        (MAPPING.replace("age: age", "age: {column: born, unit: days}"), "is for shoal source"),
+        (MAPPING.replace("column: main", "array: main"), "is for shoal source; a CSV file has columns"),
+    ],
+)
+def test_a_wrong_mapping_file_is_refused_with_the_place(tmp_path: Path, policy: Policy, text: str, said: str) -> None:
     (tmp_path / "map.yaml").write_text(text)
     with pytest.raises(InputError) as caught:
-        load_columns(tmp_path / "map.yaml", {})
-    assert "\n" not in str(caught.value)
+        load_mapping(tmp_path / "map.yaml", policy, Reads.FILES)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path}/map.yaml:")
+
+
+def test_a_row_may_ask_for_a_release_and_an_op_that_a_row_cannot_hold_is_named(policy: Policy) -> None:
+    text = f"op,id,age,weight,zip,disease,at\nrelease,,,,,,2024-01-01\nexternal,,,,,,\n{CANARY},,,,,,\n"
+    lines = [*CsvRows(policy, plain_mapping(policy)).read(blocks(text))]
+    assert lines[0].event == {"op": "release", "at": "2024-01-01"}
+    assert (lines[1].refusal or "").startswith("the op external needs more than a row can hold")
+    assert lines[1].reject == Reject(Reason.UNKNOWN_OP, "external", "op")
+    assert CANARY not in str(lines[2])
 
 
 @pytest.mark.parametrize(
@@ -150,7 +190,8 @@ def test_a_wrong_mapping_file_is_refused_in_one_sentence(tmp_path: Path, text: s
     ],
 )
 def test_only_what_could_not_be_keyed_is_refused_here(event: dict[str, Any], said: str | None) -> None:
-    assert refusal(event) == said
+    found = refusal(event)
+    assert (found and found[0]) == said
 
 
 def test_json_lines_keep_their_numbers_and_bad_ones_are_refused(tmp_path: Path, policy: Policy) -> None:

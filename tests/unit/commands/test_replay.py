@@ -17,6 +17,7 @@ from shoal.core.published.chain import ReleaseChain
 from shoal.streams.cli import main
 from shoal.streams.demo.clinic import Clinic, write_clinic
 from shoal.streams.files import event_lines
+from shoal.streams.files.rejects import rejects_beside
 from shoal.streams.files.release_folder import read_releases
 from tests.support.root import ROOT
 
@@ -59,7 +60,7 @@ class Desk:
         }
 
     def rejects(self, name: str = "out") -> list[dict[str, object]]:
-        return [json.loads(line) for line in (self.path / name / "rejects.jsonl").read_text().splitlines()]
+        return [json.loads(line) for line in rejects_beside(self.path / name).read_text().splitlines()]
 
     def write(self, name: str, lines: Sequence[str]) -> Path:
         (self.path / name).write_text("".join(lines))
@@ -161,17 +162,24 @@ def test_rejects_have_the_physical_line_and_never_the_content(desk: Desk) -> Non
     ]
     output = desk.capture.readouterr()
     assert CANARY not in output.out + output.err
-    assert "1 accepted events" in output.err
+    assert "1 accepted event from" in output.err
 
 
 def test_rejects_are_written_even_if_there_are_none(desk: Desk) -> None:
     assert desk.run(events=desk.write("none.jsonl", [])) == 0
-    assert desk.tree() == {"rejects.jsonl": b""}
+    assert desk.tree() == {}
+    assert desk.rejects() == []
 
 
-def test_rejects_are_not_for_everyone_though_they_lie_in_the_folder_that_is_published(desk: Desk) -> None:
+def test_rejects_are_beside_what_is_published_and_not_for_everyone(desk: Desk) -> None:
     assert desk.run() == 0
-    assert stat.S_IMODE((desk.path / "out" / "rejects.jsonl").stat().st_mode) == 0o600
+    assert {name.partition("-")[0] for name in desk.tree()} == {"release"}
+    assert stat.S_IMODE(rejects_beside(desk.path / "out").stat().st_mode) == 0o600
+    assert desk.run("--rejects", desk.path / "elsewhere", out="other") == 0
+    assert (desk.path / "elsewhere").read_bytes() == rejects_beside(desk.path / "out").read_bytes()
+    assert not rejects_beside(desk.path / "other").exists()
+    assert desk.run("--rejects", desk.path / "inside" / "rejects", out="inside") == 2
+    assert "must not be inside --out" in desk.error()
 
 
 def test_the_audit_has_every_published_row_once_and_no_cohorts(desk: Desk) -> None:
@@ -248,7 +256,7 @@ def test_a_file_with_only_what_is_new_is_taken_from_its_first_line(desk: Desk) -
     assert desk.run("--state", state, events=desk.write("second.jsonl", after)) == 0
     assert "taken as new" in desk.error()
     whole, parts = desk.tree("whole"), desk.tree()
-    assert whole.pop("rejects.jsonl") != parts.pop("rejects.jsonl"), "lines are counted in the file that was given"
+    assert desk.rejects("whole") != desk.rejects(), "lines are counted in the file that was given"
     assert parts == whole
     shift = len(before)
     first = len([reject for reject in desk.rejects("whole") if reject["line"] <= shift])  # type: ignore[operator]
@@ -266,17 +274,17 @@ def test_standard_input_can_be_gone_on_with_too(desk: Desk, only_new: bool) -> N
         result = desk.process("-", "--state", state, input="".join(given).encode())
         assert result.returncode == 0, result.stderr
     whole, parts = desk.tree("whole"), desk.tree()
-    del whole["rejects.jsonl"], parts["rejects.jsonl"]
     assert parts == whole
 
 
 def test_nothing_new_is_no_release_and_no_reject_twice(desk: Desk) -> None:
     state = desk.path / "state"
     assert desk.run("--state", state) == 0
-    before = desk.tree()
-    assert before["rejects.jsonl"]
+    before, rejects = desk.tree(), desk.rejects()
+    assert rejects
     assert desk.run("--state", state) == 0
     assert desk.tree() == before
+    assert desk.rejects() == rejects
 
 
 def test_a_drawn_secret_is_kept_in_the_state(desk: Desk) -> None:
@@ -349,9 +357,7 @@ def test_a_state_that_cannot_be_written_leaves_the_old_one(desk: Desk) -> None:
     assert result.returncode == 2
     assert len(result.stderr.splitlines()) == 2, result.stderr  # the note that it goes on, and the error
     assert state.read_bytes() == saved
-    assert {name: content for name, content in desk.tree().items() if name in seen and name != "rejects.jsonl"} == {
-        name: content for name, content in seen.items() if name != "rejects.jsonl"
-    }
+    assert {name: content for name, content in desk.tree().items() if name in seen} == seen
     assert desk.run("--state", state, events=growing) == 0
     assert desk.run(out="whole") == 0
     assert desk.tree() == desk.tree("whole")

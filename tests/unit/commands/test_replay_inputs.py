@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from shoal.streams.cli import main
+from shoal.streams.files.rejects import rejects_beside
 
 POLICY = """\
 table: t
@@ -32,7 +33,7 @@ class Desk:
         return main(["replay", *files, "--seed", "s", *options])
 
     def rejects(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in (self.out / "rejects.jsonl").read_text().splitlines()]
+        return [json.loads(line) for line in rejects_beside(self.out).read_text().splitlines()]
 
     def times(self) -> list[str | None]:
         manifests = sorted(self.out.glob("release-*/manifest.json"))
@@ -67,7 +68,7 @@ def test_another_encoding_is_refused_in_words(desk: Desk, encoding: str, capsys:
 
 def test_a_file_of_which_nothing_could_be_used_is_wrong_input(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     assert desk.replay(b"age,disease\n34,flu\n35,gout\n") == 2
-    assert "nothing in" in capsys.readouterr().err
+    assert "nothing could be released: no event of" in capsys.readouterr().err
     assert [reject["reason"] for reject in desk.rejects()] == ["bad-json"] * 3
 
 

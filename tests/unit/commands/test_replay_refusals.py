@@ -142,7 +142,6 @@ def test_a_number_is_never_used_for_two_contents(desk: Desk) -> None:
     state.write_bytes(saved)  # somebody brings back an older state, and other events come
     assert desk.run("--state", state, events=desk.write("other.jsonl", after[5:])) == 1
     assert "never used for two releases" in desk.error()
-    del published["rejects.jsonl"]
     assert {name: content for name, content in desk.tree().items() if name in published} == published
 
 
@@ -160,7 +159,6 @@ def test_a_state_may_be_gone_on_with_in_an_empty_folder(desk: Desk) -> None:
     assert desk.run("--state", desk.path / "state", events=desk.write("b.jsonl", after), out="tuesday") == 0
     together = {**desk.tree("monday"), **desk.tree("tuesday")}
     whole = desk.tree("whole")
-    del whole["rejects.jsonl"], together["rejects.jsonl"]
     assert together == whole
 
 

@@ -241,6 +241,8 @@ def test_of_a_lasting_table_no_more_claims_are_right_than_is_promised(desk: Desk
     for found in desk.figures()[-1]["claims_by_stay"].values():
         assert not is_beyond_chance(found["over"], found["over_right"], Fraction(1, 2))
         assert found["sure_right"] == 0
+    assert desk.figures()[-1]["duration_claims"] >= desk.figures()[-1]["duration_claims_right"] >= 0
+    assert "Knowing how long each value lasts" in desk.page()
     assert "Promised: no more than 50% of the claims are right, but for chance." in desk.page()
 
 

@@ -104,8 +104,8 @@ def test_replay_writes_nothing_private_through_a_link(tmp_path: Path, capsys: py
     assert _replay(tmp_path / "out", "--audit", private, "--state", state) == 0
     modes = {stat.S_IMODE(path.stat(follow_symlinks=False).st_mode) for path in (*private.iterdir(), state)}
     assert modes == {0o600}
-    (tmp_path / "out" / "rejects.jsonl").unlink()
-    (tmp_path / "out" / "rejects.jsonl").symlink_to(victim)
+    (tmp_path / "out.rejects.jsonl").unlink()
+    (tmp_path / "out.rejects.jsonl").symlink_to(victim)
     assert _replay(tmp_path / "out", "--audit", private, "--state", state) == 2
     assert "is a link" in capsys.readouterr().err
     assert victim.read_text() == "untouched"

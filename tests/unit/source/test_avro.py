@@ -13,10 +13,10 @@ import pytest
 from deploy.local.ports import free_port
 from shoal.core.events.event import Reason, Reject
 from shoal.streams.errors import InputError
+from shoal.streams.files.mapping.mapping import CapturedTable
 from shoal.streams.settings import Settings
 from shoal.streams.source.avro import Headers, Schemas
 from shoal.streams.source.envelope import Change, cut_down, read_change, read_row
-from shoal.streams.source.mapping import CapturedTable
 from shoal.streams.source.registry import RegistryError, open_registry
 from tests.support.services.certificates import make_certificates
 from tests.support.services.schemas import Registry, avro, framed

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shoal.core.events.event import Reason, Reject
-from shoal.streams.source.conversion import UNAVAILABLE, WITHHELD, AttributeRule, Spell, ValueRule
-from shoal.streams.source.moments import day_of, from_base64, full_years, next_birthday, number_of, plain
+from shoal.streams.files.mapping.conversion import UNAVAILABLE, WITHHELD, AttributeRule, Spell, ValueRule
+from shoal.streams.files.mapping.moments import day_of, from_base64, full_years, next_birthday, number_of, plain
 
 TODAY = date(2026, 3, 1)
 
@@ -155,17 +155,17 @@ def test_a_row_without_the_column_is_rejected_and_a_constant_needs_none() -> Non
 @pytest.mark.parametrize(
     ("made", "value", "expected"),
     [
-        (ValueRule(column="c"), "flu", ["flu"]),
-        (ValueRule(column="c"), None, []),
-        (ValueRule(column="c"), ["flu"], Reason.WRONG_TYPE),
-        (ValueRule(column="c", is_array=True), ["flu", 7], ["flu", "7"]),
-        (ValueRule(column="c", is_array=True), [], []),
-        (ValueRule(column="c", is_array=True), "flu", Reason.WRONG_TYPE),
-        (ValueRule(column="c", is_array=True), ["flu", None], Reason.WRONG_TYPE),
-        (ValueRule(column="c", is_array=True), [UNAVAILABLE], Reason.UNAVAILABLE),
-        (ValueRule(column="c", lookup={"J1": "flu"}), "J1", ["flu"]),
-        (ValueRule(column="c", lookup={"J1": "flu"}), "J2", Reason.UNKNOWN_NODE),
-        (ValueRule(column="c", trim=True), " flu", ["flu"]),
+        (ValueRule(columns=("c",)), "flu", ["flu"]),
+        (ValueRule(columns=("c",)), None, []),
+        (ValueRule(columns=("c",)), ["flu"], Reason.WRONG_TYPE),
+        (ValueRule(columns=("c",), is_array=True), ["flu", 7], ["flu", "7"]),
+        (ValueRule(columns=("c",), is_array=True), [], []),
+        (ValueRule(columns=("c",), is_array=True), "flu", Reason.WRONG_TYPE),
+        (ValueRule(columns=("c",), is_array=True), ["flu", None], Reason.WRONG_TYPE),
+        (ValueRule(columns=("c",), is_array=True), [UNAVAILABLE], Reason.UNAVAILABLE),
+        (ValueRule(columns=("c",), lookup={"J1": "flu"}), "J1", ["flu"]),
+        (ValueRule(columns=("c",), lookup={"J1": "flu"}), "J2", Reason.UNKNOWN_NODE),
+        (ValueRule(columns=("c",), trim=True), " flu", ["flu"]),
     ],
 )
 def test_values_come_from_a_column_or_an_array(made: ValueRule, value: Any, expected: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shoal.core.events.event import Reason, Reject
-from shoal.streams.source.conversion import UNAVAILABLE
+from shoal.streams.files.mapping.conversion import UNAVAILABLE
 from shoal.streams.source.desk import Role
 from shoal.streams.source.person import MARK_DAYS
 from tests.support.engines.source import CODES, TODAY, Office

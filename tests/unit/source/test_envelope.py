@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shoal.core.events.event import Reason, Reject
+from shoal.streams.files.mapping.mapping import CapturedTable
 from shoal.streams.source.envelope import Change, Snapshot, cut_down, read_change
-from shoal.streams.source.mapping import CapturedTable
 from tests.support.histories.debezium import record
 
 TABLE = CapturedTable(topic="t", id_columns=("id",), columns=frozenset({"id", "born", "weight"}))

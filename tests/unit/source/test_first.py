@@ -7,6 +7,7 @@ import pytest
 from shoal.streams.cli import main
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.source.first.profile import wide
+from tests.support.panel import make_panel
 
 DISEASES = ("flu", "gout", "asthma", "lupus", "migraine")
 
@@ -33,17 +34,16 @@ def test_what_it_writes_is_a_policy_that_replays_the_same_file(people: Path, tmp
     )
     policy = load_policy(first / "policy.yaml")
     assert {one.name: one.kind for one in policy.attributes} == {
-        "age": "int", "weight": "float", "zip": "category", "sex": "category",
+        "age": "int", "weight": "float", "zip": "category", "sex": "category", "born": "int",
     }  # fmt: skip
     text = (first / "policy.yaml").read_text()
     assert '# "name" is left out: it differs on nearly every row' in text
     assert '# "nothing" is left out: it is empty' in text
-    assert '# "born" is left out: a date' in text
     assert (first / "zip.csv").read_text().splitlines()[0] == "80100;8010*;801**;80***;8****;*"
     assert "Person 1" not in text
     command = ["replay", str(first / "policy.yaml"), str(people), "--map", str(first / "mapping.yaml")]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
-    assert (tmp_path / "out" / "rejects.jsonl").read_text() == ""
+    assert (tmp_path / "out.rejects.jsonl").read_text() == ""
 
 
 def test_every_line_says_what_was_seen(people: Path, tmp_path: Path) -> None:
@@ -79,20 +79,91 @@ def test_nothing_is_guessed_silently(
     assert not (tmp_path / "first").exists()
 
 
-def test_labels_that_a_policy_cannot_have_are_named(
+def test_blanks_around_labels_are_trimmed_and_labels_that_a_policy_cannot_have_are_named(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["policy", "init", "--from", str(people), "--id", "number", "--sensitive", "disease", "--out"]
     text = people.read_text()
-    people.write_text(text.replace(",m,", ",m ,"))
+    people.write_text(text.replace(",m,", ",m ,").replace(",gout", ", gout"))
     assert main([*command, str(tmp_path / "first")]) == 0
-    assert (
-        "\"sex\" is left out: the label 'm ' begins or ends with a blank"
-        in (tmp_path / "first" / "policy.yaml").read_text()
-    )
-    people.write_text(text.replace(",gout", ", gout"))
-    assert main([*command, str(tmp_path / "second")]) == 2
-    assert "disease cannot be the sensitive column: the label ' gout' begins or ends" in capsys.readouterr().err
+    assert '"sex": {column: "sex", trim: true}' in (tmp_path / "first" / "mapping.yaml").read_text()
+    replay = ["replay", str(tmp_path / "first" / "policy.yaml"), str(people), "--out", str(tmp_path / "out")]
+    assert main([*replay, "--map", str(tmp_path / "first" / "mapping.yaml")]) == 0
+    assert (tmp_path / "out.rejects.jsonl").read_text() == ""
+    people.write_text(text.replace(",f,", ",*,"))
+    assert main([*command, str(tmp_path / "second")]) == 0
+    assert '"sex" is left out: ' in (tmp_path / "second" / "policy.yaml").read_text()
+    people.write_text(text.replace(",gout", ",*"))
+    assert main([*command, str(tmp_path / "third")]) == 2
+    assert "disease cannot be the sensitive column: " in capsys.readouterr().err
+
+
+def init(source: Path, out: Path, *more: str) -> int:
+    return main(["policy", "init", "--from", str(source), "--out", str(out), *more])
+
+
+def test_a_panel_is_recognised_and_what_is_written_makes_its_releases(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    panel, first = make_panel(tmp_path), tmp_path / "first"
+    assert init(panel, first) == 2
+    assert "no column is different on every row, so people have several rows" in capsys.readouterr().err
+    assert init(panel, first, "--id", "pid") == 2
+    assert "labels are educ, region, hours, job." in capsys.readouterr().err
+    assert init(panel, first, "--id", "pid", "--sensitive", "job") == 0
+    said = capsys.readouterr().err
+    assert "pid repeats: " in said
+    assert "year tells them apart, so the mapping takes the file for a panel of 6 periods" in said
+    assert "taken for codes, not amounts: sex, educ, region, hours, job." in said
+    assert "rows without a value: educ (" in said
+    policy, text = load_policy(first / "policy.yaml"), (first / "policy.yaml").read_text()
+    assert [(one.name, one.kind) for one in policy.attributes] == [
+        ("born", "int"),
+        *((name, "category") for name in ("sex", "educ", "region", "hours")),
+    ]
+    assert policy.sensitive.hierarchy.leaves == tuple(map(str, range(1, 13)))
+    assert '# "year" is left out: it names the period' in text
+    assert "For amounts write {type: int, min: 0, max: 50}" in text
+    mapping = (first / "mapping.yaml").read_text()
+    assert '"educ": {column: "educ", no_value: ["NA"], missing: withhold}   # ' in mapping
+    files = ["--map", str(first / "mapping.yaml"), "--out", str(tmp_path / "out")]
+    assert main(["replay", str(first / "policy.yaml"), str(panel), *files]) == 0
+    assert (tmp_path / "out.rejects.jsonl").read_text() == ""
+    assert len([*(tmp_path / "out").glob("release-*")]) == 6
+
+
+def test_the_whole_file_is_looked_at(tmp_path: Path) -> None:
+    rows = "".join(f"p{n},{n % 60},{'abcd'[n % 4] if n < 10_500 else 'rare'}\n" for n in range(11_000))
+    (tmp_path / "people.csv").write_text("id,age,disease\n" + rows)
+    assert init(tmp_path / "people.csv", tmp_path / "first", "--sensitive", "disease") == 0
+    assert "rare" in load_policy(tmp_path / "first" / "policy.yaml").sensitive.hierarchy.leaves
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "said"),
+    [
+        ("2017", (), "and no column tells the rows of a person apart"),
+        ("2017", ("--period", "year"), "and some person has two rows with the same year."),
+        ("soon", ("--period", "year"), "and year is not a year, a month, a date or a whole number on every row"),
+        ("2016", ("--period", "when"), "there is no column when; there are pid, year"),
+    ],
+)
+def test_ids_that_repeat_without_a_period_are_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, more: tuple[str, ...], said: str
+) -> None:
+    panel = make_panel(tmp_path)
+    panel.write_text(panel.read_text().replace(",2016,", f",{change},"))
+    assert init(panel, tmp_path / "first", "--id", "pid", "--sensitive", "job", *more) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_with_semicolons_and_a_date_gets_a_mapping_that_says_so(tmp_path: Path) -> None:
+    rows = "".join(f"p{n};19{60 + n % 30}-03-04;{'abcd'[n % 4]}\n" for n in range(60))
+    (tmp_path / "people.csv").write_text("id;born;disease\n" + rows)
+    assert init(tmp_path / "people.csv", tmp_path / "first", "--sensitive", "disease") == 0
+    text = (tmp_path / "first" / "mapping.yaml").read_text()
+    assert 'delimiter: ";"' in text
+    assert "# the day on which the rows are true: ages are as of then. Change it" in text
 
 
 def test_a_file_that_is_none_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

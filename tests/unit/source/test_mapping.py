@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from shoal.core.policy.policy import Policy
 from shoal.streams.cli.source import command
 from shoal.streams.errors import InputError
-from shoal.streams.files.mapping_document import mapping_schema
-from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.source.mapping import TableMapping, load_mapping
+from shoal.streams.files.mapping.document import mapping_schema
+from shoal.streams.files.mapping.mapping import TableMapping, load_mapping
+from shoal.streams.files.policy_yaml import Document, load_policy
 from tests.support.root import ROOT
 
 POLICY = """
@@ -146,8 +146,11 @@ def test_the_schema_takes_good_mappings_and_refuses_others() -> None:
 
 
 def test_the_page_shows_a_mapping_that_the_schema_takes() -> None:
-    text = (ROOT / "docs" / "source.md").read_text().partition("```yaml\n")[2].partition("```")[0]
-    jsonschema.Draft202012Validator(mapping_schema()).validate(yaml.safe_load(text))
+    shown = (ROOT / "docs" / "mapping.md").read_text().split("```yaml\n")[1:]
+    assert len(shown) == 3
+    for text in shown:
+        document = Document(Path("mapping.md"), text.partition("```")[0].encode())
+        jsonschema.Draft202012Validator(mapping_schema()).validate(document.content)
 
 
 def test_check_says_what_is_read_from_where(tmp_path: Path, policy: Policy) -> None:

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
-from shoal.streams.source.conversion import AttributeRule
-from shoal.streams.source.mapping import CapturedTable, TableMapping
+from shoal.streams.files.mapping.conversion import AttributeRule
+from shoal.streams.files.mapping.mapping import CapturedTable, TableMapping
 
 
 def describe(mapping: TableMapping) -> Iterator[str]:
     """One line for each topic, each quasi-identifier and the sensitive values."""
     for table in mapping.tables:
+        if not table.topic:
+            continue
         yield f"{table.topic} is read for {', '.join(sorted(table.columns))}, and for nothing else"
     yield _line("id", _id(mapping.people))
     for rule in mapping.attributes:
@@ -43,9 +45,9 @@ def _attribute(rule: AttributeRule) -> str:
 
 def _values(mapping: TableMapping) -> str:
     rule, second = mapping.values, mapping.values_table
-    words = [f"each value of the array {rule.column}" if rule.is_array else rule.column]
+    words = [f"each value of the array {rule.columns[0]}" if rule.is_array else " and ".join(rule.columns)]
     if second is not None:
-        words = [f"{rule.column} of every row with the person's {_id(second)}"]
+        words = [f"{rule.columns[0]} of every row with the person's {_id(second)}"]
     if rule.lookup is not None:
         words.append(f"looked up among {len(rule.lookup)} codes")
     if mapping.spell is not None:

@@ -1,23 +1,25 @@
-"""From a row of the database to a quasi-identifier or a sensitive value: one rule for each, as the mapping says.
+"""From a row of a CSV file or of a database to a quasi-identifier or a sensitive value, by one rule for each.
 
 A rule gives a value, a Reject that names what does not fit, or WITHHELD where the mapping leaves such rows out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, Literal
 
-from shoal.core.events.event import Reason, Reject
-from shoal.streams.source.moments import day_of, full_years, next_birthday, number_of
+from shoal.core.events.event import Reason, Reject, wrong_id
+from shoal.streams.files.mapping.moments import day_of, full_years, next_birthday, number_of
 
 Row = Mapping[str, Any]
 """Columns that the mapping names, by name."""
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
 """What Debezium writes for a large column that an update did not touch, and PostgreSQL did not send."""
+
+_SEPARATOR: Final = "/"  # between the columns of an id
 
 
 class Withheld(Enum):
@@ -50,6 +52,20 @@ def text_of(value: object, *, trim: bool) -> str | None:
     return (value.strip() if trim else value) if isinstance(value, str) else None
 
 
+def id_of(values: Sequence[object]) -> str | Reject:
+    """A person's id, from one column or from several, joined by a slash."""
+    parts = [text_of(value, trim=False) for value in values]
+    if any(part is None for part in parts):
+        return Reject(Reason.WRONG_TYPE, None, "id")
+    if len(parts) > 1 and any(_SEPARATOR in (part or "") for part in parts):
+        return Reject(Reason.BAD_TEXT, None, "id")  # a/b and c would be the same person as a and b/c
+    if len(parts) > 1 and not all(parts):
+        return Reject(Reason.EMPTY, None, "id")
+    person = _SEPARATOR.join(part or "" for part in parts)
+    wrong = wrong_id(person)
+    return person if wrong is None else Reject(wrong, None, "id")
+
+
 @dataclass(frozen=True, kw_only=True)
 class AttributeRule:
     """Where one quasi-identifier comes from. `lookup` and `missing_value` give what an event would have."""
@@ -62,6 +78,7 @@ class AttributeRule:
     bin: float | None = None
     lookup: Mapping[str, str] | None = None
     trim: bool = False
+    no_value: frozenset[str] = frozenset()
     withholds: bool = False
     missing_value: Any = None
     unit: str | None = None
@@ -77,7 +94,7 @@ class AttributeRule:
             return value
         if self.trim and isinstance(value, str):
             value = value.strip() or None
-        if value is None:
+        if value is None or (self.no_value and text_of(value, trim=False) in self.no_value):
             return self._missing(field)
         if self.lookup is not None:
             value = self.lookup.get(text_of(value, trim=False) or "")
@@ -122,30 +139,45 @@ class AttributeRule:
 
 @dataclass(frozen=True, kw_only=True)
 class ValueRule:
-    """How a sensitive value is written in a column or, with `is_array`, several of them."""
+    """How sensitive values are written: in columns, in one text with separators or, with `is_array`, in one array."""
 
-    column: str
+    columns: tuple[str, ...]
     is_array: bool = False
+    separator: str | None = None
     lookup: Mapping[str, str] | None = None
     trim: bool = False
+    no_value: frozenset[str] = frozenset()
 
     def read(self, row: Row) -> list[str] | Reject:
-        """The labels in a row; none where the column is empty."""
-        value = read_column(row, self.column, "sensitive")
-        if isinstance(value, Reject):
-            return value
-        if value is None:
-            return []
-        if isinstance(value, list) != self.is_array:
-            return Reject(Reason.WRONG_TYPE, None, "sensitive")
-        labels = [self._label(item) for item in (value if self.is_array else [value])]
-        rejects = [label for label in labels if isinstance(label, Reject)]
-        return rejects[0] if rejects else [label for label in labels if isinstance(label, str)]
+        """The labels in a row; none where the columns are empty."""
+        found: dict[str, None] = {}
+        for column in self.columns:
+            value = read_column(row, column, "sensitive")
+            if isinstance(value, Reject):
+                return value
+            if value is None:
+                continue
+            if isinstance(value, list) != self.is_array:
+                return Reject(Reason.WRONG_TYPE, None, "sensitive")
+            for item in value if self.is_array else self._parts(value):
+                label = self._label(item)
+                if isinstance(label, Reject):
+                    return label
+                if label is not None:
+                    found[label] = None
+        return [*found]
 
-    def _label(self, value: object) -> str | Reject:
+    def _parts(self, value: object) -> list[object]:
+        if self.separator is None or not isinstance(value, str):
+            return [value]
+        return [part.strip() for part in value.split(self.separator) if part.strip()]
+
+    def _label(self, value: object) -> str | Reject | None:
         label = text_of(value, trim=self.trim)
         if label is None:
             return Reject(Reason.WRONG_TYPE, None, "sensitive")
+        if label in self.no_value or (self.trim and not label):
+            return None
         if self.lookup is None:
             return label
         found = self.lookup.get(label)

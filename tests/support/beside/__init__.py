@@ -1,0 +1,1 @@
+"""Other publishers beside settled groups: worlds counted exactly, random tables, and the rule with its wrong twins."""
