@@ -25,14 +25,11 @@ from shoal.core.cells.region import domain
 from shoal.core.cells.shard import Box, Shard
 from shoal.core.cells.tree import NodeRecord, Rows, Tree
 from shoal.core.cohort.clique import Clique
-from shoal.core.draft import Plan
 from shoal.core.errors import CoreError
 from shoal.core.events.guard import EMPTY, Guard
-from shoal.core.fold import Window
 from shoal.core.groups.ledger import GroupRecord
 from shoal.core.overlap.external import ExternalGroup
 from shoal.core.person import Person, Qid
-from shoal.core.plan import plan
 from shoal.core.policy.difference import differences
 from shoal.core.policy.hierarchy import Hierarchy
 from shoal.core.policy.policy import Policy
@@ -46,13 +43,6 @@ from shoal.core.state import RECORDS, Change, LazyPeople, State, WholeChange
 
 NUMBERS: Final = ("k", "batch", "strategy", "headroom", "search", "triggers", "full_every")
 """The fields that may change and need no translation."""
-
-
-def plan_change(state: State, window: Window, policy: Policy, number: int) -> Plan:
-    """The release at which `policy` takes the place of the state's. Raises CoreError if it may not."""
-    between = interim(state.policy, policy)
-    made = plan(state, window, between, number, previous_policy=state.meta.policy)
-    return replace(made, change=translated(made.change, policy))
 
 
 def interim(old: Policy, new: Policy) -> Policy:

@@ -10,6 +10,7 @@ from shoal.core.cells.mondrian import grow
 from shoal.core.cells.shard import Shard
 from shoal.core.cells.tree import Rows, Tree
 from shoal.core.fold import Folded, Window, fold
+from shoal.core.parts import PartPlan, Summary
 from shoal.core.people import People
 from shoal.core.person import NOWHERE
 from shoal.core.policy.policy import Policy
@@ -18,11 +19,8 @@ from shoal.core.release import (
     Members,
     Release,
     ShownGroup,
-    content_of,
     is_full,
     plain_content,
-    sha256,
-    write_manifest,
 )
 from shoal.core.state import ENGINE, Change, LazyPeople, Meta, State
 
@@ -97,28 +95,21 @@ class Draft:
         parts = np.split(order, starts[1:]) if len(leaves) else []
         self._split = grow(self.tree, people.columns, people.leaf, zip(leaves.tolist(), parts, strict=True), smallest)
 
-    def emit(self, window: Window, folded: Folded, decided: Decided, previous_policy: str | None = None) -> Plan:
-        """Step 8: the bytes of the release, and the records it changes."""
-        digest = self.state.meta.policy if previous_policy is None else self.policy.digest
-        policy, number, state = self.policy, self.number, self.state
+    def emit(self, folded: Folded, decided: Decided, digest: str) -> PartPlan:
+        """Step 8: the bytes of the part, and the records it changes. `digest` is of the policy that manifests name."""
         written = self.write(decided)
-        manifest = write_manifest(
-            policy,
-            (digest, previous_policy),
-            number,
-            state.meta.manifest,
-            plain_content(written.records) if written.part is None else content_of(policy.full_every, [written.part]),
-            ENGINE,
-            window.at,
-            written.tally,
-            decided.max_breach,
-            written.loss,
+        meta = Meta(self.number, None, decided.next_group, decided.max_breach, ENGINE, digest)
+        content = plain_content(written.records).digest if written.part is None else None
+        return PartPlan(
+            written.cells,
+            written.groups,
+            written.gone,
+            Summary(written.part, written.tally, written.losses, decided.max_breach, content),
+            self.change(meta, folded, decided, written),
+            self.members(decided),
+            decided.cohorts,
+            tuple(sorted(folded.misrouted)),
         )
-        meta = Meta(number, sha256(manifest), decided.next_group, decided.max_breach, ENGINE, digest)
-        release = Release(
-            number, written.cells, written.groups, manifest, self.members(decided), decided.cohorts, written.gone
-        )
-        return Plan(release, self.change(meta, folded, decided, written), tuple(sorted(folded.misrouted)))
 
     def write(self, decided: Decided) -> Written:
         """The records of the release."""

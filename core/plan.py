@@ -8,17 +8,22 @@ what is to become of it is returned as a `Change`, to be sealed before anyone se
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, Protocol
 
+from shoal.core.change import interim, translated
+from shoal.core.conclude import conclude
 from shoal.core.draft import Decided, Draft, Plan
 from shoal.core.errors import CoreError
 from shoal.core.fold import Folded, Window
 from shoal.core.lasting import Lasting
+from shoal.core.parts import PartPlan
 from shoal.core.policy.policy import Policy
 from shoal.core.redrawn import Redrawn
+from shoal.core.release import Release
 from shoal.core.state import State
 
-__all__ = ["Plan", "Window", "decide", "plan"]
+__all__ = ["Plan", "Window", "decide", "plan", "plan_only_part"]
 
 
 class Model(Protocol):
@@ -36,16 +41,31 @@ class Model(Protocol):
 MODELS: Final[Mapping[str, Callable[[Draft], Model]]] = {"redrawn": Redrawn, "lasting": Lasting}
 
 
-def plan(state: State, window: Window, policy: Policy, number: int, *, previous_policy: str | None = None) -> Plan:
-    """The next release of a table; raises CoreError if `number` is not the next one.
+def plan(state: State, window: Window, policy: Policy, number: int, changed: Policy | None = None) -> Plan:
+    """The next release of a table with one shard, with which the policy `changed` takes over, unless it is None.
 
-    `previous_policy` is the digest that manifests have named so far, if from this release on they name another.
+    Raises CoreError if `number` is not the next one, or `changed` may not follow.
     """
+    part = plan_only_part(state, window, policy, number, changed)
+    manifest, meta, *_ = conclude(policy, changed, state.meta, window.at, [part.summary])
+    change = replace(part.change, meta=meta._replace(next_group=part.change.meta.next_group))
+    release = Release(number, part.cells, part.groups, manifest, part.members, part.cohorts, part.gone)
+    return Plan(release, change, part.misrouted)
+
+
+def plan_only_part(
+    state: State, window: Window, policy: Policy, number: int, changed: Policy | None = None
+) -> PartPlan:
+    """All of a release but its manifest; raises as `plan` does. A table with several shards has `plan_part`."""
     if number != state.meta.release + 1:
         raise CoreError(f"release {number} cannot follow release {state.meta.release}")
-    draft = Draft(state, policy, number)
+    during = policy if changed is None else interim(policy, changed)
+    draft = Draft(state, during, number)
     folded, decided = decide(draft, MODELS[policy.values](draft), window)
-    return draft.emit(window, folded, decided, previous_policy)
+    if changed is None:
+        return draft.emit(folded, decided, state.meta.policy)
+    made = draft.emit(folded, decided, changed.digest)
+    return replace(made, change=translated(made.change, changed))
 
 
 def decide(draft: Draft, model: Model, window: Window) -> tuple[Folded, Decided]:

@@ -22,10 +22,8 @@ REGISTRY: Final = CollectorRegistry()
 SOURCES: Final = ("events", "triggers", "external")
 REASONS: Final = tuple(str(reason) for reason in Reason)
 OUTCOMES: Final = ("accepted", "rejected")
-STEPS: Final = ("wait", "read", "plan", "stage", "seal", "publish", "sent", "apply")
-"""Steps 2 to 9 of a release (docs/protocol.md)."""
-SHARD_STEPS: Final = ("wait", "gather", "plan", "seal", "announce", "parts", "manifest", "apply", "finish")
-"""Steps 2 to 10 of a release with shards."""
+STEPS: Final = ("wait", "gather", "plan", "seal", "announce", "parts", "manifest", "apply", "finish")
+"""Steps 2 to 10 of a release (docs/protocol.md). With one shard nothing is gathered, announced or sent in parts."""
 SERVICES: Final = ("kafka", "redis")
 PARTS: Final = ("ingest", "planner", "deadletter", "shards")
 SNAPSHOT_OUTCOMES: Final = ("written", "failed")

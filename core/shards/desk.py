@@ -14,11 +14,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from shoal.core.cells.tree import Rows
+from shoal.core.cuts import Cuts
 from shoal.core.events.window import DEREGISTERED, ERASED, KIND, OFFSETS, PRESENT, QID, STATUS_AFTER, Delta
 from shoal.core.fold import after_delta
 from shoal.core.person import Person, Qid
 from shoal.core.policy.policy import Policy
-from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.moves import Deltas, ShardWindow, Traveller
 from shoal.core.signatures.bonds import Bond
 from shoal.core.signatures.signature import SignatureRecord

@@ -5,7 +5,7 @@ along what the numbers stand for: the values of each entry's signature, and the 
 clique. The group stays behind.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -91,6 +91,22 @@ class ShardWindow(NamedTuple):
             frozenset(lost),
             {handle: Traveller.unpack(fields) for handle, fields in arrivals},
             tuple(map(as_external, externals)),
+        )
+
+    @property
+    def people(self) -> list[str]:
+        """Everybody whom it is about."""
+        deltas = (handle for here in self.deltas.values() for handle in here)
+        return list(dict.fromkeys([*deltas, *self.departures, *sorted(self.lost), *self.arrivals]))
+
+    def only(self, people: Set[str], groups: int) -> "ShardWindow":
+        """What concerns these people, and so many of the groups of other publishers."""
+        return ShardWindow(
+            {number: {one: here[one] for one in here if one in people} for number, here in self.deltas.items()},
+            tuple(one for one in self.departures if one in people),
+            self.lost & people,
+            {one: traveller for one, traveller in self.arrivals.items() if one in people},
+            self.externals[:groups],
         )
 
 

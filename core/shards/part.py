@@ -1,89 +1,48 @@
 """A shard's part of a release: the steps of `core/plan.py` below the shard's region, with the people who live there."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from shoal.core.cells.shard import Shard
 from shoal.core.cells.tree import Tree
-from shoal.core.draft import Decided, Draft
+from shoal.core.change import interim, translated
+from shoal.core.draft import Draft
 from shoal.core.errors import CoreError
 from shoal.core.events.window import PRESENT
 from shoal.core.fold import Folded, Window
-from shoal.core.measure.loss import LossSums
+from shoal.core.parts import PartPlan
 from shoal.core.person import AWAY
-from shoal.core.plan import decide
+from shoal.core.plan import decide, plan_only_part
 from shoal.core.policy.policy import Policy
-from shoal.core.release import Members, Part, Tally
 from shoal.core.shards.lasting import LastingShard
 from shoal.core.shards.moves import ShardWindow, Traveller
-from shoal.core.state import ENGINE, Change, Meta, State
+from shoal.core.state import State
 
 NOBODY_PUBLISHED: Final = 1 << 40  # the k of a shard whose region is not known yet
 
 
-class Summary(NamedTuple):
-    """What the manifest has to know of a part: what it says of it, counts and sums to be added up, the largest breach.
-
-    `max_breach` is over everybody who was ever published in the shard.
-    """
-
-    part: Part
-    tally: Tally
-    losses: LossSums
-    max_breach: float
-
-    def pack(self) -> tuple[Any, ...]:
-        """Plain tuples, numbers and text, as msgpack writes them."""
-        return tuple(self.part), astuple(self.tally), tuple(self.losses), self.max_breach
-
-    @classmethod
-    def unpack(cls, packed: Sequence[Any]) -> "Summary":
-        """The inverse."""
-        part, tally, losses, max_breach = packed
-        return cls(Part(*part), Tally(*tally), LossSums(*losses), max_breach)
-
-
-@dataclass(frozen=True)
-class PartPlan:
-    """What a shard publishes in a release, the change this makes to its state and, private, who its rows are and whose
-    cohorts stand behind them. In `change` the people who left are `departed`.
-    """
-
-    cells: tuple[bytes, ...]
-    groups: tuple[bytes, ...]
-    gone: tuple[bytes, ...]
-    summary: Summary
-    change: Change
-    members: Members
-    cohorts: Mapping[str, list[list[str]]] = field(repr=False)
-
-    @property
-    def records(self) -> tuple[bytes, ...]:
-        """All records in the order they are published in."""
-        return self.cells + self.groups + self.gone
-
-
 def plan_part(
-    state: State,
-    window: ShardWindow,
-    policy: Policy,
-    number: int,
-    shard: Shard,
-    *,
-    previous_policy: str | None = None,
+    state: State, window: ShardWindow, policy: Policy, number: int, shard: Shard | None, changed: Policy | None = None
 ) -> PartPlan:
-    """The next part of a shard; raises CoreError if `number` is not the next one or the shard knows none of its people.
+    """The next part of a shard, with which the policy `changed` takes over, unless it is None. Raises CoreError if
+    `number` is not the next one, if the shard knows none of its people, or if `changed` may not follow.
 
-    In the release that makes the cuts, `state` is still that of a shard without a region and `shard` has one.
+    In the release that makes the cuts, `state` is still that of a shard without a region and `shard` has one. Its
+    region is in the leaves of `policy`, the one before. `shard` is None in a table with one.
     """
+    if shard is None:
+        return plan_only_part(state, Window(None, window.deltas, window.externals), policy, number, changed)
     if number != state.meta.release + 1:
         raise CoreError(f"release {number} of shard {shard.number} cannot follow release {state.meta.release}")
-    draft = ShardDraft(state, window, policy, number, shard)
+    during = policy if changed is None else interim(policy, changed)
+    draft = ShardDraft(state, window, during, number, shard)
     folded, decided = decide(draft, draft.model(), Window(None, window.deltas, window.externals))
-    return draft.emit_part(folded, decided, previous_policy)
+    if changed is None:
+        return draft.emit(folded, decided, state.meta.policy)
+    made = draft.emit(folded, decided, changed.digest)
+    return replace(made, change=translated(made.change, changed))
 
 
 class ShardDraft(Draft):
@@ -135,19 +94,3 @@ class ShardDraft(Draft):
                 folded.arrived.append(row)
             if traveller.is_erased:
                 folded.erased.append(row)
-
-    def emit_part(self, folded: Folded, decided: Decided, previous_policy: str | None) -> PartPlan:
-        """Step 8: the bytes of the part, and the records it changes."""
-        written = self.write(decided)
-        digest = self.state.meta.policy if previous_policy is None else self.policy.digest
-        meta = Meta(self.number, None, decided.next_group, decided.max_breach, ENGINE, digest)
-        assert written.part is not None
-        return PartPlan(
-            written.cells,
-            written.groups,
-            written.gone,
-            Summary(written.part, written.tally, written.losses, decided.max_breach),
-            self.change(meta, folded, decided, written),
-            self.members(decided),
-            decided.cohorts,
-        )

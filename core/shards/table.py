@@ -10,18 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.core.cells.shard import Shard
+from shoal.core.change import interim
+from shoal.core.conclude import conclude
+from shoal.core.cuts import Cuts, Sample, people_needed
 from shoal.core.errors import CoreError
 from shoal.core.fold import Window
+from shoal.core.parts import PartPlan
 from shoal.core.person import Values
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed
-from shoal.core.release import sha256
-from shoal.core.shards.change import change_cuts, interim, plan_part_change
-from shoal.core.shards.cuts import Cuts, Sample, people_needed
 from shoal.core.shards.desk import FIRST, Resident, gather, present
 from shoal.core.shards.moves import ShardWindow
-from shoal.core.shards.part import PartPlan, plan_part
-from shoal.core.shards.whole import join
+from shoal.core.shards.part import plan_part
 from shoal.core.state import Meta, State
 
 __all__ = ["Table", "TablePlan", "join_cohorts", "people_needed"]
@@ -107,20 +107,9 @@ class Table:
         for shard, state in enumerate(self.states):
             told = gathered.windows.get(shard, ShardWindow())._replace(externals=window.externals)
             where = Shard(shard, None) if cuts is None else cuts.shard(shard)
-            if changed is None:
-                parts.append(plan_part(state, told, policy, number, where))
-            else:
-                parts.append(plan_part_change(state, told, changed, number, where))
-        summaries = [part.summary for part in parts]
-        policies = (self.meta.policy, None) if changed is None else (policy.digest, self.meta.policy)
-        has_cuts = cuts is not None
-        manifest = join(policy, policies, number, self.meta.manifest, window.at, summaries, has_cuts=has_cuts)
-        last = parts[FIRST].change.meta
-        breach = max(summary.max_breach for summary in summaries)
-        meta = Meta(number, sha256(manifest), 0, breach, last.engine, last.policy)
-        if changed is not None and cuts is not None:
-            cuts = change_cuts(cuts, self.policy, changed)
-        return TablePlan(tuple(parts), manifest, cuts, meta, gathered.misrouted, changed or self.policy)
+            parts.append(plan_part(state, told, self.policy, number, where, changed))
+        made = conclude(self.policy, changed, self.meta, window.at, [part.summary for part in parts], cuts)
+        return TablePlan(tuple(parts), made.manifest, made.cuts, made.meta, gathered.misrouted, made.policy)
 
     def apply(self, made: TablePlan) -> None:
         """Take over a sealed release, in place."""

@@ -75,7 +75,7 @@ class Neighbours:
         return Beside(blocks or (), self._least, blocks is not None)
 
     def pools(self, rows: Rows, values: Rows) -> Rows:
-        """For entries of these people with these values, the pool in which they are dealt: 0, or the number of a block."""
+        """The pool in which entries of these people with these values are dealt: 0, or the number of a block."""
         found = np.zeros(len(rows), dtype=np.int64)
         numbers: dict[frozenset[int], int] = {}
         inside = np.flatnonzero(self._component[rows] >= 0)

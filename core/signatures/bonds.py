@@ -1,11 +1,11 @@
 """Permanent values of a lasting table that are too few for a signature: cliques that never change.
 
 (docs/design.md, "Values that last", permanent values.) A *bond* is a clique: a holder of a permanent value and enough
-others that never held it, l + insiders people in all, chosen once among those near the holder. Its group shows the value once, in
-releases in which all its people are published and look alike; otherwise the value has no row, not even "*". They look
-alike if each of them has another row that is not "*", or none of them has: a holder of nothing else has a "*" besides,
-and would be told by it. Nobody is in two bonds of one value. A decoy who becomes a holder gets no bond of their own. A
-bond that lost somebody for good is never shown again. Both would tell who the holder was.
+others that never held it, l + insiders people in all, chosen once among those near the holder. Its group shows the
+value once, in releases in which all its people are published and look alike; otherwise the value has no row, not even
+"*". They look alike if each of them has another row that is not "*", or none of them has: a holder of nothing else has
+a "*" besides, and would be told by it. Nobody is in two bonds of one value. A decoy who becomes a holder gets no bond
+of their own. A bond that lost somebody for good is never shown again. Both would tell who the holder was.
 
 Owners are ids, not rows: a restart reads people back in any order.
 """

@@ -3,14 +3,14 @@
 1. *Seconds* first: a new value inside a signature of its person needs a round of exactly that signature; everybody else
    in it is new to it. Each such round is a group by itself.
 2. *Surplus.* Of a value that is too frequent some are starred, with others drawn unseen (`surplus.py`).
-3. *Layout.* The others are laid into rounds as if they shunned nothing (`layout.py`). Those who do not fit theirs change
-   places, and rounds that do not come out whole are built anew (`rounds.py`). Where many shun something, all rounds are
-   built one by one.
-4. *Company.* Who is left finds no round, and is starred. Whole rounds, drawn unseen, are starred with them until no value
-   is more than 1/l of those starred. If that cannot be, nobody is dealt in this release.
+3. *Layout.* The others are laid into rounds as if they shunned nothing (`layout.py`). Those who do not fit theirs
+   change places, and rounds that do not come out whole are built anew (`rounds.py`). Where many shun something, all
+   rounds are built one by one.
+4. *Company.* Who is left finds no round, and is starred. Whole rounds, drawn unseen, are starred with them until no
+   value is more than 1/l of those starred. If that cannot be, nobody is dealt in this release.
 
-What is never shown must have no say in the choice of a signature. So whoever was dealt beside a value of the same person
-that is starred in the end is dealt again without regard to it.
+What is never shown must have no say in the choice of a signature. So whoever was dealt beside a value of the same
+person that is starred in the end is dealt again without regard to it.
 """
 
 from collections import Counter

@@ -101,7 +101,7 @@ class Entries:
 
     @property
     def home(self) -> Rows:
-        """The group each entry was shown in first, NO_GROUP for one that was not shown or was shown in another shard."""
+        """The group each entry was shown in first; NO_GROUP if it was not, or in another shard."""
         return self._columns["home"][: self.size]
 
     @property

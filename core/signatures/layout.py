@@ -1,8 +1,9 @@
 """Rounds of newcomers who shun nothing, all at once, by McNaughton's wrap-around rule.
 
-Values are laid one after the other, each as long as it has newcomers, and wrapped around rounds 0 to R - 1: the newcomer
-at position p is in round p mod R. No value is longer than R, so no round has a value twice, and every newcomer is in one.
-Rounds between two places where a value begins show the same values, so there are at most as many signatures as values.
+Values are laid one after the other, each as long as it has newcomers, and wrapped around rounds 0 to R - 1: the
+newcomer at position p is in round p mod R. No value is longer than R, so no round has a value twice, and every newcomer
+is in one. Rounds between two places where a value begins show the same values, so there are at most as many signatures
+as values.
 
 Values that should share a signature stand next to each other in `order`. They are dealt to as many machines as a round
 has places, always to the shortest, and the machines are laid one after the other; so neighbours in the order lie at

@@ -1,13 +1,13 @@
 """Rounds of newcomers who shun values: built one by one, and mended around those who found none.
 
-A newcomer *fits* a round if it shows none of the values they shun, does not show their own value, and nobody in it shuns
-that. Rounds are built from the value that most newcomers are left of, with the newcomer who shuns most, so that no
-value is left over in the end and those who fit nowhere else choose first. Whoever is left joins a round that was built,
-if it has room. Then a few dozen rounds are taken apart and built anew together with those who are left, with other draws,
-as often as that helps.
+A newcomer *fits* a round if it shows none of the values they shun, does not show their own value, and nobody in it
+shuns that. Rounds are built from the value that most newcomers are left of, with the newcomer who shuns most, so that
+no value is left over in the end and those who fit nowhere else choose first. Whoever is left joins a round that was
+built, if it has room. Then a few dozen rounds are taken apart and built anew together with those who are left, with
+other draws, as often as that helps.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from shoal.core.signatures.newcomers import NO_ROUND, Newcomers

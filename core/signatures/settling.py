@@ -131,13 +131,11 @@ class Settling:
         """Step 5: newcomers form groups, if enough of them wait."""
         new = np.flatnonzero((shown >= 0) | (shown == SHOW_NEW))
         new = new[np.argsort(self._draws(new, "deal"), kind="stable")]
-        kinds: list[list[tuple[Rows, Dealing]]] = []
         if len(new) >= self._policy.batch:
             values = self._values(new)
-            for some in self._kinds(new, neighbours):
-                kinds.append([(mine, self._dealt(mine, shown, judging, values, least)) for mine, least in some])
-        for dealings in kinds:
-            self._settle_kind(dealings, shown)
+            for kind in self._kinds(new, neighbours):
+                dealings = [(mine, self._dealt(mine, shown, judging, values, least)) for mine, least in kind]
+                self._settle_kind(dealings, shown)
         left = np.flatnonzero((shown >= 0) | (shown == SHOW_NEW))
         shown[left] = SHOW_STAR
         self.waiting = len(left)
@@ -222,7 +220,7 @@ class Settling:
         """Star who found no round, with company, and form the groups of the others."""
         only = [dealing for _, dealing in dealings]
         is_covered = cover(only, self._policy.l, self._company_draws)
-        while is_covered and any([dealing.deal_again() for dealing in only]):
+        while is_covered and sum(dealing.deal_again() for dealing in only):
             is_covered = cover(only, self._policy.l, self._company_draws)
         if not is_covered:
             return

@@ -15,8 +15,8 @@ UNFIT_AT_MOST: Final = 0.1
 # Newcomers of a value that are tried until one fits.
 CANDIDATES_TRIED: Final = 16
 
-# Those who are left without a round and are tried again at once, the rounds that are taken apart for them, and how often
-# that may fail to help.
+# Those who are left without a round and are tried again at once, the rounds that are taken apart for them, and how
+# often that may fail to help.
 MENDED_AT_ONCE: Final = 16
 MENDED_WITH: Final = 24
 MENDED_IN_VAIN: Final = 20

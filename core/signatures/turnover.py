@@ -2,9 +2,9 @@
 
 Each row counts as any value of its signature, so the total of a value is right for as long as the values of a signature
 last alike; and whoever knows how long values last learns least then. So rounds are laid among values of one kind. How
-often the entries of a value end is not looked up, because what then follows would tell whose ended. It is estimated from
-what the adversary is assumed to know: how many rows each group had when it was formed, and how many it has now. A group
-shows each of its values equally often, and expectation maximization finds the rates that explain the ends best.
+often the entries of a value end is not looked up, because what then follows would tell whose ended. It is estimated
+from what the adversary is assumed to know: how many rows each group had when it was formed, and how many it has now. A
+group shows each of its values equally often, and expectation maximization finds the rates that explain the ends best.
 """
 
 from math import fsum, log

@@ -51,7 +51,6 @@ COMMANDS = {
     "upgrade": "Convert a table of an older version of Shoal.",
     "rekey": "Encrypt what Redis holds with another key.",
     "skip": "Skip one record that keeps releases from being made.",
-    "shard": "Find out why a shard keeps releases from being made.",
     "completion": "Print a script with which your shell completes commands.",
 }
 

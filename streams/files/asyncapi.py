@@ -23,18 +23,16 @@ _TEXT: Final[Json] = {"type": "string"}
 _NUMBER: Final[Json] = {"type": "string", "pattern": "^[0-9]+$"}
 # The channel of an event by its op; all others are about people.
 _CHANNEL_OF: Final = {"external": "external", "release": "triggers", "skip": "triggers", "change": "triggers"}
-_SENT: Final = ("releases", "parts", "deadLetter")
+_SENT: Final = ("releases", "deadLetter")
 _RELEASES: Final = (
-    "Each release in one transaction: cells, groups, what is gone, and last its manifest. With shards it is two "
-    "records: `sealed` before any of it can be seen, and the manifest after the parts."
+    "Each release in one transaction: cells, groups, what is gone, and last its manifest. With shards "
+    "there is a partition for each. The first one also has `sealed`, before any of it can be seen, and the manifest."
 )
 
 
 def describe_topics() -> Json:
     """The whole document, the same for every table."""
-    releases = _releases()
-    parts = {kind: message for kind, message in releases.items() if kind not in ("manifest", "sealed")}
-    channels = {**_received(), "releases": releases, "parts": parts, "deadLetter": {"deadLetter": _dead_letter()}}
+    channels = {**_received(), "releases": _releases(), "deadLetter": {"deadLetter": _dead_letter()}}
     return {
         "asyncapi": ASYNCAPI,
         "info": {
@@ -68,8 +66,7 @@ def _channel(name: str, messages: Iterable[str]) -> Json:
         "events": (topics.events, "Events about people, keyed by the person's id.", False),
         "external": (topics.external, "What other publishers have published, keyed by the publisher.", False),
         "triggers": (topics.triggers, "Requests for a release, and to leave a record out.", True),
-        "releases": (topics.releases, _RELEASES, True),
-        "parts": (topics.parts, "With shards: what each of them publishes, on the partition of its number.", False),
+        "releases": (topics.releases, _RELEASES, False),
         "deadLetter": (topics.dead_letter, "Each rejected record once, with the reason in its headers.", True),
     }[name]
     kafka: Json = {"bindingVersion": _BINDING, **({"partitions": 1} if is_single else {})}
@@ -117,7 +114,7 @@ def _releases() -> dict[str, Json]:
         "key": {**_TEXT, "description": "a fingerprint of the table's secret"},
         "parts": {
             **_TEXT,
-            "description": "JSON, with shards: of each, where its part begins and ends on the parts topic",
+            "description": "JSON, with shards: of each, where its part begins and ends on its partition",
         },
         "ce_time": {**_TEXT, "format": "date-time"},
     }

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from shoal.core.audit.reading.truth import Record
+from shoal.core.cuts import people_needed
 from shoal.core.policy.policy import Attribute, Policy
 from shoal.core.policy.strategy import required_ratio
-from shoal.core.shards.cuts import people_needed
 from shoal.streams.files.event_lines import BY_NAME, read_lines
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.judged import judged

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from shoal.core.cells.breadth import is_wide
+from shoal.core.cuts import people_needed
 from shoal.core.policy.policy import Policy
 from shoal.core.policy.strategy import required_ratio
-from shoal.core.shards.cuts import people_needed
 
 LISTED = 8
 NO_TRIGGER = "the policy names no trigger, so a release is made only on request."

@@ -159,7 +159,7 @@ async def open_sender(
     `InputError` if Kafka does not let it; `topic` is the one that it will most likely send to.
     """
     servers = settings.kafka_servers
-    await enter(settings, policy.table, ())
+    await enter(settings, policy.table, (), shards=policy.shards)
     producer = AIOKafkaProducer(
         **client_options(servers), enable_idempotence=True, linger_ms=5, max_batch_size=256 * 1024
     )

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from shoal.core.change import plan_change
 from shoal.core.person import Values
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
@@ -93,10 +92,7 @@ class OneTable:
     def plan(self, window: Window) -> bytes:
         state, number = self._state, self.meta.release + 1
         changed = self._changes.get(number)
-        if changed is None:
-            self._planned = plan(state, window, state.policy, number)
-        else:
-            self._planned = plan_change(state, window, changed, number)
+        self._planned = plan(state, window, state.policy, number, changed)
         return self._planned.release.manifest
 
     def stage(self, folder: ReleaseFolder) -> None:

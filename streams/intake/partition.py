@@ -58,8 +58,8 @@ class Batch(NamedTuple):
     rejected: dict[int, Record]
     changes: list[bytes]
     """Elements for the window's log; REPLACE first says that the others replace the log."""
-    counts: tuple[int, ...] = ()
-    """In a table with shards, how many of these elements are for each bucket."""
+    counts: tuple[int, ...]
+    """How many of these elements are for each bucket."""
 
 
 class Partition:
@@ -111,7 +111,7 @@ class Partition:
         return Batch(self.offset, after, self.intake.accepted - already, rejects, rejected, changes, counts)
 
     def _changes(self, cipher: Cipher, buckets: int) -> tuple[list[bytes], tuple[int, ...]]:
-        """Everybody whose delta changed, as one element of the log, or of that of each bucket; the whole window, should
+        """Everybody whose delta changed, as one element of the log of each bucket; the whole window, should
         that be shorter.
         """
         window, touched = self.intake.window, self.intake.drain()
@@ -120,17 +120,13 @@ class Partition:
         if replaces:
             touched, self.logged = window, len(window)
         begin = [REPLACE] if replaces else []
-        if buckets == 1:
-            return begin + self._elements(cipher, touched, whole=not replaces), ()
         logs = [
             self._elements(cipher, some, whole=not replaces, bucket=number)
             for number, some in enumerate(by_bucket(touched, buckets))
         ]
         return begin + [element for log in logs for element in log], tuple(map(len, logs))
 
-    def _elements(
-        self, cipher: Cipher, deltas: dict[str, Delta], *, whole: bool, bucket: int | None = None
-    ) -> list[bytes]:
+    def _elements(self, cipher: Cipher, deltas: dict[str, Delta], *, whole: bool, bucket: int) -> list[bytes]:
         if whole:
             return [pack_changes(cipher, self.window, self.number, deltas, bucket)] if deltas else []
         people = iter(deltas.items())

@@ -11,7 +11,7 @@
 | skipped  | JSON: by label, the offsets of the window's records that an operator left out; absent if there are none |
 | policy   | the sha256 of what the policy means, whatever its file looks like |
 | states   | JSON, with shards: of each the proof of its state (streams/store/state_digest.py) |
-| parts    | JSON, with shards: of each the offset of its first record on the parts topic, and the one after its last |
+| parts    | JSON, with shards: of each the offset of its first record on its partition, and the one after its last |
 
 They are what a rebuild needs to make the same release again. This module alone writes and reads them. Behind them stand
 those of a CloudEvent (cloud_event.py), which Shoal itself does not read.
@@ -78,8 +78,8 @@ def manifest_headers(table: str, number: int, sealed: Headers) -> Headers:
     return ((KIND, _MANIFEST), *sealed, *release_event(table, number, None if at is None else at.decode()))
 
 
-def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> Origin:
-    """The inverse of `write_origin`. Raises InputError if the headers do not say it, or for other partitions."""
+def read_origin(release: int, headers: Mapping[str, bytes], partitions: int | None = None) -> Origin:
+    """What `write_origin` has written. Raises InputError if the headers do not say it, or for other partitions."""
     try:
         offsets = [int(end) for end in json.loads(headers[_OFFSETS])]
         external = [int(end) for end in json.loads(headers[_EXTERNAL])]
@@ -92,7 +92,7 @@ def read_origin(release: int, headers: Mapping[str, bytes], partitions: int) -> 
         raise InputError(
             f"release {release} does not name the offsets it was made from, so it cannot be made again"
         ) from None
-    if len(offsets) != partitions:
+    if partitions not in (None, len(offsets)):
         raise InputError(
             f"release {release} was made of {len(offsets)} partitions of the events topic, which has {partitions}"
         )
@@ -147,7 +147,7 @@ def read_states(headers: Mapping[str, bytes]) -> list[str] | None:
 
 
 def has_parts(headers: Mapping[str, bytes]) -> bool:
-    """Whether the records of a release are on the parts topic."""
+    """Whether the records of a release stand on a partition for each shard."""
     return _PARTS in headers
 
 

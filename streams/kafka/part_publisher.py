@@ -3,7 +3,8 @@
 A part may be too large for one transaction. That a reader sees some of it early is harmless: the release was announced
 before, so it is this release. What must not happen is a record that comes twice, or another one in its place. So the
 new owner of a shard ends the former owner's open transaction and reads what is committed in the shard's partition since
-the release before. It compares that with what is to be sent, record by record, and goes on after it.
+the release before. It compares that with what is to be sent, record by record, and goes on after it. On the first
+partition manifests and `sealed` records stand between the parts. They are passed over.
 
 The first record of each transaction has the transaction's number as a header.
 """
@@ -16,7 +17,7 @@ from aiokafka import TopicPartition
 
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.faults import crash_point
-from shoal.streams.kafka.manifest import Headers
+from shoal.streams.kafka.manifest import KIND, Headers
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.kafka.transaction import Transaction
@@ -40,7 +41,7 @@ class PartPublisher:
     def __init__(self, servers: list[str], table: str, shard: int, largest_bytes: int = LARGEST_BYTES) -> None:
         topics = Topics(table)
         self._servers, self._table, self._largest = servers, table, largest_bytes
-        self._partition = TopicPartition(topics.parts, shard)
+        self._partition = TopicPartition(topics.releases, shard)
         self._transaction = Transaction(servers, topics.parts_producer(shard), _TRANSACTION_S)
         self._end: int | None = None  # after the last record that was sent under this ownership
 
@@ -66,9 +67,9 @@ class PartPublisher:
             headers: Iterator[Headers] = chain([((NUMBER, str(at).encode()),)], repeat(()))
             messages = zip(repeat(key), records[start:stop], headers)
             topic, shard = self._partition.topic, self._partition.partition
-            end = await self._transaction.send(topic, shard, messages, crash="shards.7.open")
+            end = await self._transaction.send(topic, shard, messages, crash="release.7.open")
             first = end - (stop - start) if first is None else first
-            crash_point("shards.7.part")
+            crash_point("release.7.part")
         self._end = end
         return Sent(begin if first is None else first, end)
 
@@ -84,6 +85,8 @@ class PartPublisher:
         async with open_reader(self._servers) as consumer:
             async for found in read_to_end(consumer, self._partition, begin):
                 for record in found:
+                    if KIND in dict(record.headers):
+                        continue
                     is_next = record.key == key and count < len(records) and record.value == records[count]
                     if not is_next:
                         raise self._another(int(key.rpartition(b"/")[2]))

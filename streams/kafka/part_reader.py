@@ -1,7 +1,7 @@
-"""Reading the parts of a release with shards: each from its own partition of the parts topic, committed records only.
+"""Reading the parts of a release with shards: each from its own partition, committed records only.
 
 The manifest's record says where they stand (docs/contract.md, "Deltas and shards"). A release with one shard has its
-records before its manifest, on the releases topic itself.
+records right before its manifest.
 """
 
 from collections.abc import AsyncIterator
@@ -10,10 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shoal.streams.errors import GuaranteeError, InputError
-from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
+from shoal.streams.kafka.cluster import describe
 from shoal.streams.kafka.manifest import ManifestRecord, has_parts, read_parts
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
-from shoal.streams.kafka.rights import check_rights, parts_rights
 from shoal.streams.kafka.topics import Topics, admin_client
 
 
@@ -22,7 +21,7 @@ class PartReader:
 
     def __init__(self, servers: list[str], table: str, within_s: float, stack: AsyncExitStack) -> None:
         self._servers, self._table, self._within_s, self._stack = servers, table, within_s, stack
-        self._topic = Topics(table).parts
+        self._topic = Topics(table).releases
         self._consumer: AIOKafkaConsumer | None = None
 
     async def read(self, release: ManifestRecord) -> list[bytes]:
@@ -39,7 +38,7 @@ class PartReader:
         except InputError as error:
             raise GuaranteeError(f"{error}.") from None
         key, found = f"{self._table}/{number}".encode(), []
-        consumer = self._consumer = self._consumer or await self._open(number)
+        consumer = self._consumer = self._consumer or await self._open(number, len(places))
         for shard, (first, end) in enumerate(places):
             partition = TopicPartition(self._topic, shard)
             if (await consumer.end_offsets([partition]))[partition] < end:
@@ -52,12 +51,13 @@ class PartReader:
                     found += [one.value for one in records if one.offset < end and one.key == key]
         return found
 
-    async def _open(self, number: int) -> AIOKafkaConsumer:
+    async def _open(self, number: int, shards: int) -> AIOKafkaConsumer:
         async with admin_client(self._servers, self._within_s) as admin:
-            cluster = await describe(admin, [self._topic])
-            await check_rights(admin, self._servers, cluster, parts_rights(self._table))
-        if cluster.topics[self._topic].error == UNKNOWN_TOPIC:
-            raise GuaranteeError(f"there is no topic {self._topic}, which had the parts of release {number}.")
+            found = (await describe(admin, [self._topic])).topics[self._topic].partitions
+        if found < shards:
+            raise GuaranteeError(
+                f"topic {self._topic} has {found} partitions, and release {number} has parts on {shards}."
+            )
         return await self._stack.enter_async_context(open_reader(self._servers, self._within_s))
 
 

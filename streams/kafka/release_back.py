@@ -14,7 +14,7 @@ from shoal.core.published.chain import LookBack, ReleaseChain
 from shoal.core.published.manifest import Manifest, PublishedError, PublishedRelease, as_released
 from shoal.streams.errors import GuaranteeError, InputError
 from shoal.streams.kafka.cluster import UNKNOWN_TOPIC, describe
-from shoal.streams.kafka.manifest import ManifestRecord, has_parts
+from shoal.streams.kafka.manifest import ManifestRecord, has_parts, read_parts
 from shoal.streams.kafka.part_reader import PartReader, open_parts, records_of
 from shoal.streams.kafka.partition_reader import open_reader
 from shoal.streams.kafka.refusal import unreachable
@@ -25,14 +25,19 @@ from shoal.streams.published import checked_release
 
 
 def first_offset(found: ManifestRecord) -> int:
-    """Where the records of a release begin on the releases topic: side by side before its manifest, if not in parts.
+    """Where the records of a release begin on the first partition of the releases topic; the manifest before stands
+    before that.
 
     Raises GuaranteeError if the manifest does not say how many they are.
     """
-    if has_parts(found.headers):
-        return found.offset
     with checked_release():
-        return found.offset - sum(part.total for part in found.head.parts)
+        totals = [part.total for part in found.head.parts]
+    if not has_parts(found.headers):
+        return found.offset - sum(totals)
+    try:
+        return read_parts(found.number, found.headers, len(totals))[0][0] if totals and totals[0] else found.offset
+    except InputError as error:
+        raise GuaranteeError(f"{error}.") from None
 
 
 def needs_earlier(head: Manifest) -> bool:

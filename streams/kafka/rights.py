@@ -61,10 +61,7 @@ def _owner_rights(topics: Topics) -> list[Right]:
     """What a worker needs besides, to own shards."""
     return [
         Right("Read", TOPIC, topics.shards),
-        Right("Read", TOPIC, topics.parts),
         Right("DescribeConfigs", TOPIC, topics.shards),
-        Right("DescribeConfigs", TOPIC, topics.parts),
-        Right("Write", TOPIC, topics.parts),
         Right("Read", GROUP, topics.owners_group),
         Right("Write", TRANSACTION, topics.parts_producer(_ALL)),
     ]
@@ -89,11 +86,6 @@ def consumer_rights(table: str) -> list[Right]:
 def letter_rights(table: str) -> list[Right]:
     """What `shoal dead-letters` needs, and `shoal produce --wait` to report rejects."""
     return [Right("Read", TOPIC, Topics(table).dead_letter)]
-
-
-def parts_rights(table: str) -> list[Right]:
-    """What the same need in a table with shards."""
-    return [Right("Read", TOPIC, Topics(table).parts)]
 
 
 def inspector_rights(table: str) -> list[Right]:

@@ -68,7 +68,7 @@ def _losing(
         yield f"is compacted, which loses records: set its {CLEANUP} to delete, and its {RETENTION_MS} to -1"
     for setting in (RETENTION_MS, RETENTION_BYTES) if name not in passing else ():
         if found[setting] != "-1":
-            or_snapshots = "" if name in (topics.releases, topics.parts) else ", or let the policy want snapshots"
+            or_snapshots = "" if name == topics.releases else ", or let the policy want snapshots"
             yield (
                 f"deletes records after a while ({setting} is {found[setting]}), and must keep all: set it to -1"
                 f"{or_snapshots}"
@@ -87,7 +87,7 @@ def _risks(
     for setting in (RETENTION_MS, RETENTION_BYTES):
         if found[setting] != "-1":
             yield Remark(name, setting, "records are deleted after a while; those behind the oldest snapshot must stay")
-    if name in (topics.releases, topics.parts) and int(found[LARGEST]) < _LEAST_RELEASE:
+    if name == topics.releases and int(found[LARGEST]) < _LEAST_RELEASE:
         yield Remark(name, LARGEST, f"a release may have larger records; set it to {_LEAST_RELEASE} or more")
     if name == topics.dead_letter and topics.events in settings:
         least = int(settings[topics.events][LARGEST]) + _HEADERS

@@ -53,6 +53,7 @@ class Topics:
 
     @property
     def releases(self) -> str:
+        """Partition s has what shard s publishes, the first one the manifests as well."""
         return f"shoal.{self.table}.releases"
 
     @property
@@ -65,18 +66,13 @@ class Topics:
         return f"shoal.{self.table}.shards"
 
     @property
-    def parts(self) -> str:
-        """Partition s has what shard s publishes."""
-        return f"shoal.{self.table}.parts"
-
-    @property
     def all(self) -> tuple[str, ...]:
         """Those of every table."""
         return (self.events, self.external, self.triggers, self.releases, self.dead_letter)
 
     def with_shards(self, shards: int) -> tuple[str, ...]:
         """Those of a table that is cut into so many shards."""
-        return self.all if shards == 1 else (*self.all, self.shards, self.parts)
+        return self.all if shards == 1 else (*self.all, self.shards)
 
     @property
     def ingest_group(self) -> str:
@@ -131,11 +127,11 @@ async def ensure_topics(
         topics.events: (partitions, _KEEP),
         topics.external: (partitions, _KEEP),
         topics.triggers: (1, _KEEP),
-        topics.releases: (1, _KEEP),
+        topics.releases: (shards, _KEEP),
         topics.dead_letter: (1, {**_KEEP, "max.message.bytes": str(LONGEST_DEAD_LETTER)}),
     }
     if shards > 1:
-        wanted |= {topics.shards: (shards, _KEEP), topics.parts: (shards, _KEEP)}
+        wanted[topics.shards] = (shards, _KEEP)
     async with admin_client(servers, within_s) as admin:
         if embedded:
             return (await _await_topics(admin, list(wanted), within_s))[topics.events]
@@ -149,12 +145,12 @@ async def ensure_topics(
             await _create(admin, missing)
         seen = [name for name in wanted if found[name].error in (NO_ERROR, UNKNOWN_TOPIC)]
         existing = await _await_topics(admin, seen, within_s)
-    for name in (topics.triggers, topics.releases):
+    for name in (topics.triggers, *((topics.releases,) if shards == 1 else ())):
         if existing.get(name, 1) != 1:
             raise InputError(
                 f"topic {name} has {existing[name]} partitions and must have one: its order is the order of releases"
             )
-    for name in (topics.shards, topics.parts) if shards > 1 else ():
+    for name in (topics.shards, topics.releases) if shards > 1 else ():
         if existing.get(name, shards) != shards:
             raise InputError(
                 f"topic {name} has {existing[name]} partitions, and the policy has {shards} shards: a table keeps the "

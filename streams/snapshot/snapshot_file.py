@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from shoal.core.cells.shard import Shard
+from shoal.core.cuts import Cuts
 from shoal.core.migrations import FORMAT, Layout, convert
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed, KeyedByHandle
-from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.table import Table
 from shoal.core.state import ENGINE, Meta, State
 from shoal.streams.errors import InputError

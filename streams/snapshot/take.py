@@ -40,12 +40,13 @@ from shoal.streams.snapshot.folder import make_folder, path_in, policy_folder
 from shoal.streams.snapshot.snapshot_file import Head, Shards, SnapshotWriter, head_of, secrets_of
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
-from shoal.streams.store.coordination import read_shard_records
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.meta import TableMeta, check_identity, identity_of
 from shoal.streams.store.records import KINDS, RecordKind, open_hash
+from shoal.streams.store.shard_records import read_shard_records
+from shoal.streams.store.shard_table import read_hashes
 from shoal.streams.store.store import Store
-from shoal.streams.store.whole_table import read_hashes, read_place, read_settled
+from shoal.streams.store.whole_table import read_place, read_settled
 from shoal.streams.thread import in_thread
 
 _PATIENCE_S: Final = 60.0

@@ -60,7 +60,8 @@ async def _run(
     try:
         async with serving(vitals, settings, web_port):
             await store.connect(settings.connect_s)
-            await enter(settings, policy.table, source_rights(policy.table, [table.topic for table in mapping.tables]))
+            rights = source_rights(policy.table, [table.topic for table in mapping.tables])
+            await enter(settings, policy.table, rights, shards=policy.shards)
             await source.run(stop_after_s=stop_after_s, anew=anew)
     except RedisError as error:
         raise explain(error, without_secret(settings.redis), policy.table) from error

@@ -1,6 +1,6 @@
 """`shoal source`: one process that reads the captured tables' topics and writes Shoal's events, exactly once.
 
-A batch goes through five steps (docs/protocol.md, "The source"):
+A batch goes through five steps (docs/source.md, "Step by step"):
 
 1. poll   committed records of the captured tables and, of those in Avro, the schemas
 2. judge  read them, join them with what Redis holds, decide on events and dead letters; in memory only

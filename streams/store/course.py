@@ -1,7 +1,7 @@
 """How far a release of a table with shards has come, as Redis has it.
 
 The release under way is always the one after the last that is applied. Owners of shards and the coordinator read the
-same few fields, and each does its next step. They send each other nothing. docs/protocol.md, "With shards", has the
+same few fields, and each does its next step. They send each other nothing. docs/protocol.md, "A release", has the
 steps.
 """
 
@@ -32,9 +32,9 @@ class Course(NamedTuple):
     failed: Mapping[int, str]
     is_announced: bool
     begins: Mapping[int, int]
-    """By shard, where its partition of the parts topic goes on after the release before."""
+    """By shard, where its partition of the releases topic goes on after the release before."""
     parts: Mapping[int, tuple[int, int]]
-    """By shard, the offset of its first record on the parts topic, and the offset after the last."""
+    """By shard, the offset of its first record on that partition, and the offset after the last."""
     applied: frozenset[int]
     meaning: str
     """The meaning of the table's policy; from the seal on, of the one that takes over."""

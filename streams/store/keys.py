@@ -1,8 +1,8 @@
 """The keys of a table in Redis, all of them: what each holds, and how its name is made.
 
 Every key begins with `{shoal:<table>}:`, so a table is one slot of a Redis Cluster. p is a partition of the events
-topic, n a release, h one of the 32 hashes that a kind of record is spread over. A *label* names a source of records:
-the number of an events partition, `triggers`, or `external:p`.
+topic, n a release, s a shard, b a bucket of handles, h one of the 32 hashes that a kind of record is spread over. A
+*label* names a source of records: the number of an events partition, `triggers`, or `external:p`.
 
 | key             | type | holds |
 |-----------------|------|-------|
@@ -22,38 +22,31 @@ the number of an events partition, `triggers`, or `external:p`.
 | bonds           | hash | number → clique of a lasting table, encrypted as people are |
 | external        | hash | p → offset up to which the external topic has been read |
 | ingest          | hash | offset:p, window:p, accepted:n; token:label, floor:label; trigger, fired; |
-|                 |      | at, the last time that a release has named |
-| window:n:p      | list | one element a batch, {handle: delta}: the changes of the window of release n so far |
+|                 |      | at, the last time that a release has named; token:shard:s; instance:NAME |
+| window:n:p:b    | list | one element a batch, {handle: delta}: the changes of the window of release n so far, of |
+|                 |      | the people of bucket b (`bucket_of`); there are as many buckets as shards |
 | skipped         | set  | label:offset of records that an operator has left out |
 | rejects:label   | list | rejected records that are not dead letters yet |
 | barrier         | hash | a release that is frozen and not sealed: release, trigger, at, given:p, given:external:p, |
-|                 |      | mark:p, the barrier of partition p, and policy, if another one takes over with it |
-| stage:n:KEY     | hash | what release n will change in KEY; stage:n:outbox has its records for the topic |
-| stage:n:keys    | set  | the staged keys that are not applied yet |
-| stage:n:chunks  | set  | the numbers of the staged chunks, counted by the seal |
-| foreign:n:p     | hash | handles of people whom release n found to be at home in another partition than p |
-| beside:KEY      |      | what an upgrade will put in the place of KEY, or what one that was broken off has left |
-
-A table that is cut into shards has these as well, or instead; s is a shard, b a bucket of handles (`bucket_of`):
-
-| key             | type | holds |
-|-----------------|------|-------|
-| meta            |      | shards, too: how many there are |
-| shard:s:KEY     | hash | KEY of the current state, from people:p:h to bonds above, of one shard |
-| shards          | hash | state:s, counts:s and digest:s, the engine's own record of a shard, how many records it |
-|                 |      | has and their digest (state_digest.py); cuts; |
-|                 |      | all of the last release that is applied; stage:n:shards those of a sealed one |
-| ingest          |      | token:shard:s, too; instance:NAME |
-| window:n:p:b    | list | the window:n:p of a bucket |
-| barrier         |      | vector, too: the digest of everything that the frozen release is made of; and again, a mark |
-|                 |      | by which ingest notices that an announced release was frozen again |
+|                 |      | mark:p, the barrier of partition p, and policy, if another one takes over with it; vector, |
+|                 |      | the digest of everything that it is made of; and again, a mark by which ingest notices |
+|                 |      | that an announced release was frozen again |
 | course          | hash | a release between its vector and its end: release, vector, origin; policy, if another one |
 |                 |      | takes over with it; cuts; gathered:b, how many elements a desk wrote; report:s, chunks:s, |
 |                 |      | failed:s; announced, begin:s; part:s; applied:s |
+| shards          | hash | state:s, counts:s and digest:s, the engine's own record of a shard, how many records it |
+|                 |      | has and their digest (state_digest.py); cuts; |
+|                 |      | all of the last release that is applied; stage:n:shards those of a sealed one |
 | moves:n:b:s     | list | what the desk of bucket b found for shard s; moves:n:b:strays who is at home elsewhere |
 | stage:n:shard:s:KEY | hash | what release n will change in KEY; gone:KEY what it takes away from it |
-| stage:n:shard:s:keys, :chunks | set | as above |
+| stage:n:shard:s:keys | set | the staged keys that are not applied yet |
+| stage:n:shard:s:chunks | set | the numbers of the staged chunks, counted by the seal |
 | stage:n:outbox  | hash | the manifest and its headers, from the seal until it is sent |
+| foreign:n:p     | hash | handles of people whom release n found to be at home in another partition than p |
+| beside:KEY      |      | what an upgrade will put in the place of KEY, or what one that was broken off has left |
+
+In a table with several shards KEY of the current state, from people:p:h to bonds above, is shard:s:KEY. Its `meta` has
+shards, too: how many there are. Only such a table has moves, digests and cuts.
 
 No key holds an id: a person is called by their handle, a keyed hash of it (core/randomness.py).
 
@@ -108,9 +101,8 @@ def lasting_group_keys() -> list[str]:
     return [f"lasting:{number}" for number in range(HASHES)]
 
 
-def window_key(window: int, partition: int, bucket: int | None = None) -> str:
-    """`bucket` in a table with shards."""
-    return f"window:{window}:{partition}" if bucket is None else f"window:{window}:{partition}:{bucket}"
+def window_key(window: int, partition: int, bucket: int = 0) -> str:
+    return f"window:{window}:{partition}:{bucket}"
 
 
 def bucket_of(field: bytes, buckets: int) -> int:
@@ -123,9 +115,9 @@ def shard_label(shard: int) -> str:
     return f"shard:{shard}"
 
 
-def shard_key(shard: int, key: str) -> str:
-    """A key of the state, of one shard."""
-    return f"shard:{shard}:{key}"
+def shard_key(shard: int | None, key: str) -> str:
+    """A key of the state, of one shard; None for that of a table with one."""
+    return key if shard is None else f"shard:{shard}:{key}"
 
 
 def moves_key(release: int, bucket: int, target: int | str) -> str:

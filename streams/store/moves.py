@@ -19,7 +19,6 @@ from shoal.core.shards.moves import Deltas, ShardWindow, joined
 from shoal.core.signatures.bonds import Bond
 from shoal.core.signatures.signature import SignatureRecord
 from shoal.core.state import READERS
-from shoal.streams.store.coordination import ShardRecords
 from shoal.streams.store.encryption import Cipher
 from shoal.streams.store.keys import (
     BONDS,
@@ -32,6 +31,7 @@ from shoal.streams.store.keys import (
     shard_key,
 )
 from shoal.streams.store.records import BOND, PERSON, pack, person_of, unpack
+from shoal.streams.store.shard_records import ShardRecords
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import read_log
 from shoal.streams.thread import in_thread

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from shoal.core.shards.part import Summary
+from shoal.core.parts import Summary
 from shoal.streams.store.records import Counts, pack, unpack
 
 

@@ -16,7 +16,7 @@ Fields are keyed hashes, and values are always encrypted, by SHOAL_STATE_KEY or 
 them, for a delete must name whom it is about.
 
 A batch is staged before Kafka is asked to commit it and applied afterwards. So after any crash Kafka's number of the
-last committed batch says whether the staged one counts (docs/protocol.md, "The source").
+last committed batch says whether the staged one counts (docs/source.md, "Step by step").
 """
 
 import secrets

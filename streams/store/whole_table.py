@@ -6,19 +6,14 @@ found on their topic and not sent again (streams/deadletter/box.py), so nothing 
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from shoal.core.migrations import FORMAT
-from shoal.core.policy.policy import Policy
-from shoal.core.randomness import KeyedByHandle
-from shoal.core.shards.cuts import Cuts
+from shoal.core.cuts import Cuts
 from shoal.core.state import Meta, State
 from shoal.streams.errors import LostError
 from shoal.streams.faults import crash_point
-from shoal.streams.memory import without_cycle_search
-from shoal.streams.store.coordination import pack_cuts, write_shard_records
 from shoal.streams.store.keys import (
     BARRIER,
     EXTERNAL,
@@ -32,13 +27,14 @@ from shoal.streams.store.keys import (
     shard_key,
 )
 from shoal.streams.store.meta import Identity, TableMeta, read_meta, write_meta
-from shoal.streams.store.records import CHUNK, KINDS, Counts, RecordKind, RejectNote, decode, encode, pack, read_note
+from shoal.streams.store.records import CHUNK, KINDS, Counts, RecordKind, RejectNote, encode, pack, read_note
+from shoal.streams.store.shard_records import pack_cuts, write_shard_records
 from shoal.streams.store.skipped import group_members, members_of
 from shoal.streams.store.staging import offset_fields
 from shoal.streams.store.state_digest import StateDigest
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import first_place
-from shoal.streams.thread import ahead, in_thread
+from shoal.streams.thread import ahead
 
 _AT_ONCE = 8
 
@@ -73,38 +69,6 @@ class TablePlace:
             label: min((end, *(note.offset for note in self.rejects.get(label, ()))))
             for label, end in self.ends().items()
         }
-
-
-async def load_state(store: Store, policy: Policy, key: bytes, meta: TableMeta, number: int = FORMAT) -> State:
-    """The state of the last release, which must be applied, from a format. Raises LostError if records are missing.
-
-    Reads a million people in some seconds, the event loop free.
-    """
-    with without_cycle_search():
-        hashes = {kind.name: [found async for found in read_hashes(store, kind, meta.partitions)] for kind in KINDS}
-        sizes = (sum(len(found) for found in hashes[kind.name]) for kind in KINDS)
-        if Counts(*sizes) != meta.counts:
-            raise LostError
-
-        def build() -> State:
-            records = {kind.name: decode(kind, hashes[kind.name], store.cipher, number) for kind in KINDS}
-            return State.load(policy, key, meta.sealed, KeyedByHandle, **records)
-
-        return await in_thread(build)
-
-
-async def read_hashes(
-    store: Store, kind: RecordKind, partitions: int, shard: int | None = None
-) -> AsyncIterator[dict[bytes, bytes]]:
-    """Everything of a kind, of the table or of one shard, as Redis keeps it: hash by hash, or piece by piece where a
-    kind has one key, for that may be large.
-    """
-    keys = [key if shard is None else shard_key(shard, key) for key in kind.keys(partitions)]
-    if len(keys) > 1:
-        async for found in store.hashes(keys):
-            yield found
-    else:
-        yield {field: value for key in keys async for chunk in store.scan(key) for field, value in chunk}
 
 
 async def read_settled(store: Store) -> TableMeta | None:
@@ -168,7 +132,10 @@ async def write_table(store: Store, identity: Identity, whole: State | Shards, p
 
     async def write() -> Counts:
         if isinstance(whole, State):
-            return Counts(*[await _write(store, kind, whole) for kind in KINDS])
+            counts = Counts(*[await _write(store, kind, whole) for kind in KINDS])
+            own = pack(tuple(whole.meta._replace(manifest=None)))  # which only the table as a whole has
+            await _write_records(store, write_shard_records([own], None, counts=[counts]))
+            return counts
         return await _write_shards(store, whole)
 
     await _replace(store, identity, whole.meta, place, write)
@@ -183,8 +150,12 @@ async def _write_shards(store: Store, table: Shards) -> Counts:
         digests.append(digest.value)
         states.append(pack(tuple(state.meta)))
     lasting = write_shard_records(states, pack_cuts(table.cuts), counts=counts, digests=digests)
-    await store.redis.hset(store.key(SHARDS_META), mapping=lasting)
+    await _write_records(store, lasting)
     return Counts(*map(sum, zip(*counts, strict=True)))
+
+
+async def _write_records(store: Store, fields: Mapping[str, bytes]) -> None:
+    await store.redis.hset(store.key(SHARDS_META), mapping=fields)
 
 
 async def _replace(
@@ -220,8 +191,7 @@ async def _write(
     async for chunks in ahead(encode(kind, kind.of_state(state), store.cipher, note), _AT_ONCE):
         pipeline = store.redis.pipeline(transaction=False)
         for chunk in chunks:
-            key = chunk.key if shard is None else shard_key(shard, chunk.key)
-            pipeline.execute_command("HSET", store.key(key), *chunk.fields)
+            pipeline.execute_command("HSET", store.key(shard_key(shard, chunk.key)), *chunk.fields)
             count += len(chunk.fields) // 2
         await pipeline.execute()
         crash_point("table.part")

@@ -81,10 +81,10 @@ async def commit_batch(
     homes_known: int,
     rejects: Sequence[bytes],
     changes: Sequence[bytes],
-    counts: Sequence[int] = (),
+    counts: Sequence[int],
 ) -> Committed | HomesUnknown:
-    """Ingest, step 3: one script that takes all of the batch, or nothing. With shards, `counts` says how many of the
-    elements are for each bucket.
+    """Ingest, step 3: one script that takes all of the batch, or nothing. `counts` says how many of the elements are
+    for each bucket.
 
     Raises MovedError, FencedError or LostError when it took nothing, RedisError when nobody knows.
     """
@@ -105,15 +105,15 @@ async def commit_batch(
             raise MovedError
 
 
-def pack_changes(
-    cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta], bucket: int | None = None
-) -> bytes:
+def pack_changes(cipher: Cipher, window: int, partition: int, deltas: dict[str, Delta], bucket: int = 0) -> bytes:
     """An element of a window's log. Its encryption is bound to the window, the partition and the bucket."""
     return cipher.encrypt(WINDOW, bound_to(window, partition, bucket), pack(deltas))
 
 
 def by_bucket(deltas: dict[str, Delta], buckets: int) -> list[dict[str, Delta]]:
     """The deltas of each bucket, as `bucket_of` has it; written out, for ingest does it for everybody."""
+    if buckets == 1:
+        return [deltas]
     found: list[dict[str, Delta]] = [{} for _ in range(buckets)]
     for person, delta in deltas.items():
         found[crc32(person.encode()) // HASHES % buckets][person] = delta
@@ -122,15 +122,13 @@ def by_bucket(deltas: dict[str, Delta], buckets: int) -> list[dict[str, Delta]]:
 
 async def read_window(store: Store, window: int, partition: int) -> dict[str, Delta]:
     """The window of a partition, all buckets of it."""
-    if store.shards == 1:
-        return await read_log(store, window, partition)
-    found: dict[str, Delta] = {}
-    for bucket in range(store.shards):
+    found = await read_log(store, window, partition)
+    for bucket in range(1, store.shards):
         found |= await read_log(store, window, partition, bucket)
     return found
 
 
-async def read_log(store: Store, window: int, partition: int, bucket: int | None = None) -> dict[str, Delta]:
+async def read_log(store: Store, window: int, partition: int, bucket: int = 0) -> dict[str, Delta]:
     """The window that a log adds up to, put together in a thread: it may be of a million people."""
     found: dict[str, Delta] = {}
     key, field, at = store.key(window_key(window, partition, bucket)), bound_to(window, partition, bucket), 0
@@ -208,7 +206,7 @@ def foreign_fields(people: Sequence[str]) -> list[bytes]:
     return [part for person in people for part in (person.encode(), b"")]
 
 
-def bound_to(window: int, partition: int, bucket: int | None = None) -> bytes:
+def bound_to(window: int, partition: int, bucket: int = 0) -> bytes:
     """What stands for a field in the encryption of a window's elements."""
     return window_key(window, partition, bucket).removeprefix("window:").encode()
 

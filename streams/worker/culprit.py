@@ -1,29 +1,36 @@
-"""Which record stops a release that cannot be planned: found by planning again with fewer of the window's people.
+"""Which record stops a release: found by repeating the step that failed with fewer of the window's people.
 
-Planning is pure, so it can be repeated. People are added until planning fails. Without the last person added it would
-not have failed yet, so the records about this person in this window are named. If planning fails without anybody, the
-groups of other publishers are searched in the same way. The search takes some twenty plans, however many people there
-are. It names the places of records and says nothing else about them.
+Gathering and planning are pure, so they can be repeated in memory. People are added until the step fails. Without the
+last person added it would not have failed yet, so the records about this person in this window are named. If the step
+fails without anybody, the groups of other publishers are searched in the same way. The search takes some twenty
+repetitions, however many people there are. It names the places of records and says nothing else about them.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
+from typing import Final, NamedTuple
 
 from aiokafka import TopicPartition
 
-from shoal.core.events.window import Delta
-from shoal.core.overlap.external import ExternalGroup
-from shoal.core.plan import Window
 from shoal.core.policy.policy import Policy
+from shoal.core.randomness import Keyed
 from shoal.streams.intake.formats import EventReader
+from shoal.streams.kafka.manifest import read_origin
 from shoal.streams.kafka.partition_reader import open_reader, read_to_end
 from shoal.streams.kafka.record import Record
+from shoal.streams.kafka.release_search import last_committed
 from shoal.streams.kafka.topics import Topics
+from shoal.streams.settings import Settings
 from shoal.streams.thread import in_thread
-from shoal.streams.worker.plan_failure import PlanFailedError
+from shoal.streams.worker.failed_step import FailedStep
 
 _MOST_NAMED: Final = 5
-W = TypeVar("W")
+
+
+class WindowPlace(NamedTuple):
+    """Where a window begins and ends in each partition of the events topic."""
+
+    begins: Sequence[int]
+    ends: Sequence[int]
 
 
 class Culprit(NamedTuple):
@@ -42,44 +49,46 @@ class Culprit(NamedTuple):
         return f"leave out {one}: {', '.join(reversed(list(commands)))}"
 
 
+async def search_window(settings: Settings, policy: Policy, step: FailedStep, ends: Sequence[int]) -> Culprit | None:
+    """Search the window that ends at these offsets. It begins where the last release ended."""
+    servers = settings.kafka_servers
+    last = await last_committed(servers, policy.table)
+    begins = [0] * len(ends) if last is None else read_origin(last.number, last.headers, len(ends)).offsets
+    handle_of = Keyed(settings.key_bytes, policy.table).handle
+    return await find_culprit(step, servers, policy, WindowPlace(begins, ends), handle_of)
+
+
 async def find_culprit(
-    failure: PlanFailedError, servers: list[str], policy: Policy, begins: Sequence[int], handle_of: Callable[[str], str]
+    step: FailedStep, servers: list[str], policy: Policy, window: WindowPlace, handle_of: Callable[[str], str]
 ) -> Culprit | None:
-    """None if the release cannot be planned without any event either. `begins` is where the window begins in each
-    partition; `handle_of` tells what the window calls a person. Raises KafkaError, ServiceError.
+    """None if the step fails without any event, too. `handle_of` tells what the window calls a person.
+
+    Raises KafkaError, ServiceError.
     """
-    topics, window = Topics(policy.table), failure.window
-    if await fails(failure.again, _with(window, (), ())):
+    people, groups = step.people, len(step.places)
+    nobody: frozenset[str] = frozenset()
+    if await _fails(step, nobody, 0):
         return None
-    if await fails(failure.again, _with(window, ())):
-        groups = window.externals
-        last = await last_straw(len(groups), lambda count: fails(failure.again, _with(window, (), groups[:count])))
-        number, offset = failure.places[last]
-        return Culprit("external", number, [offset])
-    people = [(number, person) for number, deltas in window.deltas.items() for person in deltas]
-    last = await last_straw(len(people), lambda count: fails(failure.again, _with(window, people[:count])))
-    number, person = people[last]
-    reader, offsets = EventReader(policy), list[int]()
-    async for record in records_between(
-        servers, TopicPartition(topics.events, number), begins[number], failure.ends[number]
-    ):
-        event = reader.read(record.value, record.headers)
-        if isinstance(event, dict) and isinstance(event.get("id"), str) and handle_of(event["id"]) == person:
-            offsets.append(record.offset)
-    return Culprit("events", number, offsets) if offsets else None
-
-
-def records_of(places: Iterable[tuple[int, int]]) -> Culprit | None:
-    """A person's records of a window, given by partition and offset: those of the last partition they came by."""
-    found = sorted(places)
+    if await _fails(step, nobody, groups):
+        last = await _first_failing(groups, lambda count: _fails(step, nobody, count))
+        partition, offset = step.places[last]
+        return Culprit("external", partition, [offset])
+    last = await _first_failing(len(people), lambda count: _fails(step, frozenset(people[:count]), groups))
+    person, reader, topics = people[last], EventReader(policy), Topics(policy.table)
+    found: list[tuple[int, int]] = []
+    for number, (begin, end) in enumerate(zip(window.begins, window.ends, strict=True)):
+        async for record in _records_between(servers, TopicPartition(topics.events, number), begin, end):
+            event = reader.read(record.value, record.headers)
+            if isinstance(event, dict) and isinstance(event.get("id"), str) and handle_of(event["id"]) == person:
+                found.append((number, record.offset))
     if not found:
         return None
     home = found[-1][0]
     return Culprit("events", home, [offset for partition, offset in found if partition == home])
 
 
-async def last_straw(most: int, fails_with: Callable[[int], Awaitable[bool]]) -> int:
-    """The first of `most` things with which planning fails, if it fails with all of them and not with none."""
+async def _first_failing(most: int, fails_with: Callable[[int], Awaitable[bool]]) -> int:
+    """The first of `most` things with which a step fails, if it fails with all of them and not with none."""
     passes, fails = 0, most
     while fails - passes > 1:
         middle = (passes + fails) // 2
@@ -90,25 +99,17 @@ async def last_straw(most: int, fails_with: Callable[[int], Awaitable[bool]]) ->
     return fails - 1
 
 
-async def fails(again: Callable[[W], None], window: W) -> bool:
-    """Whether planning a window raises anything."""
+async def _fails(step: FailedStep, people: Set[str], groups: int) -> bool:
     try:
-        await in_thread(again, window)
+        await in_thread(step.again, people, groups)
     except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
         return True
     return False
 
 
-def _with(
-    window: Window, people: Iterable[tuple[int, str]], externals: Sequence[ExternalGroup] | None = None
-) -> Window:
-    deltas: dict[int, dict[str, Delta]] = {number: {} for number in window.deltas}
-    for number, person in people:
-        deltas[number][person] = window.deltas[number][person]
-    return Window(window.at, deltas, window.externals if externals is None else externals)
-
-
-async def records_between(servers: list[str], partition: TopicPartition, begin: int, end: int) -> AsyncIterator[Record]:
+async def _records_between(
+    servers: list[str], partition: TopicPartition, begin: int, end: int
+) -> AsyncIterator[Record]:
     """The records of a window in one partition."""
     async with open_reader(servers) as consumer:
         async for records in read_to_end(consumer, partition, begin, end):

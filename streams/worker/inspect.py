@@ -31,12 +31,12 @@ from shoal.streams.snapshot.folder import listed, policy_folder
 from shoal.streams.snapshot.snapshot_file import Head, SnapshotFile
 from shoal.streams.store.address import access_of
 from shoal.streams.store.connection import RedisError, explain, without_secret
-from shoal.streams.store.coordination import read_shard_records
 from shoal.streams.store.course import read_course, word_of
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import label_of
 from shoal.streams.store.meta import Identity, identity_of
 from shoal.streams.store.records import Counts
+from shoal.streams.store.shard_records import read_shard_records
 from shoal.streams.store.store import Store
 from shoal.streams.worker.beginning import check_usable
 from shoal.streams.worker.standing import why_uncut

@@ -27,11 +27,12 @@ from shoal.streams.log import get_log
 from shoal.streams.prometheus import RECONNECTS
 from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError, is_passing, patiently, pause_s
-from shoal.streams.store.coordination import read_shard_records
 from shoal.streams.store.course import Course, read_course, waited_for, word_of
 from shoal.streams.store.keys import shard_label
 from shoal.streams.store.release_log import DisturbedError
+from shoal.streams.store.shard_records import read_shard_records
 from shoal.streams.store.store import Store
+from shoal.streams.worker.failure_report import StepFailedError
 from shoal.streams.worker.instance import Instance, instance_of
 from shoal.streams.worker.shard_owner import ShardOwner
 from shoal.streams.worker.together import Together
@@ -260,6 +261,8 @@ class Owners(Service, ConsumerRebalanceListener):
             self._log.warning("shard.fenced", shard=number)
             self._not_before[number] = time.monotonic() + self._settings.session_s + 1.0
             await self._drop(number)
+        except StepFailedError:
+            await self.sleep(_PAUSE_S)  # it was reported
         except DisturbedError:
             self._log.warning("shard.disturbed", shard=number)
             await self.sleep(_PAUSE_S)

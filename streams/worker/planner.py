@@ -2,7 +2,7 @@
 triggers partition.
 
 Step 1 of a release is here: *freeze*, one script that writes the barrier of the release and the trigger's offset, so
-that a trigger makes one release. Steps 2 to 9 are in release_maker.py; docs/protocol.md has all of them.
+that a trigger makes one release. Steps 2 to 10 are in coordinator.py; docs/protocol.md has all of them.
 
 Requests that wait are served together: of all triggers on the topic the last one makes the release, and those before it
 make none. So a release is made for everybody who asked before it was frozen, and a thousand requests make one or two.
@@ -29,7 +29,6 @@ from mode import Service
 from shoal.core.events.event import ChangeRequest, Reason, Reject, ReleaseRequest, SkipRequest
 from shoal.core.policy.meaning import meaning_of
 from shoal.core.policy.policy import Policy
-from shoal.core.randomness import Keyed
 from shoal.streams.deadletter.box import DeadLetterBox
 from shoal.streams.errors import FencedError, GuaranteeError, LostError, PolicyChangedError, ServiceError
 from shoal.streams.faults import crash_point
@@ -42,6 +41,7 @@ from shoal.streams.prometheus import RECONNECTS
 from shoal.streams.prometheus import State as Doing
 from shoal.streams.settings import Settings
 from shoal.streams.store.connection import RedisError, is_passing, pause_s, trouble
+from shoal.streams.store.course import read_course
 from shoal.streams.store.keys import TRIGGERS
 from shoal.streams.store.records import note_of
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
@@ -49,12 +49,9 @@ from shoal.streams.store.skipped import leave_out, read_skipped
 from shoal.streams.store.store import Store
 from shoal.streams.worker.changing import judge_change, read_change
 from shoal.streams.worker.coordinator import Coordinator
-from shoal.streams.worker.culprit import find_culprit
 from shoal.streams.worker.external import external_ends, external_letters
-from shoal.streams.worker.maker import Maker
-from shoal.streams.worker.plan_failure import PlanFailedError, ShardsFailedError
+from shoal.streams.worker.plan_failure import PlanFailedError
 from shoal.streams.worker.publish import Publisher
-from shoal.streams.worker.release_maker import ReleaseMaker
 from shoal.streams.worker.skipping import NOT_LEFT_OUT, record_of
 from shoal.streams.worker.snapshots import keep_snapshots
 from shoal.streams.worker.standing import Standing
@@ -87,8 +84,7 @@ class Planner(Service):
         self._servers, self._partitions = settings.kafka_servers, partitions
         self._topics = Topics(policy.table)
         self._reader = EventReader(policy)
-        make = ReleaseMaker if policy.shards == 1 else Coordinator
-        self._maker: Maker = make(settings, policy, store, partitions)
+        self._maker = Coordinator(settings, policy, store, partitions)
         self._owns = asyncio.Event()
         self._incoming: asyncio.Queue[Trigger | None] = asyncio.Queue()  # None: read the topic
         self._handled = asyncio.Condition()
@@ -184,7 +180,7 @@ class Planner(Service):
     async def _run_tenure(self) -> None:
         token = await self._store.own(TRIGGERS)
         release_log = ReleaseLog(self._store, token, self._partitions)
-        publisher = Publisher(self._servers, self._policy.table)
+        publisher = Publisher(self._servers, self._policy.table, self._policy.shards)
         triggers = TopicPartition(self._topics.triggers, 0)
         box = DeadLetterBox(self._servers, self._store, triggers, TRIGGERS, token)
         tenure = _Tenure(token, release_log, publisher, box)
@@ -218,6 +214,7 @@ class Planner(Service):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._maker.rest()
             await publisher.stop()
             await box.close()
 
@@ -349,16 +346,16 @@ class Planner(Service):
             await self._make(tenure, release)
 
     async def _make(self, tenure: _Tenure, release: int) -> None:
-        """Steps 2 to 9. Where the release cannot be planned, wait for somebody to leave out what stops it."""
+        """Steps 2 to 10. Where the release cannot be planned, wait for somebody to leave out what stops it."""
         while True:
             try:
                 if await self._maker.make(tenure.release_log, tenure.publisher, release):
                     raise PolicyChangedError(self._policy.table)
-            except (PlanFailedError, ShardsFailedError) as error:
+            except PlanFailedError as error:
                 self._log.error("release.failed", release=release, reason=str(error))
-                self.standing.say(Doing.STUCK, f"{error}: {error.advice}")
+                self.standing.say(Doing.STUCK, error.advice)
                 with self._maker.held_up():
-                    search = asyncio.create_task(self._name_culprit(tenure, error))
+                    search = asyncio.create_task(self._hear_culprit(error))
                     try:
                         await self._await_skip(tenure)
                     finally:
@@ -367,20 +364,15 @@ class Planner(Service):
             else:
                 return
 
-    async def _name_culprit(self, tenure: _Tenure, error: PlanFailedError | ShardsFailedError) -> None:
-        """Say which record stops a release, when that is found out. It takes some twenty plans.
-
-        With shards nobody has the whole plan: `shoal shard plan` looks for the record.
-        """
-        if isinstance(error, ShardsFailedError):
-            return
-        begins = await self._maker.window_begins(tenure.publisher)
-        handle_of = Keyed(self._settings.key_bytes, self._policy.table).handle
-        found = await find_culprit(error, self._servers, self._policy, begins, handle_of)
-        if found is not None:
-            where = {"topic": found.topic, "partition": found.partition}
-            self._log.error("release.culprit", release=error.release, reason=found.advice, **where)
-            self.standing.say(Doing.STUCK, f"{error}: {found.advice}")
+    async def _hear_culprit(self, error: PlanFailedError) -> None:
+        """Say which record stops a release when an owner that looks for it has found it (shard_owner.py)."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            failed = (await read_course(self._store)).failed
+            if failed and (said := PlanFailedError(error.release, failed)).args != error.args:
+                error = said
+                self._log.error("release.culprit", release=error.release, reason=str(error))
+                self.standing.say(Doing.STUCK, error.advice)
 
     async def _await_skip(self, tenure: _Tenure) -> None:
         """Return when a record was left out, or after a while. The triggers before it keep waiting for their turn."""

@@ -7,7 +7,10 @@ second content, or a ledger already charged would be charged from the start.
 """
 
 import json
+from collections.abc import Sequence
+from hashlib import sha256
 
+from shoal.core.parts import PartPlan
 from shoal.core.published.manifest import Manifest
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.manifest import ManifestRecord, manifest_headers
@@ -24,37 +27,50 @@ _TRANSACTION_S = 300.0  # a large release takes a while; the next owner's start 
 class Publisher:
     """The right to publish a table's releases: a transactional id, whose last owner alone can commit."""
 
-    def __init__(self, servers: list[str], table: str) -> None:
-        self._servers, self._table = servers, table
+    def __init__(self, servers: list[str], table: str, shards: int = 1) -> None:
+        self._servers, self._table, self._shards = servers, table, shards
         self._topics = Topics(table)
         self._transaction = Transaction(servers, self._topics.publisher, _TRANSACTION_S)
 
     async def start(self) -> None:
-        """Take ownership: the former owner's open transaction is aborted. Raises KafkaError."""
+        """Take ownership: the former owner's open transaction is aborted. Raises KafkaError.
+
+        With shards, so is that of the first shard's owner, which would hide manifests behind it. An owner that is alive
+        begins a new one.
+        """
         await self._transaction.start()
+        if self._shards > 1:
+            first = Transaction(self._servers, self._topics.parts_producer(0))
+            try:
+                await first.start()
+            finally:
+                await first.stop()
 
     async def last(self) -> ManifestRecord | None:
         """The last release on the topic. After `start`, no other publisher can add one."""
         return await last_committed(self._servers, self._table, patient=True)
 
     async def last_announced(self) -> ManifestRecord | None:
-        """The last `sealed` record on the topic, of a table with shards; likewise."""
+        """The last `sealed` record on the topic; likewise. With one shard nothing is announced."""
+        if self._shards == 1:
+            return None
         return await last_announced(self._servers, self._table, patient=True)
 
     async def announce(self, sealed: SealedRelease) -> None:
-        """With shards, step 6: the `sealed` record. Raises FencedError, KafkaError."""
+        """Step 6: the `sealed` record. Raises FencedError, KafkaError."""
         message = sealed_message(self._table, sealed.number, sealed.manifest, sealed.headers)
-        await self._transaction.send(self._topics.releases, 0, [message], crash="shards.6.open")
+        await self._transaction.send(self._topics.releases, 0, [message], crash="release.6.open")
 
-    async def publish(self, sealed: SealedRelease, crash: str = "release.7.open") -> ManifestRecord:
-        """Step 7: all records of a release in one transaction, the manifest last; returns it as it stands on the topic.
+    async def publish(self, sealed: SealedRelease, records: Sequence[bytes] = ()) -> ManifestRecord:
+        """Step 8: the manifest, behind the records of a table with one shard, in one transaction; returns it as it
+        stands on the topic.
 
         Raises FencedError, KafkaError.
         """
         key = f"{self._table}/{sealed.number}".encode()
         headers = manifest_headers(self._table, sealed.number, sealed.headers)
-        messages = [*(Message(key, record) for record in sealed.records), Message(key, sealed.manifest, headers)]
-        end = await self._transaction.send(self._topics.releases, 0, messages, crash=crash)
+        messages = [*(Message(key, record) for record in records), Message(key, sealed.manifest, headers)]
+        end = await self._transaction.send(self._topics.releases, 0, messages, crash="release.8.open")
         return ManifestRecord(sealed.number, Manifest(sealed.manifest), dict(headers), end - 1)
 
     async def stop(self) -> None:
@@ -94,4 +110,44 @@ def check_sealed(table: str, sealed: SealedRelease, last: ManifestRecord | None)
         raise GuaranteeError(
             f"the sealed release of table {table} does not follow from the last one published: "
             "nothing is published until `shoal rebuild` has brought the state back"
+        )
+
+
+def check_announced(
+    table: str, meta: TableMeta, last: ManifestRecord | None, announced: ManifestRecord | None
+) -> ManifestRecord | None:
+    """The release that is announced and that Redis does not know of, if there is one; it is the next.
+
+    Raises GuaranteeError if another one is announced, or one with another content than Redis has sealed.
+    """
+    seen = 0 if last is None else last.number
+    if announced is None or announced.number <= seen:
+        return None
+    if announced.number == meta.release:
+        if sha256(announced.value).hexdigest() != meta.manifest:
+            raise GuaranteeError(
+                f"Redis has sealed another content for release {meta.release} of table {table} than was announced: "
+                "nothing is published until `shoal rebuild` has brought the state back"
+            )
+        return None
+    if announced.number != meta.release + 1:
+        raise GuaranteeError(
+            f"release {announced.number} of table {table} is announced, and Redis knows only release {meta.release}: "
+            "nothing is published until `shoal rebuild` has brought it back"
+        )
+    return announced
+
+
+def check_part(table: str, shard: int, made: PartPlan, manifest: bytes) -> None:
+    """Raises GuaranteeError unless a part is the one that a sealed manifest names."""
+    meaning, part = json.loads(manifest), made.summary.part
+    if part is None:
+        is_same = made.summary.content == meaning["content"]
+    else:
+        told = {one["shard"]: one for one in meaning["shards"]}.get(part.shard)
+        is_same = not made.records if told is None else json.loads(part.json()) == told
+    if not is_same:
+        raise GuaranteeError(
+            f"shard {shard} of release {meaning['release']} of table {table} does not come out as it was sealed: "
+            "nothing of it is published until `shoal rebuild` has brought the state back"
         )

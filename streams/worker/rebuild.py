@@ -118,7 +118,7 @@ async def _rebuild(settings: Settings, policy: Policy, snapshot: Path | None, wa
         raise InputError(f"there are no topics of table {policy.table} to rebuild from")
     partitions = counts[topics.events]
     identity = identity_of(settings, policy, store.cipher, await events_id(settings, policy.table))
-    publisher = Publisher(servers, policy.table)
+    publisher = Publisher(servers, policy.table, policy.shards)
     try:
         # From here on no worker publishes: a release under way ends before the topic is read.
         await publisher.start()

@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from shoal.core.change import plan_change
+from shoal.core.cuts import Cuts
 from shoal.core.events.intake import Intake
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed, KeyedByHandle
-from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.desk import Resident
 from shoal.core.shards.moves import Deltas
 from shoal.core.shards.table import Table
@@ -22,9 +21,9 @@ from shoal.core.state import Meta, State
 from shoal.streams.files.shards.part_job import PartJob, PartMade, Workplace, plan_from_file, write_after
 from shoal.streams.files.shards.shard_file import map_shard, write_shard
 from shoal.streams.files.shards.sharded_table import SavedShards, ShardedTable
-from shoal.streams.store.coordination import pack_cuts
 from shoal.streams.store.meta import Identity
 from shoal.streams.store.records import pack
+from shoal.streams.store.shard_records import pack_cuts
 from shoal.streams.store.staging import foreign_ids
 from shoal.streams.store.state_digest import StateDigest, proofs_of
 from shoal.streams.store.store import Store
@@ -122,7 +121,7 @@ class OneState:
 
     def make(self, window: Window, policy: Policy, changed: Policy | None, number: int) -> Remade:
         state = self._state
-        made = plan(state, window, policy, number) if changed is None else plan_change(state, window, changed, number)
+        made = plan(state, window, policy, number, changed)
         foreign = foreign_ids(made, state, window.deltas)
         return Remade(made.release.manifest, None, made.misrouted, foreign, lambda: state.apply(made.change))
 

@@ -6,30 +6,30 @@ The plan of the next release is kept until that release is applied, too. Both ca
 the plan from the state and what the desks have written.
 """
 
-import json
 import time
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Final, NamedTuple
 
 from shoal.core.cells.shard import Shard
+from shoal.core.cuts import Cuts, Sample
+from shoal.core.parts import PartPlan
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import KeyedByHandle
-from shoal.core.shards.change import plan_part_change
-from shoal.core.shards.cuts import Cuts, Sample
 from shoal.core.shards.desk import Resident, gather, may_move, present
-from shoal.core.shards.moves import Deltas
-from shoal.core.shards.part import PartPlan, plan_part
+from shoal.core.shards.moves import Deltas, ShardWindow
+from shoal.core.shards.part import plan_part
 from shoal.core.state import State
-from shoal.streams.errors import GuaranteeError, LostError
+from shoal.streams.errors import FencedError, LostError
 from shoal.streams.faults import crash_point
 from shoal.streams.kafka.manifest import Origin
 from shoal.streams.kafka.part_publisher import PartPublisher
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.log import get_log
 from shoal.streams.settings import Settings
-from shoal.streams.store.coordination import ShardRecords, read_shard_records
 from shoal.streams.store.course import Course
+from shoal.streams.store.keys import shard_label
 from shoal.streams.store.moves import (
+    Misrouted,
     MissingError,
     pack_moves,
     pack_strays,
@@ -40,33 +40,43 @@ from shoal.streams.store.moves import (
     read_moves,
     read_strays,
 )
-from shoal.streams.store.records import meta_of, pack, unpack
-from shoal.streams.store.release_log import DisturbedError
-from shoal.streams.store.shard_log import ShardLog
+from shoal.streams.store.records import Chunk, meta_of, pack, unpack
+from shoal.streams.store.release_log import DisturbedError, ReleaseLog
+from shoal.streams.store.shard_records import ShardRecords, read_shard_records
 from shoal.streams.store.shard_report import ShardReport
-from shoal.streams.store.shard_table import counts_after, digest_of, load_shard, shard_chunks
+from shoal.streams.store.shard_table import digest_of, load_shard
 from shoal.streams.store.skipped import read_skipped
+from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
+from shoal.streams.store.state_digest import StateDigest
 from shoal.streams.store.store import Store
+from shoal.streams.store.window_log import read_window
 from shoal.streams.thread import in_thread
 from shoal.streams.worker.external import ExternalRead, read_external
+from shoal.streams.worker.failed_step import FailedStep, gather_again, present_again
+from shoal.streams.worker.failure_report import FailureReport
 from shoal.streams.worker.foreign import foreign_handles
-from shoal.streams.worker.plan_failure import why_not
+from shoal.streams.worker.publish import check_part
 from shoal.streams.worker.shard_policies import PolicyReader
 from shoal.streams.worker.together import Together
-from shoal.streams.worker.vector import PackedVector, origin_of
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from shoal.streams.worker.vector import origin_in
 
 _NONE_YET: Final = b""  # stands in the place of cuts for which there are too few people
 
 
+class _Strays(NamedTuple):
+    """Events that came by another partition than their person's, and by partition the people at home elsewhere."""
+
+    misrouted: Misrouted
+    foreign: Mapping[int, Sequence[str]]
+
+
 class _Planned(NamedTuple):
-    """A plan of this shard, and what it was made for."""
+    """A plan of this shard, and what it was made for. With several shards desks know the strays."""
 
     release: int
     vector: str
     plan: PartPlan
+    strays: _Strays | None
 
 
 class ShardOwner:
@@ -86,15 +96,18 @@ class ShardOwner:
         self._number, self.token = number, token
         self._together = together
         self._topics = Topics(policy.table)
-        self._shard_log = ShardLog(store, number, token)
+        self._is_only = store.shards == 1
+        self._release_log = ReleaseLog(store, token, partitions, number)
         self._state: State | None = None
         self._planned: _Planned | None = None
         self._publisher: PartPublisher | None = None
+        self._report = FailureReport(settings, policy, self._release_log, number, is_only=self._is_only)
         self._policies = PolicyReader(settings.kafka_servers, policy, partitions)
         self._log = get_log(table=policy.table)
 
     async def close(self) -> None:
         """Let go of the transactional id and of the bucket; the state stays."""
+        await self._report.stop()
         self._together.drop(self._number)
         publisher, self._publisher = self._publisher, None
         if publisher is not None:
@@ -109,20 +122,38 @@ class ShardOwner:
         if step is None:
             return False
         began = time.monotonic()
+        await self._report.stop()
         try:
-            await getattr(self, f"_{step}")(course)
+            await self._take(step, course)
         except MissingError as missing:
             if course.is_sealed:
                 raise LostError from missing  # nobody can write it again
             assert course.vector is not None
-            await self._shard_log.regather(course.number, course.vector, missing.bucket)
+            await self._release_log.regather(course.number, course.vector, missing.bucket)
         else:
             seconds = round(time.monotonic() - began, 3)
             self._log.info(f"shard.{step}", shard=self._number, release=course.number, seconds=seconds)
         return True
 
+    async def _take(self, step: str, course: Course) -> None:
+        match step:
+            case "load":
+                await self._load(course)
+            case "cut":
+                await self._cut(course)
+            case "read":
+                await self._read(course)
+            case "gather":
+                await self._gather(course)
+            case "plan":
+                await self._plan(course)
+            case "send":
+                await self._send(course)
+            case "apply":
+                await self._apply(course)
+
     def next(self, course: Course) -> str | None:
-        """The step that is next, if there is one; each is a method of this name."""
+        """The step that is next, if there is one, as `_take` has it."""
         here = self._number
         if course.is_sent:
             return None if here in course.applied else "apply"
@@ -132,6 +163,8 @@ class ShardOwner:
             return None  # another policy has taken over, and this worker is about to end
         if course.vector is None or here in course.failed:
             return None if self._state is not None else "load"
+        if self._is_only:  # nobody moves, so there is nothing to gather
+            return "plan" if here not in course.reports else None
         if course.cuts is None:
             if here == 0:
                 return "cut"
@@ -155,12 +188,17 @@ class ShardOwner:
             self._state = self._planned = None
             policy = (await self._policies.of(course)).before
             cuts = _read_cuts(policy, records.cuts)
-            shard = Shard(self._number, None if cuts is None else cuts.box(self._number))
-            key = self._settings.key_bytes
+            began, key = time.monotonic(), self._settings.key_bytes
+            shard = None if self._is_only else self._shard(cuts)
             self._state = await load_shard(self._store, policy, key, shard, self._partitions, records)
+            seconds, people = round(time.monotonic() - began, 3), len(self._state.people)
+            self._log.info("state.loaded", shard=self._number, people=people, seconds=seconds)
         if self._state.meta.release != course.number - 1:
             raise DisturbedError
         return self._state
+
+    def _shard(self, cuts: Cuts | None) -> Shard:
+        return Shard(self._number, None if cuts is None else cuts.box(self._number))
 
     # -- step 3 -------------------------------------------------------------------------------------------------------
 
@@ -191,10 +229,12 @@ class ShardOwner:
             if bucket == self._number:
                 self._together.keep(bucket, course, deltas)
             residents = await read_everybody(self._store, 0, self._partitions, bucket) if is_anybody else {}
-            await self._try(course, add, residents, deltas)
-        made = await self._try(course, sample.cuts)
+            async with self._report.failing(course, present_again(policy, course.number, residents, deltas)):
+                await in_thread(add, residents, deltas)
+        async with self._report.failing(course, None):
+            made = await in_thread(sample.cuts)
         cuts = _NONE_YET if made is None else pack(made.record())
-        await self._shard_log.tell_cuts(course.number, course.vector, cuts)
+        await self._release_log.tell_cuts(course.number, course.vector, cuts)
 
     async def _gather(self, course: Course) -> None:
         """The desk of the bucket with this shard's number."""
@@ -208,7 +248,8 @@ class ShardOwner:
         residents = await read_known(store, records, deltas, self._partitions, bucket, has_cuts=cuts is not None)
         moving = residents if records.cuts is None else may_move(residents, deltas)
         histories = await read_histories(store, moving, has_bonds=bool(policy.sensitive.permanent))
-        found = await self._try(course, gather, policy, cuts, release, residents, deltas, histories)
+        async with self._report.failing(course, gather_again(policy, cuts, release, residents, deltas, histories)):
+            found = await in_thread(gather, policy, cuts, release, residents, deltas, histories)
 
         def packed() -> tuple[dict[int, list[bytes]], list[bytes]]:
             cipher, windows = store.cipher, found.windows
@@ -220,8 +261,8 @@ class ShardOwner:
             return moves, pack_strays(cipher, release, bucket, found.misrouted, foreign)
 
         moves, strays = await in_thread(packed)
-        await self._shard_log.gather(release, course.vector, moves, strays)
-        crash_point("shards.3")
+        await self._release_log.gather(release, course.vector, moves, strays)
+        crash_point("release.3")
 
     # -- step 4 -------------------------------------------------------------------------------------------------------
 
@@ -230,69 +271,78 @@ class ShardOwner:
         release, store = course.number, self._store
         records = await read_shard_records(store)
         state = await self._current(course, records)
-        planned, read = await self._make(course, state)
-        misrouted, foreign = await read_strays(store, release, self._number, course.gathered)
+        planned, read, step = await self._make(course, state)
+        strays = planned.strays or _Strays(*await read_strays(store, release, self._number, course.gathered))
         made = planned.plan
         counts = counts_after(made, state, records.counts(self._number))
-        digest, is_first = await digest_of(state, records), self._number == 0
-        chunks = shard_chunks(
+        digest = await digest_of(state, records)
+        chunks = self._chunks(made, state, strays, read, digest)
+        async with self._report.failing(course, step):
+            count = await self._release_log.stage(release, course.vector, chunks)
+        value = b"" if digest is None else digest.value
+        report = ShardReport(made.summary, pack(tuple(made.change.meta)), counts, value)
+        await self._release_log.report(release, course.vector, count, report.pack())
+        crash_point("release.4")
+
+    def _chunks(
+        self, made: PartPlan, state: State, strays: _Strays, read: ExternalRead, digest: StateDigest | None
+    ) -> Iterator[Chunk]:
+        """What the plan writes, packed as it is read."""
+        is_first = self._number == 0
+        return chunks_of(
             made,
             state,
-            store.cipher,
-            release,
-            misrouted=misrouted,
-            foreign=foreign,
+            self._store.cipher,
+            made.change.meta.release,
+            misrouted=strays.misrouted,
+            foreign=strays.foreign,
             external_ends=read.ends if is_first else (),
             rejects=read.rejects if is_first else {},
             digest=digest,
         )
-        count = await self._shard_log.stage(release, course.vector, chunks)
-        report = ShardReport(made.summary, pack(tuple(made.change.meta)), counts, digest.value)
-        await self._shard_log.report(release, course.vector, count, report.pack())
-        crash_point("shards.4")
 
-    async def _make(self, course: Course, state: State) -> tuple[_Planned, ExternalRead]:
-        """The plan of the release under way: the one in memory, or the same again. Raises MissingError."""
+    async def _make(self, course: Course, state: State) -> tuple[_Planned, ExternalRead, FailedStep | None]:
+        """The plan of the release under way: the one in memory, or the same again, and how it is repeated if packing
+        it fails. Raises MissingError.
+        """
         assert course.vector is not None
-        assert course.origin is not None
         release = course.number
-        origin = origin_of(PackedVector(course.vector, course.origin), release, self._partitions)
-        read = await self._read_external(origin, (await self._policies.of(course)).before)
+        before, _, after = await self._policies.of(course)
+        read, step = await self._read_external(origin_in(course), before), None
         if self._planned is None or self._planned[:2] != (release, course.vector):
             self._planned = None
-            window = (await read_moves(self._store, release, self._number, course.gathered))._replace(
-                externals=read.groups
-            )
-            before, _, after = await self._policies.of(course)
+            window = (await self._input(course))._replace(externals=read.groups)
             cuts = _read_cuts(before, course.cuts)
-            shard = Shard(self._number, None) if cuts is None else cuts.shard(self._number)
-            async with self._together.planning:
-                if after is None:
-                    made = await self._try(course, plan_part, state, window, before, release, shard)
-                else:
-                    made = await self._try(course, plan_part_change, state, window, after, release, shard)
-            self._planned = _Planned(release, course.vector, made)
-        return self._planned, read
+            shard = None if self._is_only else self._shard(cuts)
+
+            def plan(told: ShardWindow) -> tuple[PartPlan, _Strays | None]:
+                made = plan_part(state, told, before, release, shard, after)
+                if not self._is_only:
+                    return made, None
+                return made, _Strays(made.misrouted, foreign_ids(made, state, told.deltas))
+
+            def again(people: Set[str], groups: int) -> None:
+                made, strays = plan(window.only(people, groups))
+                for _ in self._chunks(made, state, strays or _Strays((), {}), read, None):
+                    pass
+
+            step = FailedStep(window.people, read.places, again)
+            async with self._together.planning, self._report.failing(course, step):
+                made, strays = await in_thread(plan, window)
+            self._planned = _Planned(release, course.vector, made, strays)
+        return self._planned, read, step
+
+    async def _input(self, course: Course) -> ShardWindow:
+        """What this shard is told of the window: by the desks or, if it is the only one, by ingest."""
+        if not self._is_only:
+            return await read_moves(self._store, course.number, self._number, course.gathered)
+        partitions = range(self._partitions)
+        return ShardWindow({number: await read_window(self._store, course.number, number) for number in partitions})
 
     async def _read_external(self, origin: Origin, policy: Policy) -> ExternalRead:
         begin, skipped = await self._store.external_offsets(), await read_skipped(self._store)
         servers = self._settings.kafka_servers
         return await read_external(servers, self._topics, policy, begin, origin.external, skipped)
-
-    async def _try(self, course: Course, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call what is pure in a thread. An error is reported, and stops the release, not the worker."""
-        try:
-            return await in_thread(function, *args, **kwargs)
-        except Exception as error:
-            if course.is_sealed:
-                raise
-            assert course.vector is not None
-            is_gathered = self._number in course.gathered
-            who, done = ("shard", "planned") if is_gathered else ("desk", "gathered")
-            why = f"{who} {self._number} of {why_not(course.number, error, done)}"
-            self._log.error("shard.failed", shard=self._number, release=course.number, reason=why)
-            await self._shard_log.fail(course.number, course.vector, why)
-            raise DisturbedError from error
 
     # -- steps 7 and 9 ------------------------------------------------------------------------------------------------
 
@@ -304,28 +354,32 @@ class ShardOwner:
         announced = await self._together.announcements.of(course.number)
         if announced is None:
             raise DisturbedError
-        self._check_announced(made, announced.value, course.number)
+        check_part(self._policy.table, self._number, made, announced.value)
         if self._publisher is None:
             publisher = PartPublisher(servers, table, self._number)
             await publisher.start()
             self._publisher = publisher
-        sent = await self._publisher.publish(course.number, made.records, course.begins[self._number])
-        await self._shard_log.note_part(course.number, *sent)
-        crash_point("shards.7")
+        try:
+            sent = await self._publisher.publish(course.number, made.records, course.begins[self._number])
+        except FencedError:
+            # A coordinator that starts ends the first shard's open transaction. Another owner has another token, too.
+            publisher, self._publisher = self._publisher, None
+            await publisher.stop()
+            await self._store.check_owner(shard_label(self._number), self.token)
+            raise DisturbedError from None
+        await self._release_log.note_part(course.number, *sent)
+        crash_point("release.7")
 
-    def _check_announced(self, made: PartPlan, manifest: bytes, release: int) -> None:
-        told = {one["shard"]: one for one in json.loads(manifest)["shards"]}.get(self._number)
-        part = made.summary.part
-        is_same = not made.records if told is None else json.loads(part.json()) == told
-        if not is_same:
-            raise GuaranteeError(
-                f"shard {self._number} of release {release} of table {self._policy.table} does not come out as it was "
-                "announced: nothing of it is published until `shoal rebuild` has brought the state back"
-            )
+    async def records(self, course: Course, manifest: bytes) -> Sequence[bytes]:
+        """With one shard, all records of the release that this manifest seals: from memory, or planned again."""
+        state = await self._current(course, await read_shard_records(self._store))
+        made = (await self._make(course, state))[0].plan
+        check_part(self._policy.table, self._number, made, manifest)
+        return made.records
 
     async def _apply(self, course: Course) -> None:
-        await self._shard_log.apply(course.number)
-        crash_point("shards.9")
+        await self._release_log.apply(course.number)
+        crash_point("release.9")
         planned, self._planned = self._planned, None
         is_ours = planned is not None and planned[:2] == (course.number, course.vector)
         if self._state is not None and planned is not None and is_ours:

@@ -7,14 +7,14 @@ trigger that asked for the change.
 
 from typing import NamedTuple
 
+from shoal.core.change import interim
 from shoal.core.policy.policy import Policy
-from shoal.core.shards.change import interim
 from shoal.streams.intake.formats import EventReader
 from shoal.streams.kafka.topics import Topics
 from shoal.streams.store.course import Course
 from shoal.streams.store.release_log import DisturbedError
 from shoal.streams.worker.changing import read_both
-from shoal.streams.worker.vector import PackedVector, origin_of
+from shoal.streams.worker.vector import origin_in
 
 
 class Policies(NamedTuple):
@@ -41,7 +41,7 @@ class PolicyReader:
         if course.vector is None or course.origin is None:
             raise DisturbedError
         if self._known is None or self._known[0] != course.vector:
-            origin = origin_of(PackedVector(course.vector, course.origin), course.number, self._partitions)
+            origin = origin_in(course)
             topics, reader = Topics(self._policy.table), EventReader(self._policy)
             before, after = await read_both(self._servers, topics, reader, origin.trigger)
             self._known = course.vector, Policies(before, interim(before, after), after)

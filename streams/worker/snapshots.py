@@ -18,12 +18,12 @@ from shoal.streams.settings import Settings
 from shoal.streams.snapshot.folder import drop_old, listed, make_folder, policy_folder
 from shoal.streams.snapshot.take import take_snapshot
 from shoal.streams.store.store import Store
-from shoal.streams.worker.maker import Maker
+from shoal.streams.worker.coordinator import Coordinator
 
 _TICK_S: Final = 0.25
 
 
-async def keep_snapshots(settings: Settings, policy: Policy, store: Store, maker: Maker) -> None:
+async def keep_snapshots(settings: Settings, policy: Policy, store: Store, maker: Coordinator) -> None:
     """Run until cancelled; returns at once if the policy wants no snapshots."""
     folder = policy_folder(settings, policy)
     if policy.snapshot is None or folder is None:

@@ -1,6 +1,6 @@
 """What the planner is doing and since when, and the figures of the last release: for `/ready` and `/metrics`.
 
-The planner and the release maker report where they are. No decision depends on it. A step is timed from where it is
+The planner and the coordinator report where they are. No decision depends on it. A step is timed from where it is
 entered to where the next one is, so that the steps of a release add up to the whole of it.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from shoal.core.cuts import people_needed
 from shoal.core.policy.policy import Policy
-from shoal.core.shards.cuts import people_needed
 from shoal.streams.prometheus import STEP_SECONDS, State
 
 FIGURES: Final = (

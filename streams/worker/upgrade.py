@@ -46,8 +46,10 @@ from shoal.streams.store.connection import RedisError, explain, without_secret
 from shoal.streams.store.encryption import fingerprint, make_cipher
 from shoal.streams.store.meta import TableMeta, check_keys, identity_of, layout_of, other_version, parse_meta
 from shoal.streams.store.replacing import fence, replace
+from shoal.streams.store.shard_records import read_shard_records
+from shoal.streams.store.shard_table import load_shard
 from shoal.streams.store.store import Store
-from shoal.streams.store.whole_table import TablePlace, load_state, read_place, write_table
+from shoal.streams.store.whole_table import TablePlace, read_place, write_table
 from shoal.streams.worker.publish import check_story
 
 _LATE_S = 5.0  # how much longer than a session a worker that was killed may be seen
@@ -169,7 +171,7 @@ async def _look(settings: Settings, store: Store, to: Path | None) -> _Older:
         raise InputError("name a folder with --to: the table is kept there before it is changed")
     if not upgrade.is_current:
         await _refuse_workers(settings, store.table)
-    if not upgrade.layout.is_current or (store.shards > 1 and not upgrade.is_current):
+    if not upgrade.is_current:
         await _refuse_under_way(settings, store, meta, last)
     if not upgrade.layout.is_current:
         upgrade = upgrade._replace(copy=copy_path(to, store.table, meta.release, upgrade.layout))
@@ -180,8 +182,8 @@ async def _look(settings: Settings, store: Store, to: Path | None) -> _Older:
 
 
 async def _refuse_under_way(settings: Settings, store: Store, meta: TableMeta, last: ManifestRecord | None) -> None:
-    """Raises InputError if a release is sealed and not applied or, with shards, announced: its parts are planned again
-    to be sent, and another engine would not make the same.
+    """Raises InputError if a release is under way that may have to be planned again: another engine would not make the
+    same.
     """
     seen = 0 if last is None else last.number
     announced = await last_announced(settings.kafka_servers, store.table) if store.shards > 1 else None
@@ -230,7 +232,8 @@ async def _convert(settings: Settings, store: Store, older: _Older) -> None:
     crash_point("upgrade.2")
     await fence(store, upgrade.release)  # 3
     crash_point("upgrade.3")
-    state = await load_state(store, policy, settings.key_bytes, meta, upgrade.layout.number)
+    records = await read_shard_records(store)
+    state = await load_shard(store, policy, settings.key_bytes, None, meta.partitions, records, upgrade.layout.number)
     identity = identity_of(settings, policy, store.cipher, meta.identity["events"])
     await write_table(store.beside(), identity, state, await _place(store, meta, last))  # 4
     crash_point("upgrade.4")

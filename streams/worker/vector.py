@@ -1,4 +1,4 @@
-"""The vector of a release with shards: everything that it is made of, and the digest by which all of it is named.
+"""The vector of a release everything that it is made of, and the digest by which all of it is named.
 
 It has the headers of the manifest (streams/kafka/manifest.py) and the digest of the manifest before. Two owners that
 name the same digest have planned from the same events, whatever happened to Redis in between.
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from shoal.streams.errors import GuaranteeError
 from shoal.streams.kafka.manifest import Headers, Origin, read_origin
+from shoal.streams.store.course import Course
 from shoal.streams.store.records import pack, unpack
 
 
@@ -24,9 +25,13 @@ def pack_vector(number: int, previous: str | None, headers: Headers) -> PackedVe
     return PackedVector(sha256(packed).hexdigest(), packed)
 
 
-def origin_of(vector: PackedVector, number: int, partitions: int) -> Origin:
-    """What a release is made of. Raises GuaranteeError if the digest is another one."""
-    release, _, headers = unpack(vector.packed)
-    if release != number or sha256(vector.packed).hexdigest() != vector.digest:
+def origin_in(course: Course) -> Origin:
+    """What the release under way is made of, once its vector is told. Raises GuaranteeError if the digest is another
+    one.
+    """
+    assert course.vector is not None
+    assert course.origin is not None
+    release, _, headers = unpack(course.origin)
+    if release != course.number or sha256(course.origin).hexdigest() != course.vector:
         raise GuaranteeError("Redis has a vector that does not match its release or its digest")
-    return read_origin(number, dict(headers), partitions)
+    return read_origin(course.number, dict(headers))

@@ -95,9 +95,9 @@ def core_us(turn: Figures) -> float:
     return float(1e6 * turn["core_s"] / turn["events"])
 
 
-def make_topics(local: Local, table: str) -> None:
+def make_topics(local: Local, table: str, shards: int = 1) -> None:
     """The topics of a table that nobody serves yet."""
-    asyncio.run(ensure_topics([local.kafka.address], table, PARTITIONS))
+    asyncio.run(ensure_topics([local.kafka.address], table, PARTITIONS, shards=shards))
 
 
 def _ingest(local: Local, table: str, events: int) -> Figures:

@@ -23,7 +23,7 @@ from tests.bench.load import PARTITIONS, write_policy
 from tests.support.services.services import environment
 
 _WITHIN_S = 900.0
-STEPS = ("frozen", "read", "planned", "staged", "sealed", "published", "applied")
+STEPS = ("frozen", "planned", "sealed", "published", "applied")
 """What the worker's log says of a release, in order."""
 SHARD_STEPS = ("frozen", "gathered", "planned", "sealed", "announced", "sent", "published", "applied")
 """The same of a table with shards; the coordinator says it, whichever worker that is."""

@@ -35,7 +35,7 @@ def measure(*, quick: bool = False) -> Figures:
 def releases(local: Local, people: int, shards: int, count: int) -> Figures:
     """A first release, and some after 1 % changed."""
     table, crowd = f"bench-{people}-{shards}", People(seed=people)
-    make_topics(local, table)
+    make_topics(local, table, shards)
     with running_workers(local, table, count, _scaled(shards)) as workers:
         _await_shares(workers, shards)
         say(f"workers: sending {people:,} people to {shards} shards on {count} workers")
@@ -68,16 +68,16 @@ def releases(local: Local, people: int, shards: int, count: int) -> Figures:
 
 
 def ingest(local: Local, events: int) -> Figures:
-    """Events per second and core seconds of one worker, without shards and with them in turn, from the same topic."""
-    table = "bench-windows"
-    make_topics(local, table)
-    say(f"workers: sending {events:,} events")
-    send_events(local.kafka.address, table, People().inserts(events))
+    """Events per second and core seconds of one worker, without shards and with them in turn, from the same events."""
     taken: dict[int, list[Figures]] = {1: [], SHARDS: []}
+    for shards in taken:
+        make_topics(local, f"bench-windows-{shards}", shards)
+        say(f"workers: sending {events:,} events")
+        send_events(local.kafka.address, f"bench-windows-{shards}", People().inserts(events))
     for turn in range(3):
         for shards, rounds in taken.items():
             say(f"workers: ingest, round {turn + 1}, {shards} shards")
-            with running_workers(local, table, 1, _scaled(shards)) as (worker,):
+            with running_workers(local, f"bench-windows-{shards}", 1, _scaled(shards)) as (worker,):
                 rounds.append(worker.until_committed(events))
     pairs = list(zip(taken[1], taken[SHARDS], strict=True))
     found: Figures = {"events": events, "of_one": median(rate(many) / rate(one) for one, many in pairs)}

@@ -17,7 +17,7 @@ import pytest
 from tests.fault.scene import PATIENCE_S, Scene
 from tests.support.services.table import Worker, await_that
 
-Drills = Mapping[tuple[str, ...], "Future[None]"]
+Drills = Mapping[tuple[Any, ...], "Future[None]"]
 _MOST_RELEASES = 6  # until the worker has died
 
 
@@ -62,7 +62,7 @@ def die_at(scene: Scene, point: str, beside: str = "") -> Worker:
     if beside:
         other = scene.start(CRASH_AT=beside)
         doomed += [other] if beside == point else []
-        other.await_log("shard.owned", PATIENCE_S)
+        other.await_log("ingest.loaded", PATIENCE_S)
         scene.ask()
 
     def dead() -> Worker | None:

@@ -58,7 +58,8 @@ class Scene(Table):
         self.unserved: dict[str, float] = {}  # requests by their time, and when they were made; for whoever watches
         self._settled: list[str] = []
         self._lock = threading.Lock()
-        asyncio.run(ensure_topics(kafka.split(","), name, partitions, within_s=30))
+        shards = changes.get("scale", {}).get("shards", 1)
+        asyncio.run(ensure_topics(kafka.split(","), name, partitions, shards=shards, within_s=30))
 
     def environment(self, **settings: str) -> dict[str, str]:
         """That of a worker that takes small batches, so that a little load is many steps."""

@@ -13,13 +13,13 @@ from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene, said
 from tests.fault.test_lost_state import take_snapshot, wipe
 from tests.support.services.table import Record, Worker, await_that
 
-_BEFORE = ("release.1:2", "release.2:2", "shards.2:2", "shards.3:5", "shards.4:5", "shards.5:2", "shards.6.open:2")
-_ANNOUNCED = ("shards.6:2", "shards.7.open:5", "shards.7:5", "shards.8.open:2")
-_PUBLISHED = ("shards.8:2", "shards.9:5", "shards.10.part:2", "shards.10:2")
+_BEFORE = ("release.1:2", "release.2:2", "release.2:2", "release.3:5", "release.4:5", "release.5:2", "release.6.open:2")
+_ANNOUNCED = ("release.6:2", "release.7.open:5", "release.7:5", "release.8.open:2")
+_PUBLISHED = ("release.8:2", "release.9:5", "release.10.part:2", "release.10:2")
 # What counts is what is on the topics: Redis is what it was between two releases, or empty, whatever it was when the
 # worker died. Nothing is sent up to step 5, and steps 9 and 10 write to Redis alone. So in CI the first and the last
 # point with the same topics stand for those between, which `make soak` tries.
-_BETWEEN = {"release.2:2", "shards.2:2", "shards.3:5", "shards.4:5", "shards.9:5", "shards.10.part:2"}
+_BETWEEN = {"release.2:2", "release.3:5", "release.4:5", "release.9:5", "release.10.part:2"}
 _FROZEN_AGAIN = "cause=announced"
 _AT_ONCE = 3
 
@@ -97,7 +97,7 @@ def _lost_at_first(clinic: Scene, point: str) -> None:
     clinic.pour(100)
     clinic.wipe()
     worker = _go_on(clinic)
-    assert (_FROZEN_AGAIN in worker.log) == (point != "shards.5"), worker.log
+    assert (_FROZEN_AGAIN in worker.log) == (point != "release.5"), worker.log
 
 
 def _set_back_within(clinic: Scene, points: str) -> None:
@@ -111,7 +111,7 @@ def _set_back_within(clinic: Scene, points: str) -> None:
     clinic.pour(100)
     _restore(clinic, middle)
     is_published = len(clinic.releases()) == 2
-    if is_published and first not in ("shards.5:2", "shards.7:5"):
+    if is_published and first not in ("release.5:2", "release.7:5"):
         _assert_refused(clinic)
         _rebuild(clinic)
     _go_on(clinic)
@@ -130,17 +130,17 @@ _DRILLS: dict[str, tuple[Callable[[Scene, str], None], tuple[str, ...]]] = {
         tuple(
             f"{later} to {earlier}"
             for earlier, later in (
-                ("release.1:2", "shards.6"),
-                ("shards.2:2", "shards.7:2"),
-                ("shards.3:5", "shards.8.open"),
-                ("shards.4:5", "shards.6"),
-                ("shards.4:5", "shards.8"),
-                ("shards.5:2", "shards.6"),
-                ("shards.5:2", "shards.7:2"),
-                ("shards.5:2", "shards.9:2"),
-                ("shards.5:2", "shards.10"),
-                ("shards.7:5", "shards.8"),
-                ("shards.7:5", "shards.10.part"),
+                ("release.1:2", "release.6"),
+                ("release.2:2", "release.7:2"),
+                ("release.3:5", "release.8.open"),
+                ("release.4:5", "release.6"),
+                ("release.4:5", "release.8"),
+                ("release.5:2", "release.6"),
+                ("release.5:2", "release.7:2"),
+                ("release.5:2", "release.9:2"),
+                ("release.5:2", "release.10"),
+                ("release.7:5", "release.8"),
+                ("release.7:5", "release.10.part"),
             )
         ),
     ),
@@ -150,7 +150,7 @@ _DRILLS: dict[str, tuple[Callable[[Scene, str], None], tuple[str, ...]]] = {
     ),
     "a Redis lost before anything was published begins anew at what was announced": (
         _lost_at_first,
-        ("shards.5", "shards.6", "shards.7:2"),
+        ("release.5", "release.6", "release.7:2"),
     ),
 }
 
@@ -244,7 +244,7 @@ def _state(clinic: Scene) -> dict[str, object]:
 
 @pytest.mark.timeout(400)
 def test_a_record_left_out_after_its_release_was_announced_is_a_part_of_it_for_all_that(clinic: Scene) -> None:
-    old = _die_in_the_second_release(clinic, "shards.7:5")
+    old = _die_in_the_second_release(clinic, "release.7:5")
     _restore(clinic, old)
     announced = _announced(clinic)[-1]
     end = json.loads(announced.headers["offsets"])[0]

@@ -85,6 +85,6 @@ def test_what_changed_is_published_and_every_reader_puts_it_together(
 def _lose_a_part(clinic: Scene, kafka: str) -> None:
     """As retention would."""
     client = AdminClient({"bootstrap.servers": kafka})
-    partition = TopicPartition(clinic.topics.parts, 1, 5)
+    partition = TopicPartition(clinic.topics.releases, 1, 5)
     for future in client.delete_records([partition]).values():
         future.result(30)

@@ -99,26 +99,34 @@ def test_a_thousand_requests_make_a_few_releases_in_the_order_of_their_times(mak
 FRAIL = """
 import os, sys
 from shoal.core.randomness import Keyed
-from shoal.streams.worker import release_maker, remaking
+from shoal.streams.worker import remaking, shard_owner
 from shoal.streams.cli import main
 
 def handle(name, table):
     return Keyed(os.environ["SHOAL_KEY"].encode(), table).handle(name)
 
-def frail(state, window, policy, number, plan=release_maker.plan):
-    if any(handle("poison", policy.table) in deltas for deltas in window.deltas.values()):
+def check(window, table):
+    if any(handle("poison", table) in deltas for deltas in window.deltas.values()):
         raise OverflowError("poison")
     if any(group.publisher == "poison" for group in window.externals):
         raise OverflowError("poison")
-    return plan(state, window, policy, number)
 
-def unpacked(made, *args, chunks_of=release_maker.chunks_of, **options):
+def frail_part(state, window, policy, *args, plan_part=shard_owner.plan_part):
+    check(window, policy.table)
+    return plan_part(state, window, policy, *args)
+
+def frail(state, window, policy, *args, plan=remaking.plan):
+    check(window, policy.table)
+    return plan(state, window, policy, *args)
+
+def unpacked(made, *args, chunks_of=shard_owner.chunks_of, **options):
     yield from chunks_of(made, *args, **options)
     if handle("unpackable", os.environ["TABLE"]) in made.change.people:
         raise OverflowError("unpackable")
 
-release_maker.chunks_of = unpacked
-release_maker.plan = remaking.plan = frail
+shard_owner.chunks_of = unpacked
+shard_owner.plan_part = frail_part
+remaking.plan = frail
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -45,7 +45,7 @@ async def test_a_new_owner_goes_on_after_the_last_committed_transaction(
 
     def cut(name: str) -> None:
         nonlocal committed
-        committed += name == "shards.7.part"
+        committed += name == "release.7.part"
         if committed == 2:
             raise _Cut
 
@@ -84,7 +84,7 @@ def _read(servers: list[str], table: str) -> list[tuple[int, bytes, bytes | None
         {"bootstrap.servers": servers[0], "group.id": "nobody", "isolation.level": "read_committed",
          "auto.offset.reset": "earliest", "enable.auto.commit": False}
     )  # fmt: skip
-    consumer.assign([TopicPartition(Topics(table).parts, 1, 0)])
+    consumer.assign([TopicPartition(Topics(table).releases, 1, 0)])
     found = []
     while messages := consumer.consume(1000, 3.0):
         found += [(one.offset(), one.value() or b"", dict(one.headers() or ()).get(NUMBER)) for one in messages]

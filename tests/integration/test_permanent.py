@@ -13,8 +13,8 @@ from shoal.core.randomness import KeyedByHandle
 from shoal.core.state import RECORDS, State
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.store.store import Store
-from shoal.streams.store.whole_table import load_state
 from tests.integration.test_store import PARTITIONS, hold, keyed, release, store, take
+from tests.support.services.by_hand import load_only
 from tests.support.services.table import DISEASES, KEY, POLICY, REDRAWN, Make, insert, write_policy
 
 __all__ = ["store"]  # a fixture, plain and encrypted
@@ -44,7 +44,7 @@ async def test_cliques_are_read_back_as_they_were_sealed(store: Store, policy: P
     await release(store, policy, *parts, number=2)
     meta = await store.meta()
     assert meta is not None
-    loaded = await load_state(store, policy, KEY.encode(), meta)
+    loaded = await load_only(store, policy)
     state = State.empty(policy, KEY.encode(), KeyedByHandle)
     intake = Intake(policy, {}, handle_of=state.keyed.handle)
     for number, events in enumerate((_events(0, 120), gone), start=1):

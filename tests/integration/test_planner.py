@@ -27,7 +27,7 @@ async def test_a_planner_that_slept_while_another_made_releases_does_not_take_th
     if asleep == "before it reads the topic":
         monkeypatch.setattr(Publisher, "last", sleeps(Publisher.last))
     else:
-        monkeypatch.setattr("shoal.streams.worker.release_maker.load_state", sleeps(_lost))
+        monkeypatch.setattr("shoal.streams.worker.shard_owner.load_shard", sleeps(_lost))
     assert await _outcome_of_a_tenure(table) == "fenced"
 
 

@@ -3,7 +3,7 @@ sending.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from aiokafka import TopicPartition
@@ -44,8 +44,8 @@ def release(number: int) -> bytes:
     return b'{"release":%d}' % number
 
 
-def sealed(number: int, *records: bytes, headers: Headers = ()) -> SealedRelease:
-    return SealedRelease(number=number, records=records, manifest=release(number), headers=headers)
+def sealed(number: int, *records: bytes, headers: Headers = ()) -> tuple[SealedRelease, Sequence[bytes]]:
+    return SealedRelease(number=number, manifest=release(number), headers=headers), records
 
 
 async def test_topics_are_made_once_and_found_afterwards(kafka: str, table: str) -> None:
@@ -56,8 +56,8 @@ async def test_topics_are_made_once_and_found_afterwards(kafka: str, table: str)
 async def test_a_release_is_its_records_and_then_its_manifest(kafka: str, topics: Topics, publisher: Publisher) -> None:
     assert await publisher.last() is None
     origin = Origin([3, 0], 7, "2026-01-01T00:00:00Z", [5, 2], policy="ab" * 32, key="cd" * 8)
-    await publisher.publish(sealed(1, b"a", b"b", headers=write_origin(origin)))
-    await publisher.publish(sealed(2, headers=write_origin(Origin([3, 1], 8))))
+    await publisher.publish(*sealed(1, b"a", b"b", headers=write_origin(origin)))
+    await publisher.publish(*sealed(2, headers=write_origin(Origin([3, 1], 8))))
     async with open_reader([kafka]) as consumer:
         found = [r async for chunk in read_to_end(consumer, TopicPartition(topics.releases, 0), 0) for r in chunk]
     assert [record.value for record in found] == [b"a", b"b", release(1), release(2)]
@@ -79,8 +79,8 @@ async def test_a_former_publisher_is_refused(kafka: str, topics: Topics, publish
     await successor.start()
     try:
         with pytest.raises(FencedError):
-            await publisher.publish(sealed(1, b"a"))
-        await successor.publish(sealed(1, b"b"))
+            await publisher.publish(*sealed(1, b"a"))
+        await successor.publish(*sealed(1, b"b"))
     finally:
         await successor.stop()
     assert await values(kafka, topics.releases) == [b"b", release(1)]
@@ -96,7 +96,7 @@ async def test_what_a_former_publisher_left_open_is_never_seen(kafka: str, topic
     await successor.start()
     try:
         assert await successor.last() is None
-        await successor.publish(sealed(1, b"a"))
+        await successor.publish(*sealed(1, b"a"))
         assert await values(kafka, topics.releases) == [b"a", release(1)]
     finally:
         await successor.stop()
@@ -106,7 +106,7 @@ async def test_what_a_former_publisher_left_open_is_never_seen(kafka: str, topic
 async def test_the_last_manifest_is_found_behind_a_long_aborted_transaction(
     kafka: str, topics: Topics, publisher: Publisher
 ) -> None:
-    await publisher.publish(sealed(1, *[b"x"] * 500))
+    await publisher.publish(*sealed(1, *[b"x"] * 500))
     dead = Transaction([kafka], topics.publisher)
     await dead.start()
     await dead._producer.begin_transaction()
@@ -182,7 +182,7 @@ async def test_a_batch_that_fails_stops_the_whole_transaction(kafka: str, topics
 async def test_a_topic_that_lost_its_start_is_refused(kafka: str, topics: Topics, publisher: Publisher) -> None:
     from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-    await publisher.publish(sealed(1, *[b"a"] * 10))
+    await publisher.publish(*sealed(1, *[b"a"] * 10))
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
     await admin.start()
     try:

@@ -123,7 +123,7 @@ def test_what_a_release_under_way_has_written_for_shards_is_rekeyed_too(make: Ma
     """Moves, staged changes and windows of a release whose worker was killed in the middle of it."""
     table = make(**SHARDED)
     run(table, 0, STATE_KEY=OLD)
-    dying = table.start_planner(STATE_KEY=OLD, CRASH_AT=f"shards.{point}")
+    dying = table.start_planner(STATE_KEY=OLD, CRASH_AT=f"release.{point}")
     everywhere = [{"op": "update", "id": f"p{number}", "qid": {"age": 120 - number}} for number in range(60)]
     table.send([*everywhere, *inserts(300, 30)])  # so that people move
     table.request()

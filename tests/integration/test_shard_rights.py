@@ -11,7 +11,7 @@ import shoal
 from shoal.streams.cli import main
 from shoal.streams.errors import InputError
 from shoal.streams.kafka.entry import enter
-from shoal.streams.kafka.rights import TRANSACTION, Right, parts_rights, worker_rights
+from shoal.streams.kafka.rights import TRANSACTION, Right, worker_rights
 from shoal.streams.kafka.topics import ensure_topics
 from shoal.streams.settings import load_settings
 from tests.support.services.secure_kafka import SecureKafka, documented
@@ -47,7 +47,7 @@ def run(
 
 
 @pytest.mark.timeout(300)
-def test_the_rights_in_the_docs_are_enough_and_a_reader_without_parts_is_told_what_it_lacks(
+def test_the_rights_in_the_docs_are_enough(
     secure_kafka: SecureKafka, secured: Table, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, policy = secured.name, str(secured.policy_path)
@@ -61,18 +61,9 @@ def test_the_rights_in_the_docs_are_enough_and_a_reader_without_parts_is_told_wh
     (release,) = secured.await_releases(1)
     assert [part["shard"] for part in json.loads(release.manifest)["shards"]] == [0, 1]
 
-    (lacking,) = parts_rights(name)
-    kept, read = str(secured.folder / "kept"), documented("shoal releases", name, shards=True)
-    assert read == documented("shoal sink", name, shards=True)
-    assert lacking in read
+    kept, read = str(secured.folder / "kept"), documented("shoal releases", name)
+    assert read == documented("shoal sink", name)
     commands = (("releases",), ("sink", kept, "--once"), ("release", "--wait"))
-    secure_kafka.grant("consumer", [*documented("shoal release", name), *(one for one in read if one != lacking)])
-    for command in commands:
-        code, said = run("consumer", *command)
-        assert (code, said.count("\n")) == (2, 1), said
-        assert f"does not let user consumer do what it must: grant {lacking}" in said
-    with pytest.raises(InputError, match=str(lacking)):
-        shoal.read_topic(shoal.load_policy(policy))
     secure_kafka.grant("consumer", [*documented("shoal release", name), *read])
     for command in commands:
         assert run("consumer", *command)[0] == 0
@@ -122,7 +113,8 @@ def test_a_right_that_is_taken_away_ends_the_worker_with_a_sentence(
     rights = worker_rights(secured.name, shards=SHARDS)
     secure_kafka.grant("worker", rights)
     worker = secured.start_planner(**secure_kafka.settings_for("worker"))
-    taken = next(one for one in rights if one[:2] == ("Write", kind) and "parts" in one.name)
+    name = {"topic": "releases", TRANSACTION: "parts"}[kind]
+    taken = next(one for one in rights if one[:2] == ("Write", kind) and name in one.name)
     secure_kafka.grant("worker", [right for right in rights if right != taken])
     secured.send(event for event in inserts(0, PEOPLE))
     secured.request()
@@ -144,7 +136,7 @@ def test_topics_that_may_not_be_created_are_asked_for(secure_kafka: SecureKafka,
     def come_in() -> None:
         asyncio.run(enter(settings, table, rights, checks_topics=True, shards=SHARDS))
 
-    with pytest.raises(InputError, match=rf"grant Create on topic .*shoal\.{table}\.parts.*shoal\.{table}\.shards"):
+    with pytest.raises(InputError, match=rf"grant Create on topic .*shoal\.{table}\.releases.*shoal\.{table}\.shards"):
         come_in()
     secure_kafka.grant("worker", [*rights, Right("Create", "topic", f"shoal.{table}.*")])
     come_in()

@@ -15,13 +15,11 @@ from shoal.streams.errors import FencedError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.kafka.sealed import Announcements
 from shoal.streams.settings import Settings
-from shoal.streams.store.coordination import Coordination
 from shoal.streams.store.course import read_course, word_of
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.keys import TRIGGERS, shard_label, window_key
 from shoal.streams.store.records import Chunk, Counts
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
-from shoal.streams.store.shard_log import ShardLog
 from shoal.streams.store.staging import SealedRelease
 from shoal.streams.store.store import Store
 from shoal.streams.store.window_log import pack_changes
@@ -46,26 +44,25 @@ class Stage:
         await self.store.create(identity, 1, 0.0, empty)
         self.token = await self.store.own(TRIGGERS)
         self.release_log = ReleaseLog(self.store, self.token, 1)
-        self.coordination = Coordination(self.store, self.token, 1)
         self.owners = [await self.owner(shard) for shard in range(SHARDS)]
         assert await self.release_log.freeze(1, 0, None, 0.0, {0: 0}) == "ok"
         await self.store.redis.hset(self.store.key("ingest"), "window:0", "2")
-        await self.coordination.tell_vector(1, VECTOR, b"origin")
+        await self.release_log.tell_vector(1, VECTOR, b"origin")
 
-    async def owner(self, shard: int) -> ShardLog:
-        return ShardLog(self.store, shard, await self.store.own(shard_label(shard)))
+    async def owner(self, shard: int) -> ReleaseLog:
+        return ReleaseLog(self.store, await self.store.own(shard_label(shard)), 1, shard)
 
     async def plan(self) -> None:
         """Steps 3 and 4 of every shard."""
-        for owner in self.owners:
+        for shard, owner in enumerate(self.owners):
             await owner.gather(1, VECTOR, {0: [b"a"], 1: []}, [])
-            count = await owner.stage(1, VECTOR, [Chunk(f"shard:{owner.shard}:tree", [b"1", b"node"])])
-            await owner.report(1, VECTOR, count, b"report %d" % owner.shard)
+            count = await owner.stage(1, VECTOR, [Chunk(f"shard:{shard}:tree", [b"1", b"node"])])
+            await owner.report(1, VECTOR, count, b"report %d" % shard)
 
     async def seal(self, *reports: bytes, vector: str = VECTOR) -> None:
         meta = Meta(1, "digest", 0, 0.0, "engine", "policy")
-        sealed = SealedRelease(number=1, records=(), manifest=b"{}", headers=[("trigger", b"0")])
-        await self.coordination.seal(None, meta, vector, reports, {"cuts": b"cuts"}, Counts(), sealed)
+        sealed = SealedRelease(number=1, manifest=b"{}", headers=[("trigger", b"0")])
+        await self.release_log.seal(None, meta, vector, reports, {"cuts": b"cuts"}, Counts(), sealed)
 
 
 @pytest_asyncio.fixture
@@ -79,7 +76,7 @@ async def stage(redis_db: str, table: str, tmp_path_factory: pytest.TempPathFact
 
 
 _REPORTS = (b"report 0", b"report 1")
-_WRITES: dict[str, Callable[[ShardLog, str], Awaitable[object]]] = {
+_WRITES: dict[str, Callable[[ReleaseLog, str], Awaitable[object]]] = {
     "cuts": lambda log, vector: log.tell_cuts(1, vector, b""),
     "gather": lambda log, vector: log.gather(1, vector, {0: [b"x"], 1: [b"y"]}, []),
     "regather": lambda log, vector: log.regather(1, vector, 0),
@@ -105,21 +102,21 @@ async def test_a_former_owner_and_an_owner_of_another_vector_write_nothing(stage
 async def test_former_owners_note_no_part_and_apply_nothing(stage: Stage) -> None:
     await stage.plan()
     await stage.seal(*_REPORTS)
-    await stage.coordination.announced(1, {0: 0, 1: 0})
+    await stage.release_log.announced(1, {0: 0, 1: 0})
     former, now = stage.owners[0], await stage.owner(0)
     with pytest.raises(FencedError):
         await former.note_part(1, 0, 5)
     await now.note_part(1, 0, 5)
     with pytest.raises(DisturbedError):
         await now.apply(1)  # not sent yet
-    await stage.coordination.sent(1)
+    await stage.release_log.sent(1)
     with pytest.raises(FencedError):
         await former.apply(1)
     with pytest.raises(DisturbedError):
-        await stage.coordination.finish(1)  # not all applied
+        await stage.release_log.finish(1)  # not all applied
     await now.apply(1)
     await stage.owners[1].apply(1)
-    await stage.coordination.finish(1)
+    await stage.release_log.finish(1)
     found = await _everything(stage.store)
     assert found["shard:0:tree"] == {b"1": b"node"}
     assert found["shards"] == {b"cuts": b"cuts"}
@@ -132,12 +129,12 @@ async def test_a_former_coordinator_writes_nothing(stage: Stage) -> None:
     await stage.store.own(TRIGGERS)
     before = await _everything(stage.store)
     attempts: tuple[Callable[[], Awaitable[None]], ...] = (
-        lambda: stage.coordination.tell_vector(1, OTHER, b"other"),
-        stage.coordination.retry,
+        lambda: stage.release_log.tell_vector(1, OTHER, b"other"),
+        stage.release_log.retry,
         lambda: stage.seal(*_REPORTS),
-        lambda: stage.coordination.announced(1, {0: 0, 1: 0}),
-        lambda: stage.coordination.sent(1),
-        lambda: stage.coordination.finish(1),
+        lambda: stage.release_log.announced(1, {0: 0, 1: 0}),
+        lambda: stage.release_log.sent(1),
+        lambda: stage.release_log.finish(1),
     )
     for attempt in attempts:
         with pytest.raises(FencedError):
@@ -164,9 +161,9 @@ async def test_a_seal_needs_every_report_of_this_vector_and_every_chunk(stage: S
 
 async def test_another_vector_throws_away_what_was_gathered_and_reported(stage: Stage) -> None:
     await stage.plan()
-    await stage.coordination.tell_vector(1, VECTOR, b"origin")
+    await stage.release_log.tell_vector(1, VECTOR, b"origin")
     assert len((await read_course(stage.store)).reports) == SHARDS
-    await stage.coordination.tell_vector(1, OTHER, b"other")
+    await stage.release_log.tell_vector(1, OTHER, b"other")
     course = await read_course(stage.store)
     assert (course.vector, course.gathered, course.reports) == (OTHER, {}, {})
     with pytest.raises(DisturbedError):

@@ -23,10 +23,10 @@ from shoal.streams.store.meta import check_identity
 from shoal.streams.store.records import Chunk, Counts, RejectNote, pack, read_note, unpack
 from shoal.streams.store.release_log import DisturbedError, ReleaseLog
 from shoal.streams.store.replacing import fence, replace
-from shoal.streams.store.staging import chunks_of, counts_after, foreign_ids
+from shoal.streams.store.staging import SealedRelease
 from shoal.streams.store.store import Store
-from shoal.streams.store.whole_table import load_state
-from shoal.streams.store.window_log import MovedError
+from shoal.streams.store.window_log import MovedError, read_window
+from tests.support.services.by_hand import REPORT, VECTOR, apply_by_hand, load_only, owner_log, seal_by_hand
 from tests.support.services.table import KEY, REDRAWN, Taken, handles, insert, write_policy
 
 PARTITIONS = 2
@@ -82,19 +82,9 @@ async def release(
 
 
 async def finish(store: Store, policy: Policy, number: int, at: str | None = None) -> None:
-    """Steps 3 to 9, but for publishing, of a release that is frozen and passed."""
-    token = await store.redis.hget(store.key("ingest"), f"token:{TRIGGERS}")
-    release_log = ReleaseLog(store, token.decode(), PARTITIONS)
-    meta = await store.meta()
-    assert meta is not None
-    state = await load_state(store, policy, KEY.encode(), meta)
-    windows = await release_log.read_windows(number)
-    made = plan(state, Window(at, windows), policy, number)
-    count = await release_log.stage(number, chunks_of(made, store.cipher, foreign=foreign_ids(made, state, windows)))
-    counts = counts_after(made, state, meta.counts)
-    await release_log.seal(state.meta.manifest, made.change.meta, count, counts)
-    await release_log.sent(number)
-    await release_log.apply(number)
+    """Steps 2 to 10, but for publishing, of a release that is frozen and passed."""
+    await seal_by_hand(store, policy, number, PARTITIONS, at)
+    await apply_by_hand(store, number, PARTITIONS)
 
 
 def as_written(window: dict[str, Delta]) -> object:
@@ -165,8 +155,8 @@ async def test_the_first_batch_after_a_freeze_fixes_the_barrier(store: Store, po
     assert barrier is not None
     assert barrier.ends == {0: 3}
     await take(store, part, {"op": "update", "id": "p1", "qid": {"age": 9}})
-    windows = await release_log.read_windows(1)
-    assert set(windows[0]) == handles(policy.table, 1, 2, 3)
+    windows = await read_window(store, 1, 0)
+    assert set(windows) == handles(policy.table, 1, 2, 3)
 
 
 async def test_a_barrier_further_on_is_where_later_batches_are_split(store: Store, policy: Policy) -> None:
@@ -209,7 +199,7 @@ async def test_an_applied_release_is_the_state_and_its_windows_are_gone(store: S
     meta = await store.meta()
     assert meta is not None
     assert (meta.release, meta.sent, meta.applied) == (2, 2, 2)
-    loaded = await load_state(store, policy, KEY.encode(), meta)
+    loaded = await load_only(store, policy)
     # the same by core alone
     state = State.empty(policy, KEY.encode(), KeyedByHandle)
     intakes = [Intake(policy, {}, handle_of=state.keyed.handle) for _ in range(PARTITIONS)]
@@ -225,7 +215,9 @@ async def test_an_applied_release_is_the_state_and_its_windows_are_gone(store: S
     loaded.check_invariants()
     names = {name.split(b":", 2)[2].split(b":")[0] for name in await contents(store)}
     kinds = {b"groups"} if policy.values == "redrawn" else {b"signatures", b"lasting"}
-    assert names == {b"meta", b"ingest", b"people", b"tree", *kinds}, "nothing of the release's making is left"
+    assert names == {b"meta", b"ingest", b"shards", b"people", b"tree", *kinds}, (
+        "nothing of the release's making is left"
+    )
 
 
 async def test_a_state_of_which_a_part_is_missing_is_not_loaded(store: Store, policy: Policy) -> None:
@@ -238,7 +230,7 @@ async def test_a_state_of_which_a_part_is_missing_is_not_loaded(store: Store, po
     doomed = next(name for name in await contents(store) if b":people:" in name)
     await store.redis.delete(doomed)
     with pytest.raises(LostError):
-        await load_state(store, policy, KEY.encode(), meta)
+        await load_only(store, policy)
 
 
 async def test_a_redis_that_evicts_keys_is_refused(store: Store) -> None:
@@ -303,16 +295,22 @@ async def test_a_seal_over_a_stage_that_lost_a_chunk_is_refused(store: Store, po
     await release_log.freeze(1, 0, None, 0.0, {})
     for part in parts:
         await take(store, part)
-    count = await release_log.stage(1, [Chunk("tree", [b"0", b"x"]), Chunk("groups:1", [b"1", b"y"])])
-    await store.redis.srem(store.key("stage:1:chunks"), "1")
+    await release_log.tell_vector(1, VECTOR, b"origin")
+    owner = await owner_log(store, PARTITIONS)
+    count = await owner.stage(1, VECTOR, [Chunk("tree", [b"0", b"x"]), Chunk("groups:1", [b"1", b"y"])])
+    await owner.report(1, VECTOR, count, REPORT)
+    await store.redis.srem(store.key("stage:1:shard:0:chunks"), "0")
+    sealed = SealedRelease(number=1, manifest=b"{}", headers=())
     with pytest.raises(DisturbedError):
-        await release_log.seal(None, FIRST, count, Counts())
+        await release_log.seal(None, FIRST, VECTOR, [REPORT], {}, Counts(), sealed)
+    with pytest.raises(DisturbedError):
+        await owner.report(1, VECTOR, count, REPORT)
     meta = await store.meta()
     assert meta is not None
     assert meta.release == 0
 
 
-async def test_a_former_planner_can_neither_stage_nor_seal_nor_apply(store: Store, policy: Policy) -> None:
+async def test_a_former_planner_can_neither_tell_nor_seal_nor_finish(store: Store, policy: Policy) -> None:
     parts = [await hold(store, policy, number) for number in range(PARTITIONS)]
     former = ReleaseLog(store, await store.own(TRIGGERS), PARTITIONS)
     await former.freeze(1, 0, None, 0.0, {})
@@ -323,10 +321,10 @@ async def test_a_former_planner_can_neither_stage_nor_seal_nor_apply(store: Stor
     for attempt in (
         former.freeze(1, 1, None, 0.0, {}),
         former.skip(5),
-        former.stage(1, [Chunk("tree", [b"0", b"x"])]),
-        former.seal(None, FIRST, 0, Counts()),
+        former.tell_vector(1, VECTOR, b"origin"),
+        former.seal(None, FIRST, VECTOR, [], {}, Counts(), SealedRelease(number=1, manifest=b"{}", headers=())),
         former.sent(1),
-        former.apply(1),
+        former.finish(1),
     ):
         with pytest.raises(FencedError):
             await attempt
@@ -339,11 +337,13 @@ async def test_what_an_earlier_attempt_staged_is_thrown_away(store: Store, polic
     await release_log.freeze(1, 0, None, 0.0, {})
     for part in parts:
         await take(store, part)
-    await release_log.stage(1, [Chunk("tree", [b"7", b"wrong"]), Chunk("people:0:1", [b"x", b"wrong"])])
-    count = await release_log.stage(1, [Chunk("tree", [b"0", b"right"])])
+    await release_log.tell_vector(1, VECTOR, b"origin")
+    owner = await owner_log(store, PARTITIONS)
+    await owner.stage(1, VECTOR, [Chunk("tree", [b"7", b"wrong"]), Chunk("people:0:1", [b"x", b"wrong"])])
+    count = await owner.stage(1, VECTOR, [Chunk("tree", [b"0", b"right"])])
     assert count == 1
-    assert await store.redis.hgetall(store.key("stage:1:tree")) == {b"0": b"right"}
-    assert not await store.redis.exists(store.key("stage:1:people:0:1"))
+    assert await store.redis.hgetall(store.key("stage:1:shard:0:tree")) == {b"0": b"right"}
+    assert not await store.redis.exists(store.key("stage:1:shard:0:people:0:1"))
 
 
 async def test_state_of_another_format_is_refused_in_one_sentence(store: Store) -> None:

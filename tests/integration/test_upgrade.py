@@ -207,7 +207,7 @@ def test_the_engine_goes_up_under_a_table_and_a_snapshot_of_either_engine_is_a_b
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("point", ["shards.4:2", "shards.5", "shards.6"])
+@pytest.mark.parametrize("point", ["release.4:2", "release.5", "release.6"])
 def test_no_release_of_shards_is_made_by_two_engines(make: Make, point: str) -> None:
     """What some shards have reported is planned again; a release that is sealed is finished by the engine before."""
     table = make(**SHARDED)
@@ -222,7 +222,7 @@ def test_no_release_of_shards_is_made_by_two_engines(make: Make, point: str) -> 
     assert dying.wait(60) == -9
     options = ("upgrade", "--to", str(table.folder / "kept"), "--yes", "--without-snapshot")
     upgraded = _under_another_engine(table, *options)
-    if point != "shards.4:2":
+    if point != "release.4:2":
         assert upgraded.returncode == 2
         assert "release 2 of table" in upgraded.stderr
         assert "is under way: start the workers of the version that began it" in upgraded.stderr
@@ -235,7 +235,7 @@ def test_no_release_of_shards_is_made_by_two_engines(make: Make, point: str) -> 
     newer = table.start_under(later_version.variables(table.folder, is_next_format=False))
     found = table.await_releases(2)
     engines = [json.loads(release.manifest)["engine"] for release in found]
-    assert engines == [ENGINE, later_version.ENGINE if point == "shards.4:2" else ENGINE]
+    assert engines == [ENGINE, later_version.ENGINE if point == "release.4:2" else ENGINE]
     table.release()
     newer.await_log("release.applied")
     assert newer.stop() == 0

@@ -80,7 +80,7 @@ def draw_worlds(seeds: range, shards: int = 2) -> tuple[int, int, int]:
 def _cut_early(patch: pytest.MonkeyPatch, shards: int) -> None:
     """Five shards need more people than a small table has, and sixteen far more."""
     if shards > 2:
-        patch.setattr("shoal.core.shards.cuts.people_needed", lambda policy: 16)
+        patch.setattr("shoal.core.cuts.people_needed", lambda policy: 16)
 
 
 @pytest.mark.parametrize(("shards", "seeds"), [(2, 80), (5, 20), (16, 16)])

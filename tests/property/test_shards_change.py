@@ -15,11 +15,11 @@ import pytest
 from shoal.core import change
 from shoal.core.audit.criteria.lasting.guards import NOT_STARRED, LastingGuards
 from shoal.core.cells.shard import Shard
+from shoal.core.parts import PartPlan
 from shoal.core.policy.policy import Policy
-from shoal.core.shards.change import plan_part_change
 from shoal.core.shards.lasting import LastingShard
 from shoal.core.shards.moves import ShardWindow
-from shoal.core.shards.part import PartPlan
+from shoal.core.shards.part import plan_part
 from shoal.core.shards.table import Table
 from shoal.core.signatures.entries import STARRED, EntryRecord
 from shoal.core.signatures.verdict import Judge
@@ -67,7 +67,7 @@ def test_what_is_shown_goes_on_where_a_guard_comes_to_cover_an_open_value(monkey
 
 def draw_worlds(patch: pytest.MonkeyPatch, seeds: range, shards: int) -> tuple[int, int, int]:
     """Of small tables: how many have several worlds, how many are not as likely as promised, how many people moved."""
-    patch.setattr("shoal.core.shards.cuts.people_needed", lambda policy: 12)
+    patch.setattr("shoal.core.cuts.people_needed", lambda policy: 12)
     counted = broken = moves = 0
     for seed in seeds:
         ward = Ward(*hamlets(shards)).live(draw_changing_hamlet(random.Random(seed), shards))
@@ -123,11 +123,15 @@ def _show_movers_among_new(patch: pytest.MonkeyPatch) -> None:
 def _arrive_anew(patch: pytest.MonkeyPatch, **forgotten: Any) -> None:
     """Of those who move in the release of the change, something is forgotten."""
 
-    def forget(state: State, window: ShardWindow, policy: Policy, number: int, shard: Shard) -> PartPlan:
-        arrivals = {handle: one._replace(**forgotten) for handle, one in window.arrivals.items()}
-        return plan_part_change(state, window._replace(arrivals=arrivals), policy, number, shard)
+    def forget(
+        state: State, window: ShardWindow, policy: Policy, number: int, shard: Shard, changed: Policy | None
+    ) -> PartPlan:
+        if changed is not None:
+            arrivals = {handle: one._replace(**forgotten) for handle, one in window.arrivals.items()}
+            window = window._replace(arrivals=arrivals)
+        return plan_part(state, window, policy, number, shard, changed)
 
-    patch.setattr("shoal.core.shards.table.plan_part_change", forget)
+    patch.setattr("shoal.core.shards.table.plan_part", forget)
 
 
 def _forget_histories(patch: pytest.MonkeyPatch) -> None:

@@ -173,6 +173,5 @@ def test_every_setting_and_topic_is_listed() -> None:
     assert column("Settings") == {f"SHOAL_{name.upper()}" for name in Settings.model_fields}
     topics = Topics("<table>")
     assert column("Topics") == {
-        topics.events, topics.external, topics.triggers, topics.releases, topics.dead_letter, topics.parts,
-        topics.shards,
+        topics.events, topics.external, topics.triggers, topics.releases, topics.dead_letter, topics.shards,
     }  # fmt: skip

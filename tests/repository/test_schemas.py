@@ -48,7 +48,7 @@ def test_the_topics_are_described_in_asyncapi() -> None:
     assert [error.message for error in validator.iter_errors(document)] == []
     addresses = {channel["address"] for channel in document["channels"].values()}
     topics = Topics("{table}")
-    assert addresses == {*topics.all, topics.parts}  # nothing is ever written to `shards`
+    assert addresses == set(topics.all)  # nothing is ever written to `shards`
     for reference in _references(document):
         found: Any = document
         for step in reference.removeprefix("#/").split("/"):
@@ -61,8 +61,6 @@ def test_every_op_and_every_kind_of_record_is_a_message() -> None:
     document = describe_topics()
     messages = document["components"]["messages"]
     assert set(messages) == {*FIELDS, *release_schema()["$defs"], "sealed", "deadLetter"}
-    parts = document["channels"].pop("parts")["messages"]
-    assert set(parts) == set(release_schema()["$defs"]) - {"manifest"}
     listed = [name for channel in document["channels"].values() for name in channel["messages"]]
     assert sorted(listed) == sorted(messages)
     assert set(document["channels"]["triggers"]["messages"]) == {"release", "skip", "change"}

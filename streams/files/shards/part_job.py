@@ -14,12 +14,12 @@ import msgpack
 from shoal.core.cells.shard import Shard
 from shoal.core.cells.tree import Rows
 from shoal.core.overlap.external import ExternalGroup
+from shoal.core.parts import PartPlan, Summary
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Keyed, KeyedByHandle
 from shoal.core.release import Members
-from shoal.core.shards.change import plan_part_change
 from shoal.core.shards.moves import ShardWindow, joined
-from shoal.core.shards.part import PartPlan, Summary, plan_part
+from shoal.core.shards.part import plan_part
 from shoal.core.state import State
 from shoal.streams.files.release_folder import CELLS, GONE, GROUPS, ROWS, VALUES, tables
 from shoal.streams.files.shards.shard_file import map_shard, write_shard
@@ -100,9 +100,7 @@ def make_part(place: Workplace, job: PartJob) -> PartMade:
 def plan_from_file(place: Workplace, job: PartJob) -> tuple[State, PartPlan]:
     """The state in a shard's file, which is all in memory from here on, and its part of a release."""
     state, window = _load(place, job), _read_window(place, job)
-    if job.changed is None:
-        return state, plan_part(state, window, place.policy, job.number, job.shard)
-    return state, plan_part_change(state, window, job.changed, job.number, job.shard)
+    return state, plan_part(state, window, place.policy, job.number, job.shard, job.changed)
 
 
 def write_after(place: Workplace, job: PartJob, state: State, planned: PartPlan) -> bytes:
@@ -133,7 +131,7 @@ def _write_part(place: Workplace, shard: int, planned: PartPlan) -> None:
         name: b"".join([record + b"\n" for record in records])
         for name, records in ((CELLS, planned.cells), (GROUPS, planned.groups), (GONE, planned.gone))
     }
-    if planned.summary.part.is_full:
+    if planned.summary.is_full:
         names = [attribute.name for attribute in place.policy.attributes]
         rows, values = tables(planned.cells, planned.groups, names)
         files[ROWS], files[VALUES] = (table.partition(b"\n")[2] for table in (rows, values))

@@ -17,19 +17,18 @@ from typing import NamedTuple
 import msgpack
 
 from shoal.core.cells.shard import Shard
+from shoal.core.change import interim
+from shoal.core.conclude import conclude
+from shoal.core.cuts import Cuts, Record, Sample
 from shoal.core.fold import Window
 from shoal.core.person import Values
 from shoal.core.policy.policy import Policy
 from shoal.core.publication import shard_prefix
-from shoal.core.release import Members, sha256
-from shoal.core.shards.change import change_cuts, interim
-from shoal.core.shards.cuts import Cuts, Record, Sample
+from shoal.core.release import Members
 from shoal.core.shards.desk import Resident, gather, present
 from shoal.core.shards.moves import Deltas
-from shoal.core.shards.part import Summary
 from shoal.core.shards.table import join_cohorts
-from shoal.core.shards.whole import join
-from shoal.core.state import ENGINE, Meta, State
+from shoal.core.state import Meta, State
 from shoal.streams.errors import StreamsError
 from shoal.streams.files.release_folder import sync_folder
 from shoal.streams.files.shards.file_desk import FileHistories, WindowDeltas, new_deltas, residents_in, take_out
@@ -63,7 +62,7 @@ class ShardedRelease(NamedTuple):
     @property
     def is_full(self) -> bool:
         """Whether every part has all of its records."""
-        return all(part.summary.part.is_full for part in self.made)
+        return all(part.summary.is_full for part in self.made)
 
 
 Make = Callable[[Workplace, PartJob], PartMade]
@@ -162,15 +161,9 @@ class ShardedTable:
             for shard, digest in zip(shards, self._digests, strict=True)
         ]
         made = self._make(jobs)
-        summaries: list[Summary] = [part.summary for part in made]
-        policies = (self.meta.policy, None) if changed is None else (changed.digest, self.meta.policy)
-        has_cuts = cuts is not None
-        manifest = join(policy, policies, number, self.meta.manifest, window.at, summaries, has_cuts=has_cuts)
-        breach = max(summary.max_breach for summary in summaries)
-        meta = Meta(number, sha256(manifest), 0, breach, ENGINE, policies[0])
-        if changed is not None and cuts is not None:
-            cuts = change_cuts(cuts, self.policy, changed)
-        return ShardedRelease(number, manifest, tuple(made), cuts, meta, changed or self.policy, misrouted)
+        summaries = [part.summary for part in made]
+        manifest, meta, after, cuts = conclude(self.policy, changed, self.meta, window.at, summaries, cuts)
+        return ShardedRelease(number, manifest, tuple(made), cuts, meta, after, misrouted)
 
     def parts(self, name: str) -> list[Path]:
         """The files of the release under way that have one kind of records, in the order of shards."""
@@ -188,10 +181,10 @@ class ShardedTable:
         """The lines of the members file, by id."""
         lines: list[tuple[str, str]] = []
         leaves = self.policy.sensitive.hierarchy.leaves
-        for part in release.made:
+        for shard, part in enumerate(release.made):
             assert part.placed is not None
             handles, groups, cells, values = part.placed
-            names, prefix = [ids[handle] for handle in handles], shard_prefix(part.summary.part.shard)
+            names, prefix = [ids[handle] for handle in handles], shard_prefix(shard)
             lines += Members(names.copy, groups, cells, values, leaves, prefix).named_lines()
         return (line for _, line in sorted(lines, key=lambda one: one[0]))
 

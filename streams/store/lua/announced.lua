@@ -1,4 +1,4 @@
--- With shards, step 6: the `sealed` record of release ARGV[2] is committed; owners may send their parts. ARGV: token,
+-- Step 6: the `sealed` record of release ARGV[2] is committed; owners may send their parts. ARGV: token,
 -- release, (shard, offset at which its partition of the parts topic goes on)…
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:triggers')
 if not token then return 'lost' end

@@ -1,8 +1,7 @@
 -- Ingest, step 3: one batch of one partition, all of it or nothing.
 -- ARGV: partition, token, offset before, window, offset after, accepted, last release whose homes the worker knows,
--- number of rejects, rejects…, elements of the window's log… (if the first of them is empty, the others replace the
--- log). In a table with shards the number of rejects is followed by how many elements the log of each bucket is given:
--- '3,1,0,2'
+-- number of rejects and how many elements the log of each bucket is given ('3,1,0,2'), rejects…, elements of the
+-- window's log… (if the first of them is empty, the others replace the log)
 -- Returns {'ok', applied release, barrier or '', passed (0, 1, or 2 if another policy takes over with the release), rejects
 -- waiting} or {refusal, …} without any effect.
 local ingest, partition = KEYS[1] .. 'ingest', ARGV[1]
@@ -45,7 +44,6 @@ local function append(log, last)
   for i = first, last do redis.call('RPUSH', log, ARGV[i]) end
   first = last + 1
 end
-if #counts == 1 then append(window, #ARGV) end
 for bucket = 2, #counts do append(window .. ':' .. string.format('%d', bucket - 2), first + counts[bucket] - 1) end
 if ARGV[6] ~= '0' then redis.call('HINCRBY', ingest, 'accepted:' .. ARGV[4], ARGV[6]) end
 redis.call('HSET', ingest, 'offset:' .. partition, ARGV[5])

@@ -1,4 +1,4 @@
--- With shards, step 3, before there are cuts: what the owner of shard 0 found, the cuts or that there are none yet.
+-- Step 3, before there are cuts: what the owner of shard 0 found, the cuts or that there are none yet.
 -- ARGV: shard, token, release, digest of the vector, packed cuts
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:shard:' .. ARGV[1])
 if not token then return 'lost' end

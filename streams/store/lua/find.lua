@@ -1,4 +1,4 @@
--- With shards, step 3: those of some people who have a record, in whichever shard and partition it is.
+-- Step 3: those of some people who have a record, in whichever shard and partition it is.
 -- ARGV: shards, (partitions, number of the hash, number of fields, field…)…; numbers are separated by commas.
 -- Returns shard, field and value of each.
 local shards, found, at = {}, {}, 2

@@ -1,4 +1,4 @@
--- Release, step 1: the barrier of release ARGV[2], once per trigger.
+-- Step 1: the barrier of release ARGV[2], once per trigger.
 -- ARGV: token, release, trigger offset, time of the trigger or '', clock in seconds, what the policy means that takes
 -- over with this release or '', (partition, end offset)…
 local ingest = KEYS[1] .. 'ingest'

@@ -1,4 +1,4 @@
--- With shards, step 3: some of what the desk of bucket ARGV[1] found in the windows of release ARGV[3].
+-- Step 3: some of what the desk of bucket ARGV[1] found in the windows of release ARGV[3].
 -- ARGV: bucket, token, release, digest of the vector, shard or `strays`, '1' if what is there is replaced, elements…
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:shard:' .. ARGV[1])
 if not token then return 'lost' end

@@ -1,4 +1,4 @@
--- With shards, step 3, at its end: the desk of bucket ARGV[1] has written everything, if as many elements are there as
+-- Step 3, at its end: the desk of bucket ARGV[1] has written everything, if as many elements are there as
 -- it says. ARGV: bucket, token, release, digest of the vector, (shard or `strays`, number of elements)…
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:shard:' .. ARGV[1])
 if not token then return 'lost' end

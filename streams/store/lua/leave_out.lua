@@ -19,11 +19,8 @@ else
     redis.call('HSET', ingest, 'offset:' .. label, ARGV[4], 'window:' .. label, ARGV[5], 'floor:' .. label, '0')
     local shards = tonumber(redis.call('HGET', KEYS[1] .. 'meta', 'shards') or '1')
     for _, release in ipairs({ARGV[5], string.format('%d', tonumber(ARGV[5]) + 1)}) do
-      local window = KEYS[1] .. 'window:' .. release .. ':' .. label
-      redis.call('UNLINK', window)
-      if shards > 1 then
-        for bucket = 0, shards - 1 do redis.call('UNLINK', window .. ':' .. string.format('%d', bucket)) end
-      end
+      local window = KEYS[1] .. 'window:' .. release .. ':' .. label .. ':'
+      for bucket = 0, shards - 1 do redis.call('UNLINK', window .. string.format('%d', bucket)) end
     end
   end
   redis.call('HSET', ingest, 'token:' .. label, ARGV[6]) -- its worker loads it again, and learns what to leave out

@@ -1,4 +1,4 @@
--- With shards, step 7: the part of shard ARGV[1] is on the parts topic, from offset ARGV[4] to before ARGV[5]. ARGV:
+-- Step 7: the part of shard ARGV[1] is on its partition, from offset ARGV[4] to before ARGV[5]. ARGV:
 -- shard, token, release, first offset, end
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:shard:' .. ARGV[1])
 if not token then return 'lost' end

@@ -1,4 +1,4 @@
--- With shards: release ARGV[2] was announced, and Redis was set back behind that. It is frozen again at the vector that
+-- release ARGV[2] was announced, and Redis was set back behind that. It is frozen again at the vector that
 -- its `sealed` record names. A partition that has read on, or was frozen elsewhere, reads its window again, and all do
 -- if other records were left out of it than Redis knows of.
 -- ARGV: token, release, trigger, time of the trigger or '', clock in seconds, number of shards, a fresh token for

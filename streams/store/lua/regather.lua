@@ -1,4 +1,4 @@
--- With shards: elements of what the desk of bucket ARGV[5] found are not there any more; the desk must write them again.
+-- elements of what the desk of bucket ARGV[5] found are not there any more; the desk must write them again.
 -- ARGV: shard, token, release, digest of the vector, bucket
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:shard:' .. ARGV[1])
 if not token then return 'lost' end

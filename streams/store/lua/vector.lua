@@ -1,4 +1,4 @@
--- With shards, step 2: every partition has passed the barrier of release ARGV[2], so that its vector is complete, and
+-- Step 2: every partition has passed the barrier of release ARGV[2], so that its vector is complete, and
 -- owners may begin. What was gathered or reported for another vector is thrown away. Cuts that there are already stand
 -- for this release, too.
 -- ARGV: token, release, digest of the vector, number of partitions, what the vector is, packed, what the policy means

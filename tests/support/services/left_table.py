@@ -9,8 +9,8 @@ from typing import Any, Final
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.meta import parse_meta
 from shoal.streams.store.records import KINDS, open_hash, unpack
+from shoal.streams.store.shard_table import read_hashes
 from shoal.streams.store.store import Store
-from shoal.streams.store.whole_table import read_hashes
 from tests.support import later_version
 from tests.support.services.table import POLICY, REDRAWN, Table, insert
 

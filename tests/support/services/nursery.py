@@ -32,7 +32,7 @@ from tests.support.services.stacks import listen, stacks_of
 # What commands import late, imported early: modules of shoal.streams, and of the libraries.
 _LATE = (
     "worker.app", "worker.rebuild", "worker.upgrade", "worker.doctor", "worker.inspect", "worker.rekey",
-    "worker.shard_dump", "cli.worker", "snapshot.restore", "source.app", "sink", "sink.sinks", "files.produce",
+    "cli.worker", "snapshot.restore", "source.app", "sink", "sink.sinks", "files.produce",
 )  # fmt: skip
 _LATE_OF_OTHERS = (
     "faust.app.router", "faust.assignor.leader_assignor", "faust.fixups.django", "faust.tables.manager", "faust.topics",

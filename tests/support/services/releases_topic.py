@@ -34,7 +34,6 @@ async def publish(kafka: str, table: str, releases: Iterable[PublishedRelease]) 
     await publisher.start()
     for files in releases:
         headers = write_origin(Origin([0, 0], files.number))
-        await publisher.publish(
-            SealedRelease(number=files.number, records=files.records, manifest=files.manifest, headers=headers)
-        )
+        sealed = SealedRelease(number=files.number, manifest=files.manifest, headers=headers)
+        await publisher.publish(sealed, files.records)
     await publisher.stop()

@@ -18,16 +18,15 @@ from confluent_kafka import Producer
 from redis import Redis
 
 from shoal.core.cells.shard import Shard
+from shoal.core.cuts import Cuts
 from shoal.core.randomness import Keyed
-from shoal.core.shards.cuts import Cuts
 from shoal.core.state import RECORDS
 from shoal.streams.files.policy_yaml import load_policy
-from shoal.streams.store.coordination import read_shard_records
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.records import unpack
+from shoal.streams.store.shard_records import read_shard_records
 from shoal.streams.store.shard_table import load_shard
 from shoal.streams.store.store import Store
-from shoal.streams.store.whole_table import load_state
 from tests.support.judges.topics import KEY, Judged, Published, Record
 from tests.support.root import ROOT
 from tests.support.services.nursery import NURSERY, Forked, Process
@@ -250,14 +249,15 @@ class Table(Judged):
             meta = await store.meta()
             if meta is None:
                 return {}
-            states = {"": await load_state(store, policy, KEY.encode(), meta)} if policy.shards == 1 else {}
-            if policy.shards > 1:
-                records = await read_shard_records(store)
-                cuts = Cuts.read(policy, unpack(records.cuts)) if records.cuts else None
-                for number in range(policy.shards):
-                    shard = Shard(number, None) if cuts is None else cuts.shard(number)
-                    state = await load_shard(store, policy, KEY.encode(), shard, meta.partitions, records)
-                    states[f"{number} "] = state
+            records = await read_shard_records(store)
+            cuts = Cuts.read(policy, unpack(records.cuts)) if records.cuts else None
+            states = {}
+            for number in range(policy.shards):
+                shard = Shard(number, None) if cuts is None else cuts.shard(number)
+                where = shard if policy.shards > 1 else None
+                states[f"{number} " if policy.shards > 1 else ""] = await load_shard(
+                    store, policy, KEY.encode(), where, meta.partitions, records
+                )
             return {
                 "meta": (meta.sealed, meta.counts, [state.meta for state in states.values()]),
                 **{f"{n}{name}": dict(state.records(name)) for n, state in states.items() for name in RECORDS},

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import shoal
+from shoal.core.cuts import people_needed
 from shoal.core.policy.hierarchy import parse_hierarchy
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.policy.strategy import ConstantRatio
-from shoal.core.shards.cuts import people_needed
 from shoal.streams.cli import main
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.policy_sample import exposures_affordable, findings, read_sample

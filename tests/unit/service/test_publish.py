@@ -88,4 +88,4 @@ def test_a_sealed_release_must_follow_from_the_last_one_on_the_topic() -> None:
 
 
 def sealed(previous: str | None) -> SealedRelease:
-    return SealedRelease(number=5, records=[], manifest=json.dumps({"previous": previous}).encode(), headers=[])
+    return SealedRelease(number=5, manifest=json.dumps({"previous": previous}).encode(), headers=[])

@@ -108,7 +108,7 @@ def test_ready_includes_the_planner(clock: Clock) -> None:
 def test_a_release_is_stuck_in_a_step_and_not_because_it_has_many(clock: Clock) -> None:
     standing = Standing()
     standing.say(State.WAITING)
-    for step in ("wait", "read", "plan"):
+    for step in ("wait", "gather", "plan"):
         standing.enter(step)
         clock.now += 600
         assert ready(Course.RUNNING, standing) == (True, "ready")
@@ -125,18 +125,18 @@ def test_a_step_is_counted_when_it_is_done_and_not_when_it_is_given_up(clock: Cl
             REGISTRY.get_sample_value(f"shoal_release_step_seconds_{part}", labels) or 0.0 for part in ("count", "sum")
         )  # type: ignore[return-value]
 
-    before = {step: counted(step) for step in ("seal", "publish", "sent")}
+    before = {step: counted(step) for step in ("seal", "manifest", "apply")}
     standing = Standing()
     standing.enter("seal")
     clock.now += 2
-    standing.enter("publish")
+    standing.enter("manifest")
     clock.now += 3
     standing.leave()
-    standing.enter("sent")
+    standing.enter("apply")
     clock.now += 5
     standing.finish()
     after = {step: tuple(now - then for now, then in zip(counted(step), before[step], strict=True)) for step in before}
-    assert after == {"seal": (1, 2), "publish": (0, 0), "sent": (1, 5)}
+    assert after == {"seal": (1, 2), "manifest": (0, 0), "apply": (1, 5)}
 
 
 def test_giving_planning_up_in_the_middle_of_a_release_leaves_it_to_another() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shoal.core.cuts import Cuts, Sample, people_needed
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.randomness import Keyed
-from shoal.core.shards.cuts import Cuts, Sample, people_needed
 
 ZIP = "".join(f"z{a}{b};z{a}*;*\n" for a in range(4) for b in range(3))
 KINDS: dict[str, dict[str, Any]] = {

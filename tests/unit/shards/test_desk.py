@@ -4,11 +4,11 @@ from typing import Any
 
 import msgpack
 
+from shoal.core.cuts import Cuts
 from shoal.core.events.guard import Guard
 from shoal.core.events.window import DEREGISTERED, ERASED, GONE, PATCH, PRESENT, PUT, PUT_ANEW, REGISTER, Delta
 from shoal.core.person import FORGOTTEN, Person
 from shoal.core.policy.policy import Policy, build_policy
-from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.desk import RecordedHistories, Resident, gather, may_move, present
 from shoal.core.shards.moves import ShardWindow, SignedEntry, Traveller, joined
 from shoal.core.signatures.bonds import Bond

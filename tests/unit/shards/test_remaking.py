@@ -16,8 +16,8 @@ from shoal.core.shards.part import plan_part
 from shoal.core.shards.table import Table
 from shoal.core.state import RECORDS, State
 from shoal.streams.files.shards import part_job
-from shoal.streams.store.coordination import pack_cuts
 from shoal.streams.store.records import pack
+from shoal.streams.store.shard_records import pack_cuts
 from shoal.streams.store.state_digest import StateDigest, proofs_of
 from shoal.streams.worker.foreign import foreign_handles
 from shoal.streams.worker.remaking import ManyShards, Shelf, begin_anew

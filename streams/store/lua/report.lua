@@ -1,4 +1,4 @@
--- With shards, step 4, at its end: shard ARGV[1] is planned and staged, if all its chunks are there. ARGV: shard, token,
+-- Step 4, at its end: shard ARGV[1] is planned and staged, if all its chunks are there. ARGV: shard, token,
 -- release, digest of the vector, number of chunks, report
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:shard:' .. ARGV[1])
 if not token then return 'lost' end

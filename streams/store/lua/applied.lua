@@ -1,4 +1,4 @@
--- With shards, step 9, at its end: everything that shard ARGV[1] writes is in the current state; what it takes away
+-- Step 9, at its end: everything that shard ARGV[1] writes is in the current state; what it takes away
 -- goes in step 10. ARGV: shard, token, release
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:shard:' .. ARGV[1])
 if not token then return 'lost' end

@@ -1,4 +1,4 @@
--- With shards: what could not be planned is to be tried again. ARGV: token, number of shards
+-- what could not be planned is to be tried again. ARGV: token, number of shards
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:triggers')
 if not token then return 'lost' end
 if token ~= ARGV[1] then return 'fenced' end

@@ -1,4 +1,4 @@
--- With shards: shard ARGV[1] cannot be gathered or planned; ARGV[5] says why, in words that say nothing about people.
+-- shard ARGV[1] cannot be gathered or planned; ARGV[5] says why, in words that say nothing about people.
 -- ARGV: shard, token, release, digest of the vector, sentence
 local token = redis.call('HGET', KEYS[1] .. 'ingest', 'token:shard:' .. ARGV[1])
 if not token then return 'lost' end
