@@ -43,7 +43,7 @@ def hamlet(shards: int = 2, new: Sequence[str] = ()) -> Policy:
         "table": "hamlet",
         "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
         "sensitive": {"name": "disease", "values": [*HAMLET, *new]},
-        "privacy": {"k": 1, "l": 2, "signature": 4, "counterfeits": 0.5, "headroom": 0},
+        "privacy": {"k": 1, "l": 2, "signature": 4, "batch": 4, "headroom": 0},
         "scale": {"shards": shards},
     }
     return build_policy(document, {}, "".join(["hamlet", *new]).encode())
