@@ -159,7 +159,9 @@ def test_with_the_private_files_it_adds_the_error_of_queries(desk: Desk) -> None
     for figures in desk.figures():
         assert 0 < figures["query_error_median"] <= figures["query_error_most"] < 3
         assert "breach_median" not in figures
-        assert 0 <= figures["surplus_share"] <= 0.02
+        assert 0 <= figures["vacant_share"] < 0.2
+        assert "surplus_share" not in figures
+    assert desk.figures()[-1]["vacant"] > 0, "somebody left"
     assert "query error" in desk.page()
 
 
