@@ -51,7 +51,6 @@ class Sample:
     rejects: Tally = field(default_factory=Tally)
     stayed: list[tuple[int, int]] = field(default_factory=list)  # (people at a release, of them gone or changed)
     forecast: Forecast | None = None  # of a lasting table
-    releases: int = 0
 
     @property
     def is_mostly_rejected(self) -> bool:
@@ -84,7 +83,6 @@ def read_sample(
                 sample.forecast.see(table)
             continue
         watcher.say(f"release {number}")
-        sample.releases = number
         if sample.forecast:
             sample.forecast.see(table)
         if before:

@@ -141,7 +141,7 @@ def _measure(policy: Policy, table: Table, made: Published, queries: tuple[Query
         "present": len(table),
         "withheld_share": made.withheld / len(table),
         "hidden_share": hidden_share(published),
-        "surplus_share": int(published.spare.sum()) / shown,
+        "spare_share": int(published.spare.sum()) / shown,
         "query_error": error.mean,
         "query_error_median": error.median,
         "max_breach": made.max_breach,

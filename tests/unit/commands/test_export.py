@@ -108,7 +108,7 @@ def test_the_views_share_the_values_of_a_group_among_its_rows(out: Path, tmp_pat
         rows, shown = sum(group["cells"].values()), sum(group["sensitive"].values())
         for cell, mine in group["cells"].items():
             for value, count in group["sensitive"].items():
-                expected[cell, value] += mine * count / shown * (shown - group["counterfeits"]) / rows
+                expected[cell, value] += mine * count / shown * (shown - group["vacant"]) / rows
     with importlib.import_module("duckdb").connect(str(tmp_path / "ward.duckdb"), read_only=True) as database:
         found = database.execute("SELECT cell, value, expected FROM expected").fetchall()
     assert {(cell, value): amount for cell, value, amount in found} == pytest.approx(dict(expected))

@@ -27,7 +27,7 @@ def ward_policy(values: str = "lasting", **sensitive: Any) -> Policy:
         "table": "ward",
         "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
         "sensitive": {"name": "disease", "values": [*diseases, *sensitive.get("permanent", ())], **sensitive},
-        "privacy": {"k": 2, "l": 2, "values": values, **({"counterfeits": 0.3} if values == "lasting" else {})},
+        "privacy": {"k": 2, "l": 2, "values": values, **({"batch": 4} if values == "lasting" else {})},
     }
     return build_policy(document, {}, b"")
 
