@@ -19,7 +19,7 @@ def open_ward() -> Ward:
         "table": "cliques",
         "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
         "sensitive": {"name": "disease", "values": LABELS, "permanent": ["d8"]},
-        "privacy": {"k": 2, "l": 2, "signature": 4, "counterfeits": 0.3},
+        "privacy": {"k": 2, "l": 2, "signature": 4, "batch": 4},
         "scale": {"shards": 2},
     }
     ward = Ward(build_policy(document, {}, b"cliques"))
