@@ -123,6 +123,40 @@ def draw_restless(draw: random.Random, policy: Policy, people: int, releases: in
         yield {"op": "release"}
 
 
+def narrow_policy(values: int, permanent: int = 0, insiders: int = 0) -> Policy:
+    """So few values that many a second and third one of a person lies in a signature of theirs."""
+    labels = [f"d{rank}" for rank in range(values)]
+    document = {
+        "table": "narrow",
+        "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
+        "sensitive": {"name": "disease", "values": labels, "permanent": labels[values - permanent :]},
+        "privacy": {"k": 2, "l": 2, "insiders": insiders, "batch": 4 + insiders},
+    }
+    return build_policy(document, {}, b"narrow")
+
+
+def draw_narrow(draw: random.Random, policy: Policy, people: int, releases: int) -> Iterator[Event]:
+    """People who change their values all the time, are away, erased, and come back; and newcomers in every release."""
+    labels = list(policy.sensitive.hierarchy.leaves)
+    permanent = {labels[leaf] for leaf in policy.sensitive.permanent}
+    held: dict[str, set[str]] = {}
+    for release in range(releases):
+        for number in range(people + release * people // 2):
+            person, chance = f"p{number}", draw.random()
+            values = {draw.choice(labels)}
+            if person not in held:
+                held[person] = values & permanent
+                place = {"age": draw.randrange(100)}
+                yield {"op": "insert", "id": person, "qid": place, "sensitive": sorted(values)}
+            elif chance < 0.15:
+                yield {"op": "erase" if chance < 0.08 else "delete", "id": person}
+                del held[person]
+            elif chance < 0.6:
+                held[person] |= values & permanent
+                yield {"op": "update", "id": person, "sensitive": sorted(values | held[person])}
+        yield {"op": "release"}
+
+
 def _draw_change(
     draw: random.Random, person: str, is_present: bool, labels: list[str], held: set[str], sexes: Sequence[str]
 ) -> Event:

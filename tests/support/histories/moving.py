@@ -37,13 +37,13 @@ def moving(draw: random.Random, events: Iterable[Event], share: float) -> Iterat
         yield event
 
 
-def hamlet(shards: int = 2, new: Sequence[str] = ()) -> Policy:
+def hamlet(shards: int = 2, new: Sequence[str] = (), **privacy: int) -> Policy:
     """A table with shards that is small enough to count all its worlds, and shows values nevertheless."""
     document = {
         "table": "hamlet",
         "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
         "sensitive": {"name": "disease", "values": [*HAMLET, *new]},
-        "privacy": {"k": 1, "l": 2, "signature": 4, "batch": 4, "headroom": 0},
+        "privacy": {"k": 1, "l": 2, "signature": 4, "batch": 4, "headroom": 0, **privacy},
         "scale": {"shards": shards},
     }
     return build_policy(document, {}, "".join(["hamlet", *new]).encode())

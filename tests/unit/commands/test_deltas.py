@@ -1,6 +1,7 @@
 """Folders of releases that hold only what changed: every command reads them as it reads full ones."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -131,8 +132,7 @@ def test_a_changed_record_of_an_earlier_release_is_found(
     shutil.copytree(desk.deltas, out)
     path = next(one for one in sorted(out.glob("release-*/groups.jsonl"))[3:] if one.stat().st_size)
     number = int(path.parent.name[-4:])
-    text = path.read_bytes().replace(b'"vacant":0', b'"vacant":1', 1)
-    path.write_bytes(text.replace(b'"counterfeits":0', b'"counterfeits":1', 1))
+    path.write_bytes(re.sub(rb'"(vacant|counterfeits)":0', rb'"\1":1', path.read_bytes(), count=1))
     capsys.readouterr()
     assert main(["export", str(out), "--to", "csv", "--out", str(tmp_path / "csv")]) == 1
     said = capsys.readouterr().err
