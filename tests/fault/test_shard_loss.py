@@ -13,7 +13,7 @@ from tests.fault.scene import EVERYTHING, PATIENCE_S, Scene, said
 from tests.fault.test_lost_state import take_snapshot, wipe
 from tests.support.services.table import Record, Worker, await_that
 
-_BEFORE = ("release.1:2", "release.2:2", "release.2:2", "release.3:5", "release.4:5", "release.5:2", "release.6.open:2")
+_BEFORE = ("release.1:2", "release.2:2", "release.3:5", "release.4:5", "release.5:2", "release.6.open:2")
 _ANNOUNCED = ("release.6:2", "release.7.open:5", "release.7:5", "release.8.open:2")
 _PUBLISHED = ("release.8:2", "release.9:5", "release.10.part:2", "release.10:2")
 # What counts is what is on the topics: Redis is what it was between two releases, or empty, whatever it was when the
