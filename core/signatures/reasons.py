@@ -12,15 +12,26 @@ Each `*` of a release has one reason:
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import numpy as np
 
-from shoal.core.signatures.entries import COMPANY, NO_GROUP, SECOND, STARRED
-from shoal.core.signatures.group import STAR
-from shoal.core.state import State
+from shoal.core.policy.policy import Policy
+from shoal.core.signatures.entries import COMPANY, NO_GROUP, SECOND, STARRED, Entries
+from shoal.core.signatures.group import STAR, Groups
+from shoal.core.signatures.signature import Signatures
 
 
-def hidden_by_reason(states: Iterable[State], waiting: int) -> dict[str, int]:
+class Shown(Protocol):
+    """What is asked of a table's state, or of a shard's."""
+
+    policy: Policy
+    entries: Entries
+    groups: Groups
+    signatures: Signatures
+
+
+def hidden_by_reason(states: Iterable[Shown], waiting: int) -> dict[str, int]:
     """How many values of the last release are `*`, by reason; `waiting` as its manifest says."""
     found = dict.fromkeys(("full", "second", "unfit", "company", "waiting", "blank"), 0)
     for state in states:
@@ -41,7 +52,7 @@ def hidden_by_reason(states: Iterable[State], waiting: int) -> dict[str, int]:
     return found | {"full": found["full"] - waiting, "waiting": waiting}
 
 
-def error_of_totals(states: Iterable[State], held: Mapping[int, int], least: int = 20) -> float | None:
+def error_of_totals(states: Iterable[Shown], held: Mapping[int, int], least: int = 20) -> float | None:
     """How far totals are off, in the median over protected values that `least` people or more hold; None without any.
 
     Each row counts as each value of its signature equally, and a `*` as nothing.
