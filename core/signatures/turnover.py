@@ -23,7 +23,7 @@ STAYS, PASSES = 0, 1
 def kinds_of(groups: Groups, signatures: Signatures, rows: Rows, number: int, leaves: int) -> Rows:
     """By value, whether it stays or passes; all stay while the releases do not tell them apart.
 
-    `rows` are those that each group has in the last release. Costs one step for each group.
+    `rows` are those that each group has in the last release, the one before `number`. Costs one step for each group.
     """
     found = np.full(leaves, STAYS, dtype=np.int64)
     seen, ended = _by_signature(groups, signatures, rows, number)
@@ -41,12 +41,14 @@ def kinds_of(groups: Groups, signatures: Signatures, rows: Rows, number: int, le
 def _by_signature(groups: Groups, signatures: Signatures, rows: Rows, number: int) -> tuple[Rows, Rows]:
     """By signature, how many rows there were, summed over releases, and how many of them ended.
 
-    Rows are taken to have ended evenly since their group was formed.
+    Rows are taken to have ended at an even rate since their group was formed. The mean of such a curve lies between its
+    ends and their geometric mean, by Simpson's rule.
     """
-    signed = np.flatnonzero((groups.kind >= 0) & (groups.formed < number))
+    signed = np.flatnonzero((groups.kind >= 0) & (groups.formed < number - 1))
     kind = groups.kind[signed]
     first, now = groups.rounds[signed] * signatures.sizes[kind], rows[signed]
-    times = (number - groups.formed[signed]) * (first + now) // 2
+    mean = (first + 4 * np.sqrt(first * now) + now) / 6
+    times = np.floor((number - 1 - groups.formed[signed]) * mean)
     found = (np.bincount(kind, weights=column, minlength=len(signatures)) for column in (times, first - now))
     seen, ended = (column.astype(np.int64) for column in found)
     return seen, ended

@@ -18,7 +18,7 @@ def test_an_engine_of_this_version_makes_what_was_recorded() -> None:
 
 
 def test_an_engine_that_makes_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from shoal.core.signatures import regroup
+    from shoal.core.signatures import settling
 
-    monkeypatch.setattr(regroup, "PLAIN_ROWS", tuning.PLAIN_ROWS // 4)
+    monkeypatch.setattr(settling, "PLAIN_ROWS", tuning.PLAIN_ROWS // 4)
     assert digests() != json.loads(RECORDED.read_text())["histories"]

@@ -5,8 +5,8 @@ a release, `now` has its sightings and `of` what was known before it; the next r
 a person from one release on; absence ends it, being withheld or "*" does not, and nothing but an erasure ends that of a
 permanent value (docs/design.md, "Values that last").
 
-No group reaches across shards: somebody who moves to another one has another group there, with the same signature. Of
-somebody erased the engine forgets which values were shown, and so must the rules: a value that comes back is another
+No group reaches across shards: somebody who moves to another one has another group there, with the same signature, and
+yet another one if they come back. Of somebody erased the engine forgets which values were shown, and so must the rules: a value that comes back is another
 one, in another group.
 """
 
@@ -96,6 +96,7 @@ class History:
                 known.add(one)
         self.now = {}
         self._forget(secrets)
+        self._follow_moves(release, secrets)
         self._follow_spells(release.number, secrets)
         for name, entries in secrets.entries.items():
             group = release.groups[name]
@@ -115,6 +116,13 @@ class History:
             held = self.spells.get(person, {}).keys() & (now.values if now is not None else ())
             if known is not None:
                 known.forget(held)
+
+    def _follow_moves(self, release: Published, secrets: Secrets) -> None:
+        """In a table with shards, one that somebody left remembers none of their groups, even if they come back."""
+        if release.epoch.policy.shards > 1:
+            for person, known in self.people.items():
+                if secrets.since.get(person) == release.number:
+                    known.group.clear()
 
     def _follow_spells(self, number: int, secrets: Secrets) -> None:
         spells: dict[str, Mapping[int, int]] = {}
