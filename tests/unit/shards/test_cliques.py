@@ -64,7 +64,9 @@ def test_a_clique_is_not_shown_while_one_of_its_people_is_in_another_shard() -> 
             reload(ward)
         ward.live([{"op": "release"}])
         assert clique_groups(ward) == []
-        ward.live(move(decoy, 5))
+        # what was shown of the decoy needs a new group of its signature, and so newcomers
+        new = [{"op": "insert", "id": f"n{at}", "qid": {"age": at}, "sensitive": [LABELS[at % 4]]} for at in range(8)]
+        ward.live([*new, *move(decoy, 5)])
         assert len(clique_groups(ward)) == 1
         assert ward.findings() == set()
 
