@@ -55,20 +55,23 @@ def hidden_by_reason(states: Iterable[Shown], waiting: int) -> dict[str, int]:
 def error_of_totals(states: Iterable[Shown], held: Mapping[int, int], least: int = 20) -> float | None:
     """How far totals are off, in the median over protected values that `least` people or more hold; None without any.
 
-    Each row counts as each value of its signature equally, and a `*` as nothing.
+    Each row counts as each value of its signature equally, and every `*` as each value in proportion.
     """
     estimated: dict[int, float] = {}
+    stars = 0
     spared: frozenset[int] = frozenset()
     for state in states:
         entries, groups, signatures = state.entries, state.groups, state.signatures
         spared = state.policy.sensitive.open | state.policy.sensitive.permanent
         rows = np.bincount(entries.group[entries.group != NO_GROUP], minlength=groups.size)
+        stars += int(rows[groups.kind == STAR].sum())
         shown = np.flatnonzero((groups.kind >= 0) & (rows > 0))
         for kind, count in zip(groups.kind[shown].tolist(), rows[shown].tolist(), strict=True):
             for value in signatures.sets[kind]:
                 estimated[value] = estimated.get(value, 0.0) + count / len(signatures.sets[kind])
+    scale = 1 + stars / max(1.0, sum(estimated.values()))
     errors = [
-        abs(estimated.get(value, 0.0) - count) / count
+        abs(estimated.get(value, 0.0) * scale - count) / count
         for value, count in sorted(held.items())
         if count >= least and value not in spared
     ]
