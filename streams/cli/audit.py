@@ -61,6 +61,7 @@ def command(
     from shoal.core.audit import write_report
     from shoal.streams.files.audit import audit as run
     from shoal.streams.files.policy_yaml import load_policy
+    from shoal.streams.files.verdict import write_verdict
 
     if (audit is None) != (not events):
         raise click.UsageError("--audit and --events go together")
@@ -79,7 +80,7 @@ def command(
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:
-        for line in write_report(report):
+        for line in (*write_verdict(report), "", "In detail:", "", *write_report(report)):
             click.echo(line)
     return 0 if report.is_kept else 1
 

@@ -43,13 +43,14 @@ def check(policy: Path, samples: tuple[str, ...], event_format: str | None, mapp
     warned = list(warnings(rules))
     misfits = False
     if samples:
+        from shoal.streams.files.formats import find_reader
         from shoal.streams.files.policy_sample import findings, read_sample
 
         with bar("reading the sample") as shown:
             sample = read_sample(rules, samples, choice_of(event_format, mapping), shown)
             found = list(findings(rules, sample))
         misfits = sample.is_mostly_rejected
-        if sample.releases:
+        if find_reader(samples[0], rules, choice_of(event_format, mapping)).is_panel:  # its periods make releases
             warned = [sentence for sentence in warned if sentence != NO_TRIGGER]
         for finding in found:
             if finding.name is None:

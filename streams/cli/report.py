@@ -20,7 +20,12 @@ from shoal.streams.cli.terminal import bar, json_option
 @format_options("Each of the events files")
 @click.option("--audit", type=click.Path(path_type=Path), help="Folder that `shoal replay --audit` wrote; private.")
 @click.option(
-    "--to", type=click.Path(path_type=Path), default=Path("report"), show_default=True, help="Folder to write."
+    "--out",
+    "to",
+    type=click.Path(path_type=Path),
+    default=Path("report"),
+    show_default=True,
+    help="Folder to write; not for publication if --events or --audit is given.",
 )
 @click.option(
     "--queries", type=click.IntRange(1), default=1000, show_default=True, help="How many COUNT queries to ask."
@@ -54,7 +59,7 @@ def command(
     if not seed:
         raise click.BadParameter("must not be empty", param_hint="--seed")
     if out.resolve() in (to.resolve(), *to.resolve().parents):
-        raise InputError("--to must not be inside OUT, which is published.")
+        raise InputError("--out must not be inside OUT, which is published.")
     rules = load_policy(policy)
     request = Request(rules, out, events, audit, queries, seed, choice_of(event_format, mapping))
     metrics = make_metrics(request)

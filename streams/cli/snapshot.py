@@ -29,4 +29,7 @@ def command(ctx: click.Context, to: Path | None, policy: Path | None, as_json: b
     if as_json:
         click.echo(json.dumps({**taken._asdict(), "path": str(taken.path)}))
         return
-    click.echo(f"{taken.path}: release {taken.release}, {taken.people:,} people, {taken.bytes:,} bytes")
+    click.echo(
+        f"{taken.path}: release {taken.release}, {taken.published:,} people published, records of {taken.people:,}, "
+        f"{taken.bytes:,} bytes"
+    )

@@ -8,7 +8,7 @@ value in it, not that nobody ever will.
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from shoal.core.audit.reading.truth import Record
@@ -16,11 +16,21 @@ from shoal.core.events.window import GONE, PUT, Delta
 from shoal.core.plan import Window, plan
 from shoal.core.policy.policy import Policy
 from shoal.core.shards.table import Table
+from shoal.core.signatures.reasons import error_of_totals, hidden_by_reason
 from shoal.core.state import State
 
 RELEASES: Final = 20  # as many of the sample's releases are planned
 EXPECTED: Final = 3.0  # a value that nobody lost may be permanent if so many losses were to be expected of any other
 LISTED: Final = 8
+COUNTED: Final = 20  # holders of a value whose total is compared with what a release says
+REASONS: Final = {
+    "full": "no further value of theirs could be shown safely",
+    "second": "no new group of their signature came together",
+    "unfit": "their value is too frequent, or fitted no group",
+    "company": "they keep those company",
+    "waiting": "they wait for company",
+    "blank": "their only value is shown for a clique",
+}
 SECRET: Final = b"policy check"  # whatever it is, the shares are about the same
 
 
@@ -76,6 +86,27 @@ class Forecast:
             f"{made['waiting'] / made['rows']:.1%} because they wait for company, and "
             f"{made['withheld'] / present:.1%} of the people are withheld"
         )
+
+    def reasons(self) -> str | None:
+        """Why values are `*` in the last release that was planned, as shares of all; None if none is."""
+        made = self.manifest
+        if made is None or not made["suppressed"]:
+            return None
+        found = hidden_by_reason(self._states, made["waiting"])
+        listed = sorted((count, reason) for reason, count in found.items() if count)
+        return "; ".join(f"{count / made['rows']:.1%}: {REASONS[reason]}" for count, reason in reversed(listed))
+
+    def totals(self) -> str | None:
+        """How far the totals of values are off in that release; None if no protected value has holders enough."""
+        held = Counter(leaf for record in self._before.values() for leaf in record.values)
+        error = error_of_totals(self._states, held, COUNTED) if self._table.meta.release < RELEASES else None
+        if error is None:
+            return None
+        return f"of the values that {COUNTED} people or more hold, half have a total that is off by {error:.1%} or less"
+
+    @property
+    def _states(self) -> Sequence[State]:
+        return self._table.states if isinstance(self._table, Table) else [self._table]
 
     def never_lost(self) -> list[int]:
         """Protected values that nobody who stayed lost, though others were lost as often as that, most kept first."""

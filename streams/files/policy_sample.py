@@ -7,7 +7,7 @@ reads events. No finding names a person or quotes a value of an attribute; label
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -51,7 +51,13 @@ class Sample:
     rejects: Tally = field(default_factory=Tally)
     stayed: list[tuple[int, int]] = field(default_factory=list)  # (people at a release, of them gone or changed)
     forecast: Forecast | None = None  # of a lasting table
-    releases: int = 0
+    insider: Forecast | None = None  # the same with an insider more
+
+    def foresee(self, table: Mapping[str, Record]) -> None:
+        """Plan the next release of a lasting table."""
+        for forecast in (self.forecast, self.insider):
+            if forecast is not None:
+                forecast.see(table)
 
     @property
     def is_mostly_rejected(self) -> bool:
@@ -72,7 +78,9 @@ def read_sample(
     watcher: Watcher | None = None,
 ) -> Sample:
     """Reads the events of files. Raises `InputError` if they cannot be read at all."""
-    sample = Sample({}, forecast=Forecast(policy) if policy.values == "lasting" else None)
+    sample = Sample({})
+    if policy.values == "lasting":
+        sample.forecast, sample.insider = Forecast(policy), _with_an_insider(policy)
     before: dict[str, Record] | None = None
     watcher = watcher or Unwatched()
     names = (sources,) if isinstance(sources, str) else sources
@@ -80,13 +88,11 @@ def read_sample(
     for number, table, accepted, _ in tables_at_releases(policy, lines):
         if number is None:
             sample.table, sample.accepted = table, accepted
-            if before is None and sample.forecast:
-                sample.forecast.see(table)
+            if before is None:
+                sample.foresee(table)
             continue
         watcher.say(f"release {number}")
-        sample.releases = number
-        if sample.forecast:
-            sample.forecast.see(table)
+        sample.foresee(table)
         if before:
             gone = sum(table.get(person) != record for person, record in before.items())
             sample.stayed.append((len(before), gone))
@@ -119,7 +125,7 @@ def findings(policy: Policy, sample: Sample) -> Iterator[Finding]:
     if policy.values == "redrawn":
         yield from _budget(policy, sample)
     if sample.forecast:
-        yield from _forecast(policy, sample.forecast, _transient(policy, _count(sample)))
+        yield from _forecast(policy, sample, sample.forecast)
         yield from (Finding(sentence, "choices") for sentence in choices(policy, sample.table))
     yield from _frequent(policy, _count(sample), people)
     for position, attribute in enumerate(policy.attributes):
@@ -167,12 +173,24 @@ def _transient(policy: Policy, counts: Counter[int]) -> Counter[int]:
     return Counter({leaf: count for leaf, count in counts.items() if leaf not in spared})
 
 
-def _forecast(policy: Policy, forecast: Forecast, counts: Counter[int]) -> Iterator[Finding]:
+def _with_an_insider(policy: Policy) -> Forecast | None:
+    """The forecast with an insider more; None if the values are too few for that."""
+    insiders = policy.insiders + 1
+    signature = max(policy.signature, math.ceil(2 * policy.l) + insiders)
+    values = len(policy.sensitive.hierarchy.leaves) - len(policy.sensitive.open)
+    if signature > values:
+        return None
+    return Forecast(replace(policy, insiders=insiders, signature=signature, batch=max(policy.batch, signature)))
+
+
+def _forecast(policy: Policy, sample: Sample, forecast: Forecast) -> Iterator[Finding]:
     """What the policy costs on the sample, and what might be written into it."""
-    cost = forecast.cost()
-    if cost is not None:
-        yield Finding(cost, "cost")
-    for suggestion in suggestions(policy, forecast, counts):
+    for name, sentence in (("cost", forecast.cost()), ("why *", forecast.reasons()), ("totals", forecast.totals())):
+        if sentence is not None:
+            yield Finding(sentence, name)
+    if sample.insider is not None and (cost := sample.insider.cost()) is not None:
+        yield Finding(f"with `insiders: {policy.insiders + 1}` {cost}", "insiders")
+    for suggestion in suggestions(policy, forecast, _transient(policy, _count(sample))):
         yield Finding(suggestion, "suggested")
 
 

@@ -51,8 +51,13 @@ def _permanent_labels(policy: Policy) -> str:
 def _describe_permanent(policy: Policy) -> str:
     if policy.values == "lasting" and len(policy.sensitive.permanent) >= policy.signature:
         return "shown among permanent values only"
-    known = "everyone is there" if policy.participation == "all" else f"{policy.participation:,} people are there"
-    return f"each holder among {policy.l:g} people or more, to those who know whether {known}"
+    if policy.participation == "all":
+        known = "even to somebody who knows of everyone whether they are in the table"
+    elif policy.participation:
+        known = f"even to somebody who knows of {policy.participation:,} people whether they are in the table"
+    else:
+        known = "to somebody who does not know who is in the table"
+    return f"each holder could be any of {policy.l:g} people or more, {known}"
 
 
 def _describe_model(policy: Policy) -> Iterator[str]:

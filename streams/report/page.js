@@ -144,7 +144,7 @@
       const line = html("div", ""), patch = html("i", "");
       patch.style.opacity = (step + 1) / STEPS;
       const end = (most * (step + 1)) / STEPS;
-      line.append(patch, chosen.shade ? `up to ${percent(end)}` : `up to ${show(end)} people`);
+      line.append(patch, chosen.shade ? `up to ${percent(end)}` : `up to ${show(end)} expected`);
       return line;
     }));
     byId("here").textContent = byId("groups").textContent = "";

@@ -80,7 +80,7 @@ def render(series: Series, frame: Frame) -> str:
     parts = {
         "title": escape(f"Releases of {series.policy.table}"),
         "head": frame.head,
-        "lead": escape(_lead(releases)),
+        "lead": _prose(_lead(releases)),
         "now": frame.now,
         "tiles": [write_tile(tile) for metric in metrics for tile in (metric.tiles(last) if last else ())],
         "plots": [_figure(picture) for metric in metrics for picture in (metric.pictures(releases) if last else ())],
@@ -122,10 +122,15 @@ def _lead(releases: Sequence[Figures]) -> str:
     largest = max(figures["max_breach"] for figures in releases)
     bound = releases[-1]["bound"]
     count = f"{len(releases):,} releases" if len(releases) > 1 else "One release"
-    kept = "within" if all(figures["max_breach"] <= figures["bound"] for figures in releases) else "OVER"
+    promised = (
+        f"{count}. Promised: whoever keeps them all is never surer than {bound:.0%} of anybody's protected value."
+    )
+    if any(figures["max_breach"] > figures["bound"] for figures in releases):
+        return f"{promised} BROKEN: by what they say of themselves, somebody can be {largest:.0%} sure of a value."
     return (
-        f"{count}; someone who kept all of them can link nobody to a value with more than {largest:.4f}, "
-        f"{kept} the bound of {bound:.4f}."
+        f"{promised} By what they say of themselves this is kept: the surest anybody can be is {largest:.0%}. "
+        "Not promised: what people in the table infer from their own values, and what goes together with the "
+        "attributes. `shoal audit` checks the promises and counts the rest."
     )
 
 

@@ -19,7 +19,7 @@ class Column(NamedTuple):
 
 COLUMNS: Final = (
     Column("release", "release", 7),
-    Column("published at", "published_at", 25),
+    Column("as of", "published_at", 25),
     Column("people", "people", 9),
     Column("rows", "rows", 9, is_in_table=False),
     Column("groups", "groups", 8, is_in_table=False),

@@ -12,6 +12,7 @@ whole. What a worker does meanwhile belongs to the next release, which finds it 
 """
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -62,7 +63,8 @@ class Taken(NamedTuple):
 
     path: Path
     release: int
-    people: int
+    people: int  # in the table, shown or withheld or absent: whoever has a record
+    published: int
     bytes: int
     seconds: float
 
@@ -102,7 +104,8 @@ async def take_snapshot(store: Store, settings: Settings, to: Path, watcher: Ste
     sync_folder(path.parent)
     crash_point("snapshot.5")
     seconds = round(time.monotonic() - began, 3)
-    return Taken(path, meta.release, meta.counts.people, path.stat().st_size, seconds)
+    published = int(json.loads(manifest.value)["people"])
+    return Taken(path, meta.release, meta.counts.people, published, path.stat().st_size, seconds)
 
 
 async def _settled(store: Store) -> TableMeta:

@@ -32,6 +32,11 @@ class Inlet:
         self._queue.clear()
         await self._assign(offsets)
 
+    @property
+    def partitions(self) -> int:
+        """How many partitions are read."""
+        return len(self._consumer.assignment())
+
     async def take(self, limit: int) -> list[tuple[TopicPartition, Any]]:
         """Up to so many records; none if there are none now. Raises KafkaError, GuaranteeError."""
         await self.look()

@@ -127,7 +127,7 @@ class Source:
             async with open_reader(servers, self._settings.connect_s) as consumer:
                 inlet = Inlet(consumer, servers, self._roles)
                 await inlet.open(self._place.offsets)
-                self._log.info("source.ready", partitions=len(self._place.offsets))
+                self._log.info("source.ready", partitions=inlet.partitions)
                 self._vitals.say(READY)
                 yield inlet, outlet
         finally:

@@ -81,7 +81,9 @@ def _of_ingest(ingest: Ingest) -> Iterator[Metric]:
         "shoal_lag_records", "Records on the events topic that are still to be taken.", labels=["partition"]
     )
     window = GaugeMetricFamily(
-        "shoal_window_people", "People in the open window, who changed since the last barrier.", labels=["partition"]
+        "shoal_window_people",
+        "People in the open window, changed since the last release.",
+        labels=["partition"],
     )
     heard = GaugeMetricFamily(
         "shoal_kafka_silence_seconds", "Seconds since Kafka last answered a fetch.", labels=["partition"]

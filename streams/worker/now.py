@@ -35,7 +35,11 @@ def write_now(ready: Mapping[str, Any], ingest: Ingest, standing: Standing, rate
     tiles = [
         Tile("events a second", f"{rate.of(accepted + rejected):,.0f}", f"{accepted:,} accepted since the start"),
         Tile("lag", f"{sum(place.lag for place in places.values()):,}", "records still to be taken"),
-        Tile("window", f"{sum(place.window for place in places.values()):,}", "people changed since the last barrier"),
+        Tile(
+            "window",
+            f"{sum(place.window for place in places.values()):,}",
+            "people changed since the last release",
+        ),
         Tile("rejected", f"{rejected:,}", "since the start"),
         Tile("planner", standing.state.value, standing.step or standing.why or ""),
         Tile("next release", *_due(standing)),

@@ -234,6 +234,7 @@ async def _convert(settings: Settings, store: Store, older: _Older) -> None:
     crash_point("upgrade.3")
     records = await read_shard_records(store)
     state = await load_shard(store, policy, settings.key_bytes, None, meta.partitions, records, upgrade.layout.number)
+    state.meta = meta.sealed  # the shard's own record does not know the manifest
     identity = identity_of(settings, policy, store.cipher, meta.identity["events"])
     await write_table(store.beside(), identity, state, await _place(store, meta, last))  # 4
     crash_point("upgrade.4")

@@ -24,7 +24,7 @@ from tests.bench.load import PRIVACY, VALUES, sensitive_of
 from tests.bench.mondrian import Numbers, Points, by_level, by_recursion
 
 HIGHEST = 9_999
-_COUNTED = ("rows", "withheld", "suppressed", "counterfeits", "max_breach")
+_COUNTED = ("rows", "withheld", "suppressed", "waiting", "counterfeits", "vacant", "max_breach")
 
 
 def measure(*, quick: bool = False) -> Figures:

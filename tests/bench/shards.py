@@ -53,7 +53,7 @@ def _replayed(folder: Path, people: int, shards: int, jobs: int) -> Figures:
         outcome = replay.replay(job, watcher)
     sizes = [_size(out / f"release-{number:04d}") for number in range(1, RELEASES + 1)]
     manifest = dict(outcome.manifest or {})
-    shares = {name: manifest[name] / manifest["rows"] for name in ("suppressed", "counterfeits")}
+    shares = {name: manifest[name] / manifest["rows"] for name in ("suppressed", "waiting")}
     found: Figures = {"people": people, "shards": shards, "jobs": jobs, "release_s": watcher.took}
     return found | {"memory_mib": max(memory) / 1024, "bytes": sizes, "withheld": manifest["withheld"]} | shares
 

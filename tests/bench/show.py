@@ -157,8 +157,9 @@ def _whole_releases(values: str, releases: Figures, steady: Figures) -> list[str
     many = (
         f"{steady['releases']} releases at {steady['people']:,} people, 1 % changed each: {steady['early_s']:.3f} s at "
         f"first, {steady['late_s']:.3f} s at last, {steady['late_of_early']:.2f} times (medians of a fifth).\n"
-        f"Of the last one's {steady['rows']:,} rows {steady['suppressed']:,} are suppressed; "
-        f"{steady['counterfeits']:,} values are counterfeit, {steady['withheld']:,} people withheld."
+        f"Of the last one's {steady['rows']:,} rows {steady['suppressed']:,} are suppressed, of which "
+        f"{steady['waiting']:,} wait; {steady['vacant']:,} values are vacant, {steady['counterfeits']:,} counterfeit, "
+        f"{steady['withheld']:,} people withheld."
     )
     return [table((head, "planning s", "bytes s", "both s", "on the clock s", "goal"), rounds), whole, many]
 
@@ -232,7 +233,7 @@ def show_shards(found: Figures) -> str:
         "memory MiB",
         "delta / full",
         "`*`",
-        "counterfeits",
+        "waiting",
         "query error",
     )
     lines = [
@@ -245,7 +246,7 @@ def show_shards(found: Figures) -> str:
             f"{one['memory_mib']:,.0f}",
             f"{one['bytes'][-1] / one['bytes'][0]:.2f}",
             f"{one['suppressed']:.2%}",
-            f"{one['counterfeits']:.2%}",
+            f"{one['waiting']:.2%}",
             f"{one['query_error']:.2%}" if "query_error" in one else "",
         )
         for one in found["tables"]

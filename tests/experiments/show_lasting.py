@@ -9,7 +9,7 @@ STAY = 0.95  # the figures have the others, too
 _TABLES = {"adult": "Adult with churn", "synthea": "Synthea", "zipf": "Zipf crowd"}
 _PANELS = {
     "hidden_share": ("Suppressed or raised", "of the values"),
-    "surplus_share": ("Counterfeits", "of the values"),
+    "spare_share": ("Counterfeits, or vacant", "of the values"),
     "query_error_median": ("Error of COUNT queries, median", "relative error"),
 }
 _COLUMNS = {
@@ -18,7 +18,7 @@ _COLUMNS = {
     "releases": ("release", ""),
     "withheld": ("withheld_share", "%%"),
     "`*` or raised": ("hidden_share", "%%"),
-    "counterfeits": ("surplus_share", "%%"),
+    "counterfeits, or vacant": ("spare_share", "%%"),
     "query error, median": ("query_error_median", "%"),
     "max_breach": ("max_breach", ""),
 }
@@ -60,3 +60,22 @@ def show_lasting(figures: Figures) -> Shown:
         f"Run: {'; '.join(sizes)}. The last release:\n\n{table(last, _COLUMNS)}\n\n{attack}\n\n{table(claims, _CLAIMS)}"
     )
     return Shown({"lasting.png": Plot(panels, columns=len(known))}, text)
+
+
+_REASONS = {
+    "table": ("table", ""),
+    "insiders": ("insiders", ""),
+    "release": ("release", ".0f"),
+    "`*`": ("hidden", "%%"),
+    "full": ("full", "%%"),
+    "second": ("second", "%%"),
+    "unfit": ("unfit", "%%"),
+    "company": ("company", "%%"),
+    "waiting": ("waiting", "%%"),
+    "totals off by": ("totals", "%"),
+    "vacant": ("vacant", "%"),
+}
+
+
+def show_settled(figures: Figures) -> Shown:
+    return Shown({}, table(figures["releases"], _REASONS))

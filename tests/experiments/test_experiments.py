@@ -72,10 +72,18 @@ def test_where_values_last_only_signatures_keep_the_attacks_claims_wrong(quick: 
             assert claims["sure_right"] == 0
         for end in (publishers["lasting"]["releases"][-1], publishers["m-invariance"]["releases"][-1]):
             assert end["hidden_share"] < 0.25
-            assert end["surplus_share"] < 0.05
+        assert publishers["m-invariance"]["releases"][-1]["spare_share"] < 0.05, "its counterfeits"
         assert publishers["lasting"]["releases"][-1]["max_breach"] <= 0.5
     naive = [table["publishers"]["l-diversity"]["attack"] for name, table in figures.items() if name != "engine"]
     assert any(is_beyond_chance(one["over"], one["over_right"], Fraction(1, 2)) for found in naive for one in found)
+
+
+def test_every_star_of_a_long_series_has_a_reason_and_few_are_left_without_a_round(quick: Path) -> None:
+    for found in run("settled", quick)["releases"]:
+        reasons = [found[reason] for reason in ("full", "second", "unfit", "company", "waiting", "blank")]
+        assert found["hidden"] == pytest.approx(sum(reasons), abs=1e-4)
+        assert found["hidden"] < 0.3
+        assert (found["vacant"] == 0) == (found["release"] == 1)
 
 
 def test_adult_with_churn_changes_as_much_as_it_says() -> None:

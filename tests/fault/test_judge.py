@@ -147,7 +147,7 @@ def the_last_release_is_missing(records: list[Record]) -> list[Record]:
 @_of("releases")
 def a_byte_of_a_group_is_another(records: list[Record]) -> list[Record]:
     place = next(place for place, record in enumerate(records) if b'"group":' in (record.value or b""))
-    return [*records[:place], _changed(records[place], b'"counterfeits":', b'"counterfeits":1'), *records[place + 1 :]]
+    return [*records[:place], _changed(records[place], b'"formed":', b'"formed":1'), *records[place + 1 :]]
 
 
 @_of("releases")

@@ -76,7 +76,7 @@ def test_it_measures_the_releases_as_a_report_does(make: Make, page: Page, tmp_p
     table.release()
     await_that(lambda: "What queries leave open" in ask(port, "")[1], 30, pause_s=1)
     assert table.run("releases", "--out", str(tmp_path / "out")).returncode == 0
-    report = ("report", str(table.policy_path), str(tmp_path / "out"), "--to", str(tmp_path / "report"))
+    report = ("report", str(table.policy_path), str(tmp_path / "out"), "--out", str(tmp_path / "report"))
     assert table.run(*report).returncode == 0
     page.goto((tmp_path / "report" / "index.html").as_uri())
     places = ("[aria-labelledby=figures]", "[aria-labelledby=attack]")
@@ -144,7 +144,7 @@ def write_report(path: Path) -> None:
     write_clinic(path / "clinic", Clinic(people=400, nights=3))
     policy, events = path / "clinic" / "policy.yaml", path / "clinic" / "events.jsonl"
     assert main(["replay", str(policy), str(events), "--out", str(path / "out"), "--seed", "s"]) == 0
-    assert main(["report", str(policy), str(path / "out"), "--to", str(path / "report")]) == 0
+    assert main(["report", str(policy), str(path / "out"), "--out", str(path / "report")]) == 0
 
 
 def brightness(colour: str) -> float:

@@ -69,7 +69,7 @@ def test_what_is_there_is_not_written_over_and_another_schema_can_be_named(
 
 def test_a_broken_chain_leaves_nothing_behind(out: Path, postgres: str, capsys: pytest.CaptureFixture[str]) -> None:
     groups = out / "release-0003" / "groups.jsonl"
-    groups.write_bytes(groups.read_bytes().replace(b'"counterfeits":0', b'"counterfeits":1', 1))
+    groups.write_bytes(groups.read_bytes().replace(b'"vacant":0', b'"vacant":1', 1))
     assert main(["export", str(out), "--to", "postgres", "--out", postgres]) == 1
     assert "release 3 has other records" in capsys.readouterr().err
     assert "ward" not in schemas(postgres)

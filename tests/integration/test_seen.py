@@ -59,7 +59,7 @@ def test_prometheus_sees_what_happened_and_nothing_about_a_person(make: Make) ->
     for step in STEPS:
         assert value(page, "shoal_release_step_seconds_count", step=step) == 1, step
     manifest = json.loads(table.await_releases(1)[0].manifest)
-    for field in ("rows", "withheld", "suppressed", "counterfeits", "max_breach", "bound"):
+    for field in ("rows", "withheld", "suppressed", "waiting", "vacant", "max_breach", "bound"):
         assert value(page, f"shoal_release_{field}") == manifest[field], field
     assert value(page, "shoal_people") == 90
     assert abs(value(page, "shoal_release_timestamp_seconds") - time.time()) < 60

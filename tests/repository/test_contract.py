@@ -72,7 +72,7 @@ def write_policy(folder: Path, **privacy: Any) -> Path:
 def rejects(policy: Path, events: Path) -> list[dict[str, Any]]:
     """What `shoal replay` rejects of these events."""
     out = events.with_name("out")
-    assert main(["replay", str(policy), str(events), "--out", str(out), "--seed", "secret"]) == 0
+    assert main(["replay", str(policy), str(events), "--out", str(out), "--seed", "secret"]) in (0, 2)
     return [json.loads(line) for line in rejects_beside(out).read_text().splitlines()]
 
 
@@ -148,7 +148,8 @@ def test_the_records_of_a_release_fit_the_schema() -> None:
         (text,) = examples(heading, "json")
         record = json.loads(text)
         jsonschema.Draft202012Validator({**kinds[kind], "$defs": kinds}).validate(record)
-        assert set(record) == set(kinds[kind]["required"]), heading
+        by_model = {"vacant"} if kind == "group" else set()  # a redrawn group has counterfeits
+        assert set(record) == set(kinds[kind]["required"]) | by_model, heading
 
 
 def test_what_deltas_and_shards_add_fits_the_schema() -> None:

@@ -10,7 +10,7 @@ class People(Metric):
 
     figures = {  # noqa: RUF012 - never changed, as all of these
         "release": Figure("release", ""),
-        "published_at": Figure("published at", ""),
+        "published_at": Figure("as of", ""),
         "people": Figure("people", ",", "People published in this release."),
         "rows": Figure("rows", ",", "Published rows: one for each person, or in a lasting table for each value."),
         "withheld": Figure("withheld", ",", "People left out of this release. They are late, not lost."),

@@ -56,6 +56,9 @@ def _notes(look: Look, ids: tuple[str, ...], panel: Panel | None, columns: list[
             f"{'/'.join(ids)} repeats: {look.rows:,} rows are about {panel.people:,} people. {panel.column} tells them "
             f"apart, so the mapping takes the file for a panel of {panel.periods:,} periods, with a release after each."
         )
+    if panel and panel.doubled:
+        rows = "1 row is" if panel.doubled == 1 else f"{panel.doubled:,} rows are"
+        yield f"{rows} about a person and a period that an earlier row is about, and will be rejected."
     codes = [column.name for column in columns if column.kind is Kind.CODE]
     if codes:
         yield f"few different whole numbers are taken for codes, not amounts: {', '.join(codes)}."

@@ -7,6 +7,7 @@ from shoal.streams.errors import InputError
 from shoal.streams.files.mapping.period import Period, read_period
 from shoal.streams.source.first.look import Look
 
+_MOST_DOUBLED: Final = 0.01  # so large a share of the rows may be there twice by mistake
 _SOUNDS_LIKE_ONE: Final = re.compile(
     r"year|yr|wave|period|date|day|month|quarter|time|round|visit|survey|jahr|welle|monat|quartal|annee|ano|anno",
     re.IGNORECASE,
@@ -14,12 +15,16 @@ _SOUNDS_LIKE_ONE: Final = re.compile(
 
 
 class Panel(NamedTuple):
-    """The column of the period, how many periods there are, how many people, and what the first period is."""
+    """The column of the period, how many periods there are, how many people, and what the first period is.
+
+    `doubled` rows are about a person and a period that a row before them is about.
+    """
 
     column: str
     periods: int
     people: int
     first: Period
+    doubled: int
 
 
 def find_panel(look: Look, ids: tuple[str, ...], named: str | None) -> Panel | None:
@@ -32,25 +37,24 @@ def find_panel(look: Look, ids: tuple[str, ...], named: str | None) -> Panel | N
     people = len(set(keys))
     if people == look.rows and named is None:
         return None
-    found = []
+    found: list[tuple[str, list[Period], int]] = []
     for name, values in look.values.items():
         if name in ids or named not in (None, name):
             continue
         periods = _periods(values)
-        if periods is not None and len({*zip(keys, values, strict=True)}) == look.rows:
-            found.append((name, periods))
+        doubled = look.rows - len({*zip(keys, values, strict=True)})
+        if periods is not None and doubled <= look.rows * _MOST_DOUBLED:
+            found.append((name, periods, doubled))
     if not found:
         raise InputError(_why_none(look, ids, people, named))
-    name, periods = min(
-        found, key=lambda one: (not _SOUNDS_LIKE_ONE.search(one[0]), one[1][0].form == "wave", len(one[1]))
-    )
-    return Panel(name, len(periods), people, min(periods, key=lambda period: period.order))
+    name, periods, doubled = min(found, key=_doubt)
+    return Panel(name, len(periods), people, min(periods, key=lambda period: period.order), doubled)
 
 
-def _doubt(candidate: tuple[str, list[Period]]) -> tuple[bool, bool, int]:
-    """How little a column looks like the period, by its name, what is in it, and how many there are."""
-    name, periods = candidate
-    return not _SOUNDS_LIKE_ONE.search(name), periods[0].form == "wave", len(periods)
+def _doubt(candidate: tuple[str, list[Period], int]) -> tuple[bool, bool, int, int]:
+    """How little a column looks like the period: by its name, by what is in it, by rows that it does not tell apart."""
+    name, periods, doubled = candidate
+    return not _SOUNDS_LIKE_ONE.search(name), periods[0].form == "wave", doubled, len(periods)
 
 
 def _periods(values: list[str | None]) -> list[Period] | None:
@@ -74,4 +78,4 @@ def _why_none(look: Look, ids: tuple[str, ...], people: int, named: str | None) 
         )
     if _periods(look.values[named]) is None:
         return f"{repeat}, and {named} is not a year, a month, a date or a whole number on every row, in one form."
-    return f"{repeat}, and some person has two rows with the same {named}."
+    return f"{repeat}, and people have two rows with the same {named}."

@@ -19,6 +19,7 @@ _MOST_DIFFERENT: Final = 0.9  # a text that differs on more rows than this names
 _MOST_CODES: Final = 20  # different whole numbers that still look like codes
 _ROWS_PER_CODE: Final = 3  # each of them on so many rows, on average, or it is a short column of amounts
 _NO_VALUE: Final = frozenset({"NA", "N/A", "n/a", "na", "NULL", "null", "None", "NaN", "nan", ".", "-", "?"})
+_NO_NUMBER: Final = frozenset(f"-{number}" for number in (*range(1, 10), 66, 77, 88, 97, 98, 99, 999))
 _YEAR: Final = re.compile(r"(?:1[89]|20)[0-9]{2}", re.ASCII)
 _CODE: Final = re.compile(r"-?[0-9]{1,9}(?:\.0)?", re.ASCII)  # 1.0: how some programs write 1 beside empty fields
 _POSTCODE: Final = re.compile(r"[0-9]{4,6}", re.ASCII)
@@ -65,7 +66,7 @@ def _profile(name: str, values: Sequence[Any]) -> Column:
     trim = any(isinstance(value, str) and value != value.strip() for value in values)
     if trim:
         values = [(value.strip() or None) if isinstance(value, str) else value for value in values]
-    no_value = tuple(sorted(_NO_VALUE.intersection(value for value in values if isinstance(value, str))))
+    no_value = tuple(sorted(_no_value({value for value in values if isinstance(value, str)})))
     there = [value for value in values if value is not None and value not in no_value]
     labels = Counter(_text(value) for value in there)
     flaw = next(filter(None, map(wrong_label, labels)), None)
@@ -86,6 +87,16 @@ def _profile(name: str, values: Sequence[Any]) -> Column:
     return Column(name, kind, len(values), len(values) - len(there), low, high, labels, trim, flaw, no_value)
 
 
+def _no_value(texts: set[str]) -> set[str]:
+    """Texts that seem to mean an empty field: words for it, and -9 and its like where no other number is negative."""
+    found = texts & _NO_VALUE
+    negative = {text for text in texts if text.startswith("-") and text != "-"}
+    is_number = all(number_of(text, None) is not None for text in texts - found)
+    if is_number and negative <= _NO_NUMBER and len(texts) > len(negative | found):
+        found |= negative
+    return found
+
+
 def _kind(there: Sequence[Any], labels: Counter[str], numbers: Sequence[Decimal | None]) -> Kind:
     if not there:
         return Kind.EMPTY
@@ -94,7 +105,10 @@ def _kind(there: Sequence[Any], labels: Counter[str], numbers: Sequence[Decimal 
     is_text = all(isinstance(value, str) for value in there)
     is_year = is_text and all(_YEAR.fullmatch(label) for label in labels)
     if is_text and all(_POSTCODE.fullmatch(label) for label in labels) and len({len(label) for label in labels}) == 1:
-        return Kind.INT if is_year else Kind.POSTCODE
+        if is_year:
+            return Kind.INT
+        if not all(label.endswith("0") for label in labels):  # else they are round amounts
+            return Kind.POSTCODE
     few = len(labels) <= min(_MOST_CODES, len(there) / _ROWS_PER_CODE)
     if few and all(type(value) in (int, str) for value in there) and all(map(_CODE.fullmatch, labels)):
         return Kind.CODE

@@ -108,7 +108,7 @@ def test_the_views_share_the_values_of_a_group_among_its_rows(out: Path, tmp_pat
         rows, shown = sum(group["cells"].values()), sum(group["sensitive"].values())
         for cell, mine in group["cells"].items():
             for value, count in group["sensitive"].items():
-                expected[cell, value] += mine * count / shown * (shown - group["counterfeits"]) / rows
+                expected[cell, value] += mine * count / shown * (shown - group["vacant"]) / rows
     with importlib.import_module("duckdb").connect(str(tmp_path / "ward.duckdb"), read_only=True) as database:
         found = database.execute("SELECT cell, value, expected FROM expected").fetchall()
     assert {(cell, value): amount for cell, value, amount in found} == pytest.approx(dict(expected))
@@ -179,7 +179,7 @@ def test_a_release_that_was_changed_is_refused_and_nothing_is_left(
     out: Path, tmp_path: Path, to: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     groups = out / "release-0002" / "groups.jsonl"
-    groups.write_bytes(groups.read_bytes().replace(b'"counterfeits":0', b'"counterfeits":1', 1))
+    groups.write_bytes(groups.read_bytes().replace(b'"vacant":0', b'"vacant":1', 1))
     for more in ((), ("--release", "2")):
         assert run(out, to, tmp_path / "tables", *more) == 1
         assert "release 2 has other records than its manifest says" in capsys.readouterr().err

@@ -52,7 +52,7 @@ def test_the_figures_are_those_of_the_release(tmp_path: Path, capsys: pytest.Cap
     assert (replayed["releases"], replayed["accepted"], replayed["rejected"]) == (3, 86, 1)
     assert replayed["manifest"] == last
     assert run(capsys, "audit", policy, out, "--json")["kept"] is True
-    reported = run(capsys, "report", policy, out, "--to", str(tmp_path / "report"), "--json")
+    reported = run(capsys, "report", policy, out, "--out", str(tmp_path / "report"), "--json")
     assert reported == json.loads((tmp_path / "report" / "report.json").read_text())
     assert reported["releases"][-1]["people"] == last["people"]
     exported = run(capsys, "export", out, "--to", "csv", "--out", str(tmp_path / "csv"), "--json")

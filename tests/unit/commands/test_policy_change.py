@@ -135,7 +135,7 @@ def test_every_promise_is_kept_over_a_change_and_the_manifests_name_both_policie
 
 def test_a_report_follows_a_change(town: Town) -> None:
     assert main(town.command("--change", CHANGE.format(town.new))) == 0
-    report = ["report", str(town.new), str(town.path / "out"), "--to", str(town.path / "report")]
+    report = ["report", str(town.new), str(town.path / "out"), "--out", str(town.path / "report")]
     assert main(report) == 0
     assert main([*report[:1], str(town.old), *report[2:]]) == 2, "the policy before does not know the new labels"
 

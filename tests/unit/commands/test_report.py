@@ -45,7 +45,7 @@ class Desk:
         return self.path / "clinic" / "events.jsonl"
 
     def report(self, *args: object, out: str = "out", to: str = "report") -> int:
-        return main(["report", str(self.policy), str(self.path / out), "--to", str(self.path / to), *map(str, args)])
+        return main(["report", str(self.policy), str(self.path / out), "--out", str(self.path / to), *map(str, args)])
 
     def figures(self, to: str = "report") -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads((self.path / to / "report.json").read_text())["releases"]
@@ -159,7 +159,9 @@ def test_with_the_private_files_it_adds_the_error_of_queries(desk: Desk) -> None
     for figures in desk.figures():
         assert 0 < figures["query_error_median"] <= figures["query_error_most"] < 3
         assert "breach_median" not in figures
-        assert 0 <= figures["surplus_share"] <= 0.02
+        assert 0 <= figures["vacant_share"] < 0.2
+        assert "surplus_share" not in figures
+    assert desk.figures()[-1]["vacant"] > 0, "somebody left"
     assert "query error" in desk.page()
 
 
@@ -308,7 +310,7 @@ def test_a_folder_without_releases_is_refused(desk: Desk, name: str, sentence: s
 
 def test_it_writes_nothing_into_what_is_published(desk: Desk) -> None:
     assert desk.report(to="out/report") == 2
-    assert desk.error() == "shoal: --to must not be inside OUT, which is published.\n"
+    assert desk.error() == "shoal: --out must not be inside OUT, which is published.\n"
 
 
 def test_a_missing_membership_file_is_named(desk: Desk) -> None:
@@ -322,7 +324,7 @@ def test_a_release_without_rows_is_reported_as_such(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text('{"op": "release"}\n' + (tmp_path / "clinic" / "events.jsonl").read_text())
     arguments = [str(tmp_path / "clinic" / "policy.yaml"), str(tmp_path / "events.jsonl")]
     assert main(["replay", *arguments, "--out", str(tmp_path / "out"), "--seed", "s"]) == 0
-    places = [str(tmp_path / "out"), "--to", str(tmp_path / "report"), "--events", arguments[1], "--queries", "10"]
+    places = [str(tmp_path / "out"), "--out", str(tmp_path / "report"), "--events", arguments[1], "--queries", "10"]
     assert main(["report", arguments[0], *places]) == 0
     first, second = json.loads((tmp_path / "report" / "report.json").read_text())["releases"]
     assert (first["people"], first["ncp"], first["query_error"]) == (0, None, 0)

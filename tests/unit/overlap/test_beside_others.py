@@ -288,6 +288,6 @@ def test_coarse_cells_survive_a_restart_and_pass_audit_and_report(tmp_path: Path
     true = ["--events", str(tmp_path / "all")]
     assert main(["audit", policy, str(whole), *private, *true]) == 0
     assert main(["audit", policy, str(whole)]) == 0
-    assert main(["report", policy, str(whole), *private, *true, "--to", str(tmp_path / "report")]) == 0
+    assert main(["report", policy, str(whole), *private, *true, "--out", str(tmp_path / "report")]) == 0
     figures = json.loads((tmp_path / "report" / "report.json").read_text())["releases"]
     assert figures[0]["ncp"] < figures[1]["ncp"] < 0.5

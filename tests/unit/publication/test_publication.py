@@ -89,7 +89,7 @@ def test_records_and_manifest_have_the_fields_of_the_contract_in_its_order() -> 
     assert list(manifest) == [
         "table", "release", "format", "values", "previous", "policy", "content", "engine", "published_at",
         "people", "rows", "cells", "groups", "formed", "carried", "withheld", "unsampled", "suppressed",
-        "generalized", "counterfeits", "max_breach", "bound", "loss",
+        "waiting", "generalized", "counterfeits", "vacant", "max_breach", "bound", "loss",
     ]  # fmt: skip
     content = b"".join(record + b"\n" for record in (*written.cells, *written.groups))
     assert manifest["content"] == sha256(content).hexdigest()

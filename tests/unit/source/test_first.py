@@ -143,7 +143,7 @@ def test_the_whole_file_is_looked_at(tmp_path: Path) -> None:
     ("change", "more", "said"),
     [
         ("2017", (), "and no column tells the rows of a person apart"),
-        ("2017", ("--period", "year"), "and some person has two rows with the same year."),
+        ("2017", ("--period", "year"), "and people have two rows with the same year."),
         ("soon", ("--period", "year"), "and year is not a year, a month, a date or a whole number on every row"),
         ("2016", ("--period", "when"), "there is no column when; there are pid, year"),
     ],
@@ -179,3 +179,22 @@ def test_a_file_that_is_none_is_one_sentence(tmp_path: Path, capsys: pytest.Capt
 def test_a_range_is_round_and_ends_above_what_was_seen(low: float, high: float, expected: tuple[float, float]) -> None:
     assert wide(low, high) == expected
     assert wide(low, high)[1] > high
+
+
+def test_a_row_that_is_there_twice_does_not_hide_the_period_and_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        f"p{n};{wave};{20 + n % 50 + wave};{'-9' if n % 30 == 0 else n % 2};{1000 * (n % 3)};{n % 7}"
+        for n in range(200)
+        for wave in (1, 2, 3)
+    ]
+    (tmp_path / "waves.csv").write_text("\n".join(["id;welle;alter;sex;pay;job", *lines, "p3;1;70;1;1000;1"]) + "\n")
+    assert init(tmp_path / "waves.csv", tmp_path / "first", "--id", "id", "--sensitive", "job") == 0
+    said = capsys.readouterr().err
+    assert "welle tells them apart, so the mapping takes the file for a panel of 3 periods" in said
+    assert "1 row is about a person and a period that an earlier row is about, and will be rejected." in said
+    mapping = (tmp_path / "first" / "mapping.yaml").read_text()
+    assert 'period: "welle"   # 3 periods; the first release names no time' in mapping
+    assert '"sex": {column: "sex", no_value: ["-9"], missing: withhold}' in mapping
+    assert not (tmp_path / "first" / "pay.csv").exists(), "round amounts are no postcodes"

@@ -58,7 +58,9 @@ class Stars:
 
     def __init__(self, history: History, blocks: Blocks) -> None:
         self._history, self._terms, self._blocks = history, history.terms, blocks
-        self._apart: set[str] = set()  # who ever had a guard, or was erased
+        # Who ever had a guard, was erased, or was in another shard, where their values need groups of their own.
+        self._apart: set[str] = set()
+        self._shards: dict[str, int] = {}  # by person, the shard they were in first
         # Entries that were never shown: the releases in which they were starred, and their people as below.
         self._starred: dict[Spell, list[int]] = {}
         self._is_few = False  # whether some kind of values is too small for a signature
@@ -67,6 +69,9 @@ class Stars:
 
     def see(self, release: Published, secrets: Secrets, findings: Findings) -> None:
         self._apart |= {person for person in secrets.homes if secrets.table[person].guard is not None} | secrets.erased
+        for person, cell in secrets.homes.items():
+            if self._shards.setdefault(person, shard_of(cell)) != shard_of(cell):
+                self._apart.add(person)
         self._is_few = any(0 < len(kind) < self._terms.m for kind in self._terms.kinds(release.epoch))
         number, manifest = release.number, release.manifest
         waited = self._waiting.get(number - 1, 0)
