@@ -5,6 +5,7 @@ Every rule that shards add has a wrong engine that breaks it, and the auditor fi
 
 import json
 import random
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -83,7 +84,7 @@ def _cut_early(patch: pytest.MonkeyPatch, shards: int) -> None:
         patch.setattr("shoal.core.cuts.people_needed", lambda policy: 16)
 
 
-@pytest.mark.parametrize(("shards", "seeds"), [(2, 80), (5, 20), (16, 16)])
+@pytest.mark.parametrize(("shards", "seeds"), [(2, 20), (5, 12), (16, 10)])
 def test_all_worlds_of_small_tables_are_as_likely_as_promised(
     monkeypatch: pytest.MonkeyPatch, shards: int, seeds: int
 ) -> None:
@@ -95,13 +96,36 @@ def test_all_worlds_of_small_tables_are_as_likely_as_promised(
     assert moves > 6 * seeds
 
 
+def test_nobody_of_a_small_table_learns_more_than_promised_where_people_move_between_shards() -> None:
+    """The auditor counts the worlds of every single insider; an entry that moves gets a group of its signature again."""
+    again = 0
+    for seed in range(16):
+        policy = hamlet(signature=5, batch=5, insiders=1)
+        ward = Ward(policy).live(draw_hamlet(random.Random(seed), people=20, releases=5))
+        assert ward.findings() == set(), seed
+        again += sum(count > 1 for count in _groups_of_entries(ward).values())
+    assert again > 5, "some entries are shown in two shards"
+
+
+def _groups_of_entries(ward: Ward) -> Counter[tuple[str, str]]:
+    """In how many groups each value of each person was shown under a signature."""
+    shown = set()
+    for made in ward.made:
+        sizes = {group["group"]: len(group["sensitive"]) for group in map(json.loads, made.groups)}
+        for part in made.parts:
+            for row in map(json.loads, part.members.lines()):
+                if sizes.get(row["group"], 0) > 1:
+                    shown.add((row["id"], row["value"], row["group"]))
+    return Counter((person, value) for person, value, _ in shown)
+
+
 @pytest.mark.parametrize("shards", [2, 5, 16])
 def test_the_worlds_of_people_who_get_new_signatures_where_they_go_are_not(
     monkeypatch: pytest.MonkeyPatch, shards: int
 ) -> None:
     _cut_early(monkeypatch, shards)
     _give_movers_new_signatures(monkeypatch)
-    assert draw_worlds(range(12), shards)[1] > 4
+    assert draw_worlds(range(12), shards)[1] > 2
 
 
 @pytest.mark.slow
@@ -213,14 +237,14 @@ def _forget_erasures(patch: pytest.MonkeyPatch) -> None:
     ("spoil", "promise", "first"),
     [
         (_give_movers_new_signatures, "G2", 300),
-        (_forget_plain, "contract", 314),
+        (_forget_plain, "contract", 300),
         (_forget_cliques, "G3", 300),
         (_think_cliques_whole, "G3", 300),
         (_forget_trails, "G5", 398),
         (_grow_everywhere, "G1", 300),
         (_never_move, "G1", 300),
         (_name_alike, "contract", 300),
-        (_forget_erasures, "G2", 328),
+        (_forget_erasures, "G2", 300),
     ],
 )
 def test_an_engine_without_a_rule_is_found_out(
