@@ -152,7 +152,7 @@ def test_a_batch_that_nobody_could_hide_goes_on_waiting() -> None:
 
 
 def test_who_found_no_round_stays_starred_for_the_spell_and_not_longer() -> None:
-    ward = Ward().release(*four("p", ["d0"] * 6 + VALUES[1:] * 3))
+    ward = Ward().release(*four("p", ["d0"] * 12 + VALUES[1:] * 3))
     starred = [person for (person, _), group in ward.rows().items() if group == "*"]
     assert ward.manifest["waiting"] == 0 < len(starred)
     for turn in range(3):
