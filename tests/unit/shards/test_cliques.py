@@ -45,9 +45,7 @@ def move(person: str, age: int) -> list[dict[str, Any]]:
 
 
 def newcomers() -> list[dict[str, Any]]:
-    return [
-        {"op": "insert", "id": f"r{at}", "qid": {"age": 2 + at}, "sensitive": [LABELS[at % 4]]} for at in range(8)
-    ]
+    return [{"op": "insert", "id": f"r{at}", "qid": {"age": 2 + at}, "sensitive": [LABELS[at % 4]]} for at in range(8)]
 
 
 def reload(ward: Ward) -> None:
