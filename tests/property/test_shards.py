@@ -113,7 +113,7 @@ def test_nobody_of_a_small_table_learns_more_than_promised_where_people_move_bet
         counted += worlds is not None and worlds.worlds > 1
         again += sum(count > 1 for count in _groups_of_entries(ward).values())
     assert counted > 5
-    assert again > 5, "some entries are shown in two shards"
+    assert again > 2, "some entries are shown in two shards"
 
 
 def _draw_movers(draw: random.Random, values: int) -> Iterator[dict[str, Any]]:
