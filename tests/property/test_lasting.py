@@ -149,9 +149,9 @@ def _refill(patch: pytest.MonkeyPatch) -> None:
                 (entries.value == entries.value[entry]) & (entries.group == NO_GROUP) & (entries.home > 0)
                 & (entries.signature >= 0)
             )  # fmt: skip
-            left = [one for one in left.tolist() if int(entries.home[one]) not in mine and known == {NO_SIGNATURE}]
-            if left and groups.kind[entries.home[left[0]]] >= 0:
-                home = entries.home[left[0]]
+            free = [one for one in left.tolist() if int(entries.home[one]) not in mine and known == {NO_SIGNATURE}]
+            if free and groups.kind[entries.home[free[0]]] >= 0:
+                home = entries.home[free[0]]
                 entries.settle(np.array([entry]), int(groups.kind[home]), np.array([home]))
                 shown[entry] = -9
         deal(self, shown, judging, neighbours)

@@ -102,7 +102,7 @@ def test_nobody_of_a_small_table_learns_more_than_promised_where_people_move_bet
     monkeypatch: pytest.MonkeyPatch, insiders: int
 ) -> None:
     """The auditor counts all worlds, and those of every insider; an entry that moves gets a group like it had again."""
-    monkeypatch.setattr("shoal.core.cuts.people_needed", lambda policy: 10)
+    monkeypatch.setattr("shoal.core.cuts.people_needed", lambda policy: 8)
     again = counted = 0
     for seed in range(24):
         policy = replace(narrow_policy(4 + insiders, insiders=insiders), shards=2, k=1)
@@ -113,20 +113,23 @@ def test_nobody_of_a_small_table_learns_more_than_promised_where_people_move_bet
         counted += worlds is not None and worlds.worlds > 1
         again += sum(count > 1 for count in _groups_of_entries(ward).values())
     assert counted > 5
-    assert again > 5, "some entries are shown in two shards"
+    assert again > 2, "some entries are shown in two shards"
 
 
 def _draw_movers(draw: random.Random, values: int) -> Iterator[dict[str, Any]]:
-    """A few people of whom some move to the other end in every release, where newcomers are."""
+    """A few people, of whom one or two move to the other end in every release, where all newcomers are."""
     there: dict[str, int] = {}
     for release in range(3):
-        for person in draw.sample(sorted(there), min(3, len(there))):
-            there[person] = 99 - there[person]
+        end = 90 if release % 2 else 0
+        others = [person for person, age in sorted(there.items()) if abs(age - end) > 50]
+        for person in draw.sample(others, min(len(others), draw.choice([1, 2]))):
+            there[person] = end + draw.randrange(10)
             yield {"op": "update", "id": person, "qid": {"age": there[person]}}
-        for number in range(10 if release == 0 else 5):
-            person, age = f"p{release}-{number}", draw.randrange(100)
-            there[person] = age
-            value = f"d{(number + draw.randrange(2)) % values}"
+        first = draw.randrange(values)
+        for number in range(2 * values if release == 0 else values):
+            person = f"p{release}-{number}"
+            age = there[person] = (90 * (number // values) if release == 0 else end) + draw.randrange(10)
+            value = f"d{(first + number) % values}"
             yield {"op": "insert", "id": person, "qid": {"age": age}, "sensitive": [value]}
         yield {"op": "release"}
 

@@ -19,7 +19,7 @@ def newcomers(
     wanted: Mapping[int, int] | None = None,
     seed: int = 0,
 ) -> Newcomers:
-    """Newcomers with these values. `people` are the positions of those with several, `wanted` signatures by position."""
+    """Newcomers with these values. `people` are positions of those with several, `wanted` signatures by position."""
     random, size = Random(seed), len(values)
     places = np.array([random.randrange(100) for _ in values], dtype=np.int64)
     draws = np.sort(np.array([random.getrandbits(60) for _ in values], dtype=np.uint64))

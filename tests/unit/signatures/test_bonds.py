@@ -150,6 +150,6 @@ def test_cliques_of_anybody_near_and_holders_starred_alone_are_told(monkeypatch:
     in_company = marked(Ward(l=3))[2]
     monkeypatch.setattr(Settling, "_keep_company", lambda self, shown: None)
     monkeypatch.setattr(Settling, "is_told", lambda self: np.ones(len(self._scene.people), dtype=bool))
-    told_apart, blank, starred = marked(Ward(l=3))
+    told_apart, _, starred = marked(Ward(l=3))
     assert told_apart > 0
     assert starred < in_company

@@ -1,4 +1,4 @@
-"""Rounds laid by counts alone: everybody is in one, no value twice, few signatures, and the rows of one near each other."""
+"""Rounds laid by counts alone: everybody is in one, no value twice, few signatures, rows of one near each other."""
 
 from random import Random
 
@@ -25,7 +25,7 @@ def lay(counts: list[int], seed: int = 0, rounds: int | None = None) -> tuple[np
     place = np.array([random.randrange(100_000) for _ in values])
     draw = np.array([random.getrandbits(60) for _ in values], dtype=np.uint64)
     order = sorted(range(len(counts)), key=lambda one: -counts[one])
-    return value, place, lay_rounds(value, place, draw, order, rounds or max(max(counts), size // M))
+    return value, place, lay_rounds(value, place, draw, order, rounds or max(*counts, size // M))
 
 
 @given(counts_of_values, st.integers(0, 1000))

@@ -1,4 +1,4 @@
-"""Settled groups, release by release: nobody joins one, everybody comes back to theirs, and newcomers wait by numbers."""
+"""Settled groups, release by release: nobody joins one, people come back to theirs, newcomers wait by numbers."""
 
 import json
 import random

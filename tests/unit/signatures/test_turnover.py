@@ -35,7 +35,7 @@ def watch(
 
 
 def kinds(rates: list[float], seed: int, **how: int) -> list[int]:
-    return kinds_of(*watch(rates, seed, **how), RELEASES, VALUES).tolist()
+    return [int(kind) for kind in kinds_of(*watch(rates, seed, **how), RELEASES, VALUES)]
 
 
 @pytest.mark.parametrize("seed", range(5))
