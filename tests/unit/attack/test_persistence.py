@@ -235,7 +235,7 @@ def test_what_chance_does_now_and_then_is_not_beyond_it() -> None:
 
 def test_a_settled_group_whose_rows_leave_and_come_back_is_no_new_evidence() -> None:
     """One that somebody joined is. Of the four values one is frequent elsewhere, so the others seem likelier here."""
-    rare = {(value,): 1 for value in range(4)}
+    rare: dict[tuple[int, ...], int] = {(value,): 1 for value in range(4)}
 
     def surest(*releases: str) -> float:
         found = PersistenceAttack(8, is_by_person=False)
