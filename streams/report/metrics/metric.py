@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from shoal.core.measure.count import Answers
 from shoal.core.measure.metrics import measure_release
 from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
@@ -46,6 +47,11 @@ class Reading:
     @cached_property
     def _measured(self) -> Figures:
         return dict(measure_release(self.published))
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What the release answers; fitted once for all metrics."""
+        return Answers(self.published)
 
     def measured(self, *names: str) -> Figures:
         """The metrics of `core/measure/metrics.py` with these names, from the published records; None without rows."""
