@@ -122,11 +122,22 @@ class Answers:
         """The estimates alone, of queries. O(cells) each."""
         found = np.zeros(len(queries))
         for position, query in enumerate(queries if self.release.rows else ()):
-            share = np.ones(len(self.release.cell_names))
-            for attribute, run in query.conditions:
-                share *= self._places.share(attribute, (run,))
-            found[position] = _product(self.field.by_cell(*query.sensitive), share)
+            found[position] = _product(self.field.by_cell(*query.sensitive), self.share_inside(query))
         return found
+
+    def share_inside(self, query: Query) -> Numbers:
+        """By cell, the share of its people who are likely to be in the region of a query. O(cells)."""
+        share = np.ones(len(self.release.cell_names))
+        for attribute, run in query.conditions:
+            share *= self._places.share(attribute, (run,))
+        return share
+
+    def by_shares_alone(self, query: Query, share: Numbers) -> float:
+        """What somebody answers who sees cells and how frequent values are, and no groups."""
+        if not self.release.rows:
+            return 0.0
+        asked, _ = self.field.shares(*(np.array([end]) for end in query.sensitive))
+        return float(_product(self._values_by_cell, share) * asked[0])
 
     @cached_property
     def _values_by_cell(self) -> Numbers:

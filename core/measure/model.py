@@ -3,8 +3,9 @@
 Groups whose rows lie in different places show different values, so a release says more than each of its groups does.
 The model is naive Bayes: somebody's attributes are independent of each other, given their value. It is fitted by
 expectation maximization. Each round guesses, with the model so far, how the values of each group lie over its rows
-(entries.py), and learns from all guesses together how the people with a value are spread over each attribute. What few
-people have is drawn towards the spread of what stands above it in the hierarchy, as if `PRIOR` people more had it.
+(entries.py), and learns from all guesses together how the people with a value are spread over each attribute. The
+spread of a value is drawn towards the spread of what stands above it in the hierarchy, as if `PRIOR` people more had
+it, and `DOUBT` of those who do.
 
 Anyone can do this with a release and its policy, an adversary, too (Kifer 2009): it uses nothing else.
 
@@ -21,7 +22,8 @@ from shoal.core.measure.bins import Bins, bins_of
 from shoal.core.measure.entries import NOTHING, Entries, Numbers, Sides, add_up, entries_of
 from shoal.core.measure.release_reader import ReleaseColumns
 
-PRIOR: Final = 30.0  # people
+PRIOR: Final = 20.0  # people
+DOUBT: Final = 0.1  # of those who have it: attributes are not independent of each other
 ROUNDS: Final = 10  # more follow chance
 SCALINGS: Final = 3  # in each round; the next round goes on from there
 ENOUGH: Final = 1_000_000  # entries to learn from: more take longer and teach no more
@@ -106,5 +108,11 @@ def _shrink(seen: Numbers, levels: list[Rows]) -> Numbers:
         together = np.zeros((level.max() + 1, len(seen)))
         np.add.at(together, level, seen.T)
         together = together.T[:, level]
-        prior = (together + PRIOR * prior) / (together.sum(axis=0) + PRIOR)
-    return np.asarray((seen + PRIOR * prior) / (seen.sum(axis=0) + PRIOR))
+        prior = _draw(together, prior)
+    return _draw(seen, prior)
+
+
+def _draw(seen: Numbers, prior: Numbers) -> Numbers:
+    people = seen.sum(axis=0)
+    weight = PRIOR + DOUBT * people
+    return np.asarray((seen + weight * prior) / (people + weight))

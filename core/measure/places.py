@@ -62,10 +62,10 @@ class Places:
         share = np.ones(len(release.cell_names))
         for position, wanted in conditions:
             low, high, of = self._runs[position]
-            ends = _ends(release.policy.attributes[position], high)
+            end = ends(release.policy.attributes[position], high)
             # there are gaps between the runs, so a cell inside the region is inside one of them
-            whole &= np.any([(low >= run.low) & (ends <= run.high) for run in wanted], axis=0)[of]
-            meets &= np.any([(low < run.high) & (ends > run.low) for run in wanted], axis=0)[of]
+            whole &= np.any([(low >= run.low) & (end <= run.high) for run in wanted], axis=0)[of]
+            meets &= np.any([(low < run.high) & (end > run.low) for run in wanted], axis=0)[of]
             share *= self.share(position, wanted)
         both = self._by_group((whole + 1j * meets).astype(np.complex64))  # two sums in one pass
         return Region(whole, meets, share, both.real, both.imag, self._by_group(share.astype(np.float32)).real)
@@ -87,7 +87,7 @@ def _runs(low: Column, high: Column) -> tuple[Column, Column, Rows]:
     return lows[pairs // width], highs[pairs % width], of.reshape(-1)
 
 
-def _ends(attribute: Attribute, high: Column) -> Column:
+def ends(attribute: Attribute, high: Column) -> Column:
     """The ends of cells, not included: the last cell of a float's domain includes the domain's end."""
     if attribute.kind != "float":
         return high
