@@ -84,18 +84,28 @@ def draw_contrasts(policy: Policy, truth: Truth, seed: str, count: int) -> Contr
     return Contrasts(queries, np.array([found[query] for query in queries], dtype=np.float64), least)
 
 
-def compare(answers: Answers, truth: Truth, queries: Sequence[Query], truths: Numbers, sanity: float) -> Compared:
-    """How wrong a release answers these queries, and how wrong the two others do. O(cells + values) for each query."""
+def compare(
+    answers: Answers,
+    truth: Truth,
+    queries: Sequence[Query],
+    truths: Numbers,
+    sanity: float,
+    cells: Rows | None = None,
+) -> Compared:
+    """How wrong a release answers these queries, and how wrong the two others do. O(cells + values) for each query.
+
+    `cells` are where people are published, if regions alone do not tell.
+    """
     if not queries:
         return Compared(0.0, 0.0, 0.0)
-    cell = place(answers.release, truth)[truth.people]
+    cell = (place(answers.release, truth) if cells is None else cells)[truth.people]
     leaves, cell = truth.leaves[cell >= 0], cell[cell >= 0]
-    cells = len(answers.release.cell_names)
+    number = len(answers.release.cell_names)
     alone, true = np.zeros(len(queries)), np.zeros(len(queries))
     for position, query in enumerate(queries):
         share = answers.share_inside(query)
         alone[position] = answers.by_shares_alone(query, share)
-        true[position] = add_up(cell, query.sensitive.has(leaves).astype(np.float64), cells) @ share
+        true[position] = add_up(cell, query.sensitive.has(leaves).astype(np.float64), number) @ share
     found = (answers.estimates(queries), alone, true)
     return Compared(*(float(np.median(np.abs(one - truths) / np.maximum(truths, sanity))) for one in found))
 

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from shoal.core.policy.policy import Policy
 from shoal.streams.cli.terminal import bar, json_option, quiet_clients
 
 
@@ -26,7 +27,11 @@ from shoal.streams.cli.terminal import bar, json_option, quiet_clients
 )
 @click.option("--release", "number", type=click.IntRange(1), metavar="N", help="Only this release [default: all].")
 @click.option("--schema", metavar="NAME", help="PostgreSQL: the schema to write to [default: the table's name].")
-@click.option("--policy", type=click.Path(path_type=Path), help="Without OUT: the policy [default: SHOAL_POLICY].")
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    help="The policy, for estimates by the model [default without OUT: SHOAL_POLICY].",
+)
 @click.option("--kafka", metavar="HOST:PORT", help="Without OUT: the broker [default: SHOAL_KAFKA].")
 @json_option
 def command(
@@ -41,18 +46,19 @@ def command(
 ) -> None:
     """Write the releases in the folder OUT, or without OUT those on the topic, as tidy tables.
 
-    The tables are cells, rows, values and releases. DuckDB and PostgreSQL also have views: expected, how many of
-    each value to expect in each cell of the newest release, and the lower and upper end of the truth; expected_in_all,
-    the same for every release; by_value, the same by value alone; changes, from each release to the next, with both
-    ends. The chain of the releases is checked; with --release only that release is.
+    The tables are cells, rows, values and releases, and with a policy estimates: how many of each value to expect in
+    each cell, and in all of them, with a range that is right nine times in ten. DuckDB and PostgreSQL also have views:
+    expected, the same for the newest release, with the lower and upper end of the truth; expected_in_all, for every
+    release; by_value, by value alone; changes, from each release to the next, with both ends. The chain of the releases
+    is checked; with --release only that release is.
 
     An address of PostgreSQL is like postgresql://user@host:5432/database. Leave the password to PGPASSWORD or
     ~/.pgpass: others can see a command's arguments.
     """
     from shoal.streams.files.export import Job, export
 
-    with _releases(out, policy, kafka) as folder, bar("exporting") as watcher:
-        outcome = export(Job(folder, to, target, number, schema), watcher)
+    with _releases(out, policy, kafka) as (folder, rules), bar("exporting") as watcher:
+        outcome = export(Job(folder, to, target, number, schema, rules), watcher)
     if as_json:
         click.echo(json.dumps({"to": to, "place": outcome.place, "releases": outcome.releases}))
     else:
@@ -60,14 +66,15 @@ def command(
 
 
 @contextmanager
-def _releases(out: Path | None, policy: Path | None, kafka: str | None) -> Iterator[Path]:
-    """The folder of releases; those of the topic are read to a folder first."""
-    if out is not None:
-        if policy is not None or kafka is not None:
-            raise click.UsageError("give either OUT, a folder, or --policy and --kafka, which name a topic")
-        yield out
-        return
+def _releases(out: Path | None, policy: Path | None, kafka: str | None) -> Iterator[tuple[Path, Policy | None]]:
+    """The folder of releases, and their policy if it is known; those of the topic are read to a folder first."""
     from shoal.streams.files.policy_yaml import load_policy
+
+    if out is not None:
+        if kafka is not None:
+            raise click.UsageError("give either OUT, a folder, or --kafka, where a topic is")
+        yield out, None if policy is None else load_policy(policy)
+        return
     from shoal.streams.settings import load_settings
     from shoal.streams.sink.folder import read_topic
 
@@ -75,5 +82,6 @@ def _releases(out: Path | None, policy: Path | None, kafka: str | None) -> Itera
     settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
     with TemporaryDirectory(prefix="shoal-") as folder:
         with bar("reading") as shown:
-            asyncio.run(read_topic(settings, load_policy(settings.policy_path), Path(folder), shown.advance))
-        yield Path(folder)
+            rules = load_policy(settings.policy_path)
+            asyncio.run(read_topic(settings, rules, Path(folder), shown.advance))
+        yield Path(folder), rules

@@ -8,6 +8,7 @@ What is written appears whole or not at all, and nothing that exists is written 
 In PostgreSQL everything is one transaction. A new format is one class and one line in `FORMATS`.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from shoal.core.policy.policy import Policy
 from shoal.streams.errors import InputError
+from shoal.streams.files.estimates import ESTIMATES, estimate_columns
 from shoal.streams.files.extra import import_extra
 from shoal.streams.files.postgres import PostgresSchema, connect, database_of
 from shoal.streams.files.release_folder import (
@@ -29,7 +32,7 @@ from shoal.streams.files.release_folder import (
 )
 from shoal.streams.files.tidy import Columns, Layout, Schema, tidy
 from shoal.streams.files.unwatched import Steps
-from shoal.streams.files.views import VIEWS
+from shoal.streams.files.views import MODEL_VIEWS, VIEWS
 from shoal.streams.files.whole_releases import whole_release, whole_releases
 
 
@@ -122,7 +125,7 @@ class DuckDb:
                 f"COPY \"{name}\" FROM '{_escaped(str(self._folder / f'{name}.csv'))}' "
                 "(HEADER, DELIMITER ',', QUOTE '\"', ESCAPE '\"', AUTO_DETECT false, NULLSTR '')"
             )
-        for name, query in VIEWS.items():
+        for name, query in (MODEL_VIEWS if "estimates" in self._schemas else VIEWS).items():
             database.execute(f"CREATE VIEW {name} AS {query}")
 
 
@@ -135,6 +138,11 @@ class Job:
     target: str
     number: int | None = None
     schema: str | None = None
+    policy: Policy | None = None  # for a table of estimates
+
+    def tables(self, layout: Layout) -> dict[str, Schema]:
+        """The columns of each table."""
+        return layout.tables if self.policy is None else {**layout.tables, "estimates": ESTIMATES}
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,7 @@ def _file(make: Callable[[Path, Mapping[str, Schema]], FileTarget], job: Job, la
     hidden = target.with_name(f".{target.name}.partial")
     _remove(hidden)
     try:
-        writer = make(hidden, layout.tables)  # 1
+        writer = make(hidden, job.tables(layout))  # 1
         try:
             yield Opened(writer, str(target))
         finally:
@@ -186,11 +194,12 @@ def _postgres(job: Job, layout: Layout) -> Iterator[Opened]:
         schema = PostgresSchema(connection, name)
         place = f"schema {schema.name} of the database {database_of(connection)}"
         schema.make()
-        if any(schema.columns(name) for name in (*layout.tables, *VIEWS)):
+        tables, views = job.tables(layout), VIEWS if job.policy is None else MODEL_VIEWS
+        if any(schema.columns(name) for name in (*tables, *views)):
             raise InputError(
                 f"{place} already has tables with these names; drop them, or choose another schema with --schema."
             )
-        schema.create(layout.tables, VIEWS)
+        schema.create(tables, views)
         yield Opened(schema, place)
 
 
@@ -217,12 +226,23 @@ def export(job: Job, watcher: Steps) -> Outcome:
         raise InputError("the folder has no releases; the first is called release-0001.")
     watcher.begin(len(numbers))
     layout = Layout(_read(job.out, job.number))
+    _check_policy(job)
     with FORMATS[job.to](job, layout) as opened:
         for files in _read(job.out, job.number):
             for name, columns in tidy(files, layout).items():
                 opened.target.add(name, columns)
+            if job.policy is not None:
+                opened.target.add("estimates", estimate_columns(job.policy, files))
             watcher.advance(1)
     return Outcome(opened.place, len(numbers))
+
+
+def _check_policy(job: Job) -> None:
+    """Before anything is written."""
+    if job.policy is not None and any(
+        json.loads(files.manifest)["policy"] != job.policy.digest for files in _read(job.out, job.number)
+    ):
+        raise InputError("a release was made with another policy; load the one that was published with it.")
 
 
 def _read(out: Path, number: int | None) -> Iterator[ReleaseFiles]:
