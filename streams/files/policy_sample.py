@@ -18,6 +18,7 @@ from shoal.core.policy.strategy import required_ratio
 from shoal.core.shards.cuts import people_needed
 from shoal.streams.files.event_lines import BY_NAME, read_lines
 from shoal.streams.files.formats.format import FormatChoice
+from shoal.streams.files.policy_answers import differences
 from shoal.streams.files.policy_forecast import Forecast, suggestions
 from shoal.streams.files.policy_summary import first_ratio
 from shoal.streams.files.true_tables import tables_at_releases
@@ -152,6 +153,8 @@ def _forecast(policy: Policy, forecast: Forecast, counts: Counter[int]) -> Itera
     cost = forecast.cost()
     if cost is not None:
         yield Finding(cost, "cost")
+    for sentence in differences(policy, forecast.records):
+        yield Finding(sentence, "answers")
     for suggestion in suggestions(policy, forecast, counts):
         yield Finding(suggestion, "suggested")
 
