@@ -46,7 +46,8 @@ def measure(series: Series, table: Table, sheet: Sheet, questions: int) -> Figur
     queries = draw_queries(series.policy, count=questions)
     drawn = draw_contrasts(series.policy, truth, "queries", questions)
     cells = _cells(table, sheet)
-    found: Figures = {"people": len(table), "contrasts": len(drawn.queries)}
+    withheld = float(np.mean(cells < 0))
+    found: Figures = {"people": len(table), "withheld_share": withheld, "contrasts": len(drawn.queries)}
     workloads = {
         "query": (queries, count_true(truth, queries), max(1.0, SANITY * total)),
         "contrast": (drawn.queries, drawn.truths, drawn.sanity),
@@ -94,10 +95,10 @@ def experiment(watch: Watcher, *, quick: bool = False) -> Figures:
         tables = {"adult": adult_with_churn(1_500, 3), "clinic": clinic_nights(800, 3)}
     else:
         tables = {
-            "adult": adult_with_churn(12_000, 20),
+            "adult": adult_with_churn(12_000, 10),
             "synthea": synthea_years(10),
             "clinic": clinic_nights(5_000, 8),
-            "zipf": zipf_crowd(20_000, 10),
+            "zipf": zipf_crowd(10_000, 6),
         }
     found: Figures = {}
     for name, series in tables.items():

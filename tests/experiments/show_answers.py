@@ -20,6 +20,7 @@ def _text(lines: list[Figures], kind: str, title: str) -> str:
     columns = {
         "table": ("table", ""),
         "publisher": ("publisher", ""),
+        "withheld": ("withheld_share", "%"),
         "shares alone": (f"{kind}_alone", "%"),
         "even": (f"{kind}_even", "%"),
         "the model": (f"{kind}_error", "%"),
