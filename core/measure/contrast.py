@@ -34,6 +34,7 @@ FEWEST: Final = 10
 WIDTHS: Final = (0.1, 0.2, 0.4)  # of a number's domain
 EACH: Final = 2  # of one region, so many contrasts
 TRIES: Final = 8  # regions for each contrast that is wanted
+NOTHING: Final = 0.1  # of the error of shares alone
 AT_ONCE: Final = 1_000_000  # people x cells
 
 
@@ -54,8 +55,9 @@ class Compared(NamedTuple):
 
     @property
     def kept(self) -> float | None:
-        """The share of what groups can tell that the answers have; None if that is nothing."""
-        return (self.alone - self.error) / (self.alone - self.true) if self.alone > self.true else None
+        """The share of what groups can tell that the answers have; None if that is next to nothing."""
+        told = self.alone - self.true
+        return (self.alone - self.error) / told if told > NOTHING * self.alone else None
 
 
 def draw_contrasts(policy: Policy, truth: Truth, seed: str, count: int) -> Contrasts:

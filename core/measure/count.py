@@ -106,7 +106,7 @@ class Answers:
         expected = self._expected(question.values)
         inside = expected.by_cell * region.share
         rows = np.maximum(self.release.group_rows, 1)
-        there = region.rows / rows
+        there = np.minimum(1.0, region.rows / rows)
         of_others = np.maximum(0, self.sides.real - expected.by_group)
         unsure = Unsure(
             values=_product(there * (1 - there), expected.by_group * of_others / rows),

@@ -49,7 +49,7 @@ def likely_range(guess: Amount, low: Amount, high: Amount, unsure: Unsure) -> tu
     alike = ((_VALUES * values) ** 2 + (_HIDDEN * unsure.hidden) ** 2) / np.maximum(1.0, unsure.variety)
     alike += (_PLACES * unsure.places) ** 2
     alike += (_FROM_EVEN * (guess - unsure.even)) ** 2 + (_FROM_SHARES * (guess - unsure.shares)) ** 2
-    deviation = np.sqrt(values + unsure.places + unsure.hidden + alike)
+    deviation = np.sqrt(np.maximum(0, values + unsure.places + unsure.hidden + alike))
     below, above = guess - low + 0.5, high - guess + 0.5
     step = np.minimum(DEVIATIONS * deviation * (1 / below + 1 / above), _LARGEST)
     middle, span = np.log(below / above), below + above

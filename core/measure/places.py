@@ -1,13 +1,13 @@
 """The region of a COUNT query in one release: of each cell and each group, what lies in it."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.cells.region import domain
 from shoal.core.cells.tree import Column, Rows
-from shoal.core.measure.entries import Numbers
+from shoal.core.measure.entries import Numbers, add_up
 from shoal.core.measure.question import Runs
 from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Attribute
@@ -37,9 +37,9 @@ class Places:
         self._release = release
         self._runs = [_runs(low, high) for low, high in zip(release.low, release.high, strict=True)]
         by_group = np.argsort(release.cell_rows_group, kind="stable")
-        self._cell = release.cell_rows_cell[by_group].astype(np.int32)
+        self._group, self._cell = release.cell_rows_group[by_group], release.cell_rows_cell[by_group]
         self._count = release.cell_rows_count[by_group].astype(np.float32)
-        start = np.searchsorted(release.cell_rows_group[by_group], np.arange(len(release.group_rows) + 1))
+        start = np.searchsorted(self._group, np.arange(len(release.group_rows) + 1))
         self._has_rows = start[1:] > start[:-1]
         self._start = start[:-1][self._has_rows]
         self._last: tuple[Conditions, Region] | None = None
@@ -54,7 +54,8 @@ class Places:
         """By cell, the share of its people who are likely to meet a condition on an attribute. O(cells)."""
         low, high, of = self._runs[attribute]
         spread = self._release.spread[attribute]
-        return np.asarray(np.sum([spread.share(low, high, run) for run in wanted], axis=0)[of])
+        together = np.sum([spread.share(low, high, run) for run in wanted], axis=0)
+        return np.asarray(np.minimum(1.0, together)[of])
 
     def _find(self, conditions: Conditions) -> Region:
         release = self._release
@@ -67,14 +68,18 @@ class Places:
             whole &= np.any([(low >= run.low) & (end <= run.high) for run in wanted], axis=0)[of]
             meets &= np.any([(low < run.high) & (end > run.low) for run in wanted], axis=0)[of]
             share *= self.share(position, wanted)
-        both = self._by_group((whole + 1j * meets).astype(np.complex64))  # two sums in one pass
-        return Region(whole, meets, share, both.real, both.imag, self._by_group(share.astype(np.float32)).real)
+        kind = (meets.astype(np.uint8) + whole).take(self._cell)  # small enough for the cache, which shares are not
+        certain, possible = self._by_group(kind == 2), self._by_group(kind > 0)
+        part = np.flatnonzero(kind == 1)
+        inside = self._count[part] * share[self._cell[part]]
+        likely = np.minimum(possible, certain + add_up(self._group[part], inside, len(certain)))
+        return Region(whole, meets, share, certain, possible, likely)
 
-    def _by_group(self, part: NDArray[Any]) -> NDArray[np.complex128]:
-        """How many rows each group has, each times a part that its cell says."""
-        found = np.zeros(len(self._has_rows), dtype=np.complex128)
+    def _by_group(self, chosen: Flags) -> Numbers:
+        """How many of these rows each group has."""
+        found = np.zeros(len(self._has_rows))
         if len(self._start):
-            found[self._has_rows] = np.add.reduceat(part[self._cell] * self._count, self._start)
+            found[self._has_rows] = np.add.reduceat(self._count * chosen, self._start)
         return found
 
 
