@@ -46,6 +46,14 @@ def test_counterfeits_may_be_any_of_the_values() -> None:
     assert count(shown, _REDRAWN, disease=["flu", "gout"]) == (3, 4)
 
 
+def test_places_of_a_lasting_group_that_have_no_row_are_nobodys_whatever_they_are_called() -> None:
+    shown = [group(1, {"c1": 5}, dict.fromkeys(("asthma", "gastritis", "gout", "ulcer"), 2))]
+    assert count(shown, disease="gout") == (0, 2)
+    assert count(shown, disease=["gout", "ulcer"]) == (1, 4)
+    assert count(shown, disease="*") == (5, 5)
+    assert ask([*CELLS, *shown], disease="gout").estimate == pytest.approx(5 / 4)
+
+
 def test_a_suppressed_value_may_be_anything_and_may_be_nothing() -> None:
     for policy in (_LASTING, _REDRAWN):
         assert count([group(1, {"c1": 4}, {"*": 4})], policy, disease="flu") == (0, 4)
