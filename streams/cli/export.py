@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
-from shoal.core.policy.policy import Policy
 from shoal.streams.cli.terminal import bar, json_option, quiet_clients
+
+if TYPE_CHECKING:
+    from shoal.core.policy.policy import Policy
 
 
 @click.command()
@@ -66,7 +69,7 @@ def command(
 
 
 @contextmanager
-def _releases(out: Path | None, policy: Path | None, kafka: str | None) -> Iterator[tuple[Path, Policy | None]]:
+def _releases(out: Path | None, policy: Path | None, kafka: str | None) -> "Iterator[tuple[Path, Policy | None]]":
     """The folder of releases, and their policy if it is known; those of the topic are read to a folder first."""
     from shoal.streams.files.policy_yaml import load_policy
 
