@@ -10,6 +10,7 @@ import pytest
 
 from shoal.core.errors import CoreError
 from shoal.core.measure import field
+from shoal.core.measure.by_cell import count_by_cell, count_everywhere
 from shoal.core.measure.count import Answers, Count
 from shoal.core.measure.cross_table import cross_table, read_head
 from shoal.core.measure.entries import add_up, entries_of, sides_of
@@ -158,6 +159,22 @@ def test_a_likely_range_is_wider_where_more_is_open_and_never_leaves_what_is_cer
     for name, much in (("values", 30), ("places", 10), ("hidden", 10), ("even", 40), ("shares", 40)):
         assert width(**{name: much}) > width()
     assert width(values=30, variety=10) < width(values=30)
+
+
+def test_the_counts_of_all_cells_are_those_of_each_cell_asked_alone() -> None:
+    for policy in (_REDRAWN, _LASTING):
+        release = replace(told(young_share=0.8), policy=policy)
+        answers = Answers(release)
+        found = count_by_cell(answers)
+        assert set(zip(found.cell.tolist(), found.leaf.tolist(), strict=True)) == {(0, 2), (0, 6), (1, 2), (1, 6)}
+        for cell_number, leaf, *figures in zip(*(column.tolist() for column in found), strict=True):
+            name, ages = policy.sensitive.hierarchy.leaves[leaf], [(0, 49), (50, 99)][cell_number]
+            alone = answers.count(read_question(policy, {"age": ages, "disease": name}))
+            assert figures == pytest.approx([alone.estimate, *alone.likely, alone.low, alone.high], rel=1e-4)
+    everywhere = count_everywhere(answers)
+    assert everywhere[2] == answers.count(read_question(_LASTING, {"disease": "asthma"}))
+    nobody = Answers(read_columns(_LASTING, []))
+    assert (len(count_by_cell(nobody).cell), count_everywhere(nobody)) == (0, {})
 
 
 def test_a_cross_table_has_a_line_for_each_bin_and_value() -> None:
