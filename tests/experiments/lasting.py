@@ -50,13 +50,17 @@ Publisher = Callable[[Series], Iterator[Published]]
 
 
 def adult_with_churn(people: int, releases: int) -> Series:
-    """Adult, of which a part is there at a time; somebody who changes takes the occupation of anyone."""
+    """Adult, of which a part is there at a time; somebody who changes takes the occupation of anyone.
+
+    When all of Adult has been there, those who come are like them, and others.
+    """
     adult = load_adult()
     random = np.random.default_rng(SEED)
     order = random.permutation(len(adult.points))
     records: list[tuple[tuple[int, ...], int]] = [(tuple(codes[:-1]), codes[-1]) for codes in adult.points.tolist()]
     present = order[:people].tolist()
-    waiting = iter(order[people:].tolist())
+    everybody = len(order) * (1 + releases * round(CHURN * people) // len(order))  # who comes again is somebody else
+    waiting = iter([*order[people:].tolist(), *range(len(order), everybody + people)])
     held = {row: records[row][1] for row in present}
     tables: list[Table] = []
     moved = round(CHURN * people)
@@ -68,8 +72,8 @@ def adult_with_churn(people: int, releases: int) -> Series:
                 held[present[at]] = records[int(random.integers(len(records)))][1]
             for row in (row for _, row in zip(range(moved), waiting, strict=False)):
                 present.append(row)
-                held[row] = records[row][1]
-        tables.append({f"p{row}": (records[row][0], (held[row],)) for row in present})
+                held[row] = records[row % len(order)][1]
+        tables.append({f"p{row}": (records[row % len(order)][0], (held[row],)) for row in present})
     return Series(replace(adult.policy, values="lasting"), tables, foreseen=3)
 
 

@@ -6,7 +6,7 @@ from shoal.streams.report.panel import Line, Panel
 from tests.experiments.drawing import Plot, Shown, curves, points, table
 from tests.experiments.series import Figures
 from tests.experiments.show_answers import show_answers
-from tests.experiments.show_lasting import show_lasting
+from tests.experiments.show_lasting import show_lasting, show_settled
 
 _GROUPS = {"average_group": "average", "median_group": "median"}
 _ROUNDS = (1, 2, 5, 10, 15, 20)  # of Bu's twenty, those in the tables
@@ -374,5 +374,6 @@ SHOW: dict[str, Callable[[Figures], Shown]] = {
     "baig": show_baig,
     "coarse": show_coarse,
     "lasting": show_lasting,
+    "settled": show_settled,
     "answers": show_answers,
 }

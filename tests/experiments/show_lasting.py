@@ -60,3 +60,22 @@ def show_lasting(figures: Figures) -> Shown:
         f"Run: {'; '.join(sizes)}. The last release:\n\n{table(last, _COLUMNS)}\n\n{attack}\n\n{table(claims, _CLAIMS)}"
     )
     return Shown({"lasting.png": Plot(panels, columns=len(known))}, text)
+
+
+_REASONS = {
+    "table": ("table", ""),
+    "insiders": ("insiders", ""),
+    "release": ("release", ".0f"),
+    "`*`": ("hidden", "%%"),
+    "full": ("full", "%%"),
+    "second": ("second", "%%"),
+    "unfit": ("unfit", "%%"),
+    "company": ("company", "%%"),
+    "waiting": ("waiting", "%%"),
+    "totals off by": ("totals", "%"),
+    "vacant": ("vacant", "%"),
+}
+
+
+def show_settled(figures: Figures) -> Shown:
+    return Shown({}, table(figures["releases"], _REASONS))

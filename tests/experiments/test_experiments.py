@@ -89,6 +89,14 @@ def test_where_values_last_only_signatures_keep_the_attacks_claims_wrong(quick: 
     assert any(is_beyond_chance(one["over"], one["over_right"], Fraction(1, 2)) for found in naive for one in found)
 
 
+def test_every_star_of_a_long_series_has_a_reason_and_few_are_left_without_a_round(quick: Path) -> None:
+    for found in run("settled", quick)["releases"]:
+        reasons = [found[reason] for reason in ("full", "second", "unfit", "company", "waiting", "blank")]
+        assert found["hidden"] == pytest.approx(sum(reasons), abs=1e-4)
+        assert found["hidden"] < 0.3
+        assert (found["vacant"] == 0) == (found["release"] == 1)
+
+
 def test_adult_with_churn_changes_as_much_as_it_says() -> None:
     first, second = adult_with_churn(500, 2).tables
     stayed = first.keys() & second.keys()

@@ -11,14 +11,12 @@ import pytest
 
 import shoal
 from shoal.core.cuts import people_needed
-from shoal.core.policy.hierarchy import parse_hierarchy
 from shoal.core.policy.policy import Policy, build_policy
 from shoal.core.policy.strategy import ConstantRatio
 from shoal.streams.cli import main
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.policy_sample import exposures_affordable, findings, read_sample
 from shoal.streams.files.policy_summary import describe, warnings
-from tests.support.panel import make_panel, split_by_year
 
 LABELS = [f"d{number}" for number in range(30)]
 STREETS = [f"street {number}" for number in range(40)]
@@ -47,12 +45,6 @@ def policy(**changes: Any) -> Policy:
         "privacy": {"k": 5, "l": changes.get("l", 2), **model},
     }
     return build_policy(document, {}, b"")
-
-
-def policy_with_hierarchy(path: Path) -> Policy:
-    base = policy(is_redrawn=False, streets=STREETS[:20])
-    hierarchy = parse_hierarchy(path.read_text())
-    return replace(base, sensitive=base.sensitive._replace(hierarchy=hierarchy))
 
 
 def people(count: int = 400, seed: int = 7) -> dict[str, dict[str, Any]]:
@@ -376,45 +368,6 @@ def test_a_sample_suggests_a_signature_that_comes_out_even(tmp_path: Path) -> No
     found = look(tmp_path, table, policy(is_redrawn=False, streets=STREETS[:20], signature=6))
     assert any(s.startswith("suggested: signature: 4, for fewer * than with 6") for s in found)
     assert not any("open: [" in s for s in found), "opening the most frequent value is a choice among others"
-
-
-def test_choices_about_a_frequent_value_stand_side_by_side_with_what_each_gives_up(tmp_path: Path) -> None:
-    table = people()
-    for number, person in enumerate(table):
-        if number < 160:
-            table[person]["disease"] = LABELS[0]
-        elif number < 220:
-            table[person]["disease"] = LABELS[1]
-    (tmp_path / "d.csv").write_text("".join(f"{label};{'AB'[at % 2]};*\n" for at, label in enumerate(LABELS)))
-    rules = policy_with_hierarchy(tmp_path / "d.csv")
-    found = [one.removeprefix("choices: ") for one in look(tmp_path, table, rules) if one.startswith("choices: ")]
-    assert found[0].startswith(f"{LABELS[0]} is 4")
-    share = {one.partition(":")[0]: float(re.findall(r"([0-9.]+)%", one)[0]) for one in found[1:-1]}
-    assert [*share] == ["as the policy is", "signature 6", f"{LABELS[0]} open", "all of A open"]
-    assert share["signature 6"] > share["as the policy is"] > share[f"{LABELS[0]} open"]
-    for one in found[3:5]:
-        assert re.search(r"given up: [0-9]+ of 400 values are shown as they are, and [0-9]+ values are left", one)
-    assert "helps less and gives up as much" in found[-1]
-    for one in found[1:]:
-        assert not one.startswith(f"{LABELS[1]} open"), "never a second value"
-    assert not any(one.startswith("choices") for one in look(tmp_path, people(), rules))
-
-
-def test_more_than_half_rejected_is_wrong_input_with_reasons_and_places(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    panel = make_panel(tmp_path)
-    rules, mapping = str(tmp_path / "policy.yaml"), str(tmp_path / "map.yaml")
-    check = ["policy", "check", rules, "--sample", str(panel), "--map", mapping]
-    assert main(check) == 0
-    assert "no trigger" not in capsys.readouterr().err, "a panel's periods make the releases"
-    panel.write_text(panel.read_text().replace("-0", "/0"))
-    assert main(check) == 2
-    said = capsys.readouterr().err
-    assert re.search(r"shoal:   [0-9,]+ × wrong-type \(qid.age\) in upsert, first on line [0-9]+", said)
-    assert "more than half of the sample would be rejected: is this its policy, and its mapping?" in said
-    files = [word for path in split_by_year(make_panel(tmp_path)) for word in ("--sample", str(path))]
-    assert main([*check[:3], *files, *check[5:]]) == 0
 
 
 def test_permanent_values_of_a_lasting_table_are_compared_with_each_other(tmp_path: Path) -> None:

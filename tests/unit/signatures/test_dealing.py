@@ -183,3 +183,26 @@ def test_a_dealer_who_does_not_deal_again_tells_what_is_starred(monkeypatch: pyt
     else:  # whose members are the same, and their values
         monkeypatch.setattr("shoal.core.signatures.dealing.DEALT_AGAIN_WITH", 0)
     assert share_that_avoids(are_of_one=True) > 0.75
+
+
+def test_who_is_dealt_beside_a_second_value_tells_how_frequent_the_values_are() -> None:
+    """A limit of second values, and of entries that come from another shard: they cannot be passed over unseen.
+
+    Somebody has a new value of a signature, three newcomers the others. If more newcomers have one of the values, these
+    three are the less likely to be drawn unless it is the second value itself. So whoever knows how often each value
+    was there, and how others are drawn, takes it for each value by these weights instead of for all alike.
+    """
+    weights = []
+    for second in range(M):
+        others = [value for value in range(M) if value != second]
+        chosen = 0
+        for seed in range(400):
+            many = newcomers([second, *others, 0, 0, 0], wanted={0: 0}, seed=seed)
+            random = Random(seed)
+            order = [0, *random.sample(range(1, 7), 6)]  # newcomers stand in the order of their draws
+            shuffled = newcomers([int(many.value[one]) for one in order], wanted={0: 0}, seed=seed)
+            members = deal(shuffled, SETS).rounds.members[0]
+            chosen += {order[one] for one in members} == {0, 1, 2, 3}
+        weights.append(chosen / 400)
+    assert weights[0] == 1
+    assert all(abs(weight - 1 / 4) < 0.07 for weight in weights[1:])

@@ -27,7 +27,9 @@ def watch(
             values = tuple(sorted(random.sample(range(VALUES), M)))
             groups.form(np.array([known.number(values)]), np.zeros(1, dtype=np.int64), formed, rounds)
             there = (RELEASES - 1 - formed) * rounds
-            left.append(sum(random.random() < (1 - rates[v]) ** (there / rounds) for v in values for _ in range(rounds)))
+            left.append(
+                sum(random.random() < (1 - rates[v]) ** (there / rounds) for v in values for _ in range(rounds))
+            )
     groups.form(np.array([STAR]), np.zeros(1, dtype=np.int64), 1)
     return groups, known, np.array([*left, 9])
 

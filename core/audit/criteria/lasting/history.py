@@ -6,8 +6,8 @@ a person from one release on; absence ends it, being withheld or "*" does not, a
 permanent value (docs/design.md, "Values that last").
 
 No group reaches across shards: somebody who moves to another one has another group there, with the same signature, and
-yet another one if they come back. Of somebody erased the engine forgets which values were shown, and so must the rules: a value that comes back is another
-one, in another group.
+yet another one if they come back. Of somebody erased the engine forgets which values were shown, and so must the rules:
+a value that comes back is another one, in another group.
 """
 
 from collections.abc import Collection, Mapping

@@ -47,7 +47,9 @@ class PublicWaiting:
         findings.say(Promise.CONTRACT, MOST_WAITING, release.number, times=int(is_over))
         formed = (group for group in release.groups.values() if group.formed == release.number)
         is_formed = any(len(group.shown) >= policy.signature for group in formed)
-        is_full = is_formed and manifest["waiting"] >= policy.batch * policy.shards
+        # Where there are several kinds of newcomers, those of one may wait because they cannot be starred unseen.
+        is_of_one_kind = policy.shards == 1 and len(policy.sensitive.permanent) < policy.signature
+        is_full = is_of_one_kind and is_formed and manifest["waiting"] >= policy.batch
         findings.say(Promise.G2, FULL_BATCH, release.number, times=int(is_full))
 
 
