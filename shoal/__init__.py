@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from shoal.core.audit import Report
     from shoal.core.measure.count import Count
     from shoal.core.policy.policy import Policy
-    from shoal.notebook import Release, Replay, audit, load_policy, read_release, read_releases, read_topic, replay
+    from shoal.notebook import (
+        Release,
+        Releases,
+        Replay,
+        audit,
+        load_policy,
+        read_release,
+        read_releases,
+        read_topic,
+        replay,
+    )
     from shoal.streams.errors import GuaranteeError, InputError, StreamsError
     from shoal.streams.files.frames import Frames
 
@@ -35,6 +45,7 @@ __all__ = [
     "InputError",
     "Policy",
     "Release",
+    "Releases",
     "Replay",
     "Report",
     "StreamsError",

@@ -16,7 +16,9 @@ from typing import Any, TypeVar, cast
 
 from shoal.core.audit import Report
 from shoal.core.errors import CoreError
-from shoal.core.measure.count import Count, count_people, count_values, read_question
+from shoal.core.measure.count import METHODS, Answers, Count, Method
+from shoal.core.measure.cross_table import Rows, cross_table, read_head
+from shoal.core.measure.question import read_question
 from shoal.core.measure.release_reader import read_columns
 from shoal.core.policy.policy import Policy
 from shoal.core.published.manifest import Manifest, PublishedRelease
@@ -26,7 +28,7 @@ from shoal.streams.files import policy_yaml
 from shoal.streams.files import replay as replay_files
 from shoal.streams.files.event_lines import Events
 from shoal.streams.files.formats.format import FormatChoice
-from shoal.streams.files.frames import Frames, make_frames
+from shoal.streams.files.frames import Frames, answer_columns, make_frame, make_frames
 from shoal.streams.files.release_folder import read_regions, region_text, release_numbers, row_count
 from shoal.streams.files.unwatched import Unwatched
 from shoal.streams.files.whole_releases import whole_from, whole_release, whole_releases
@@ -50,6 +52,7 @@ class Release:
     manifest_json: bytes
     policy: Policy | None = field(default=None, compare=False)
     """The policy that it was read with, if any."""
+    _read: list[Answers] = field(default_factory=list, init=False, compare=False)  # filled by the first count
 
     def __repr__(self) -> str:
         """Short enough for a notebook: the records are not in it."""
@@ -101,32 +104,73 @@ class Release:
                 columns["count"].append(count)
         return columns
 
-    def count(self, policy: Policy | None = None, /, **where: object) -> Count:
-        """A count with its interval: `release.count(age=(30, 50), disease=["asthma"])`.
+    def count(self, policy: Policy | None = None, /, *, method: Method = "model", **where: object) -> Count:
+        """A count with its ranges: `release.count(age=(30, 50), disease=["asthma"])`.
 
         A release that was read without its policy needs it here, as the first argument.
 
         A number attribute takes a number or a pair of ends, both included, None for no end; a category and the
         sensitive attribute take a label or several. With values it counts values of people of the region, without any
-        it counts people. The truth about everything this release shows is from `low` to `high`; `estimate` takes rows
-        to lie in their regions as all regions together suggest. Withheld people, and values that are not shown, are in
-        no count.
+        it counts people. The truth about everything this release shows is from `low` to `high`, and nine times in ten
+        within `likely`. Withheld people, and values that are not shown, are in no count.
+
+        `estimate` comes from a model of which values people have where, fitted to this release when it is first asked.
+        With method="even" each value of a group is as likely any row's, and `likely` is all that is certain.
 
         Raises `InputError` for a condition that cannot be read, or another policy than the release was made with.
         """
+        answers = self._answers(policy, method)
+        try:
+            return answers.count(read_question(answers.release.policy, where), method)
+        except CoreError as error:
+            raise InputError(f"{error}.") from None
+
+    def table(
+        self,
+        policy: Policy | None = None,
+        /,
+        *,
+        rows: Rows,
+        values: str | Sequence[str] | None = None,
+        method: Method = "model",
+        kind: str = "pandas",
+        **where: object,
+    ) -> Any:
+        """A cross table as a data frame: `release.table(rows={"age": [0, 30, 60]}, values=["asthma", "gout"])`.
+
+        `rows` names an attribute or several, or says how each is cut: a number by a list of where its bins begin, a
+        category by labels. `values` are labels of the sensitive attribute; without any, those below its root. A line
+        has a bin of each attribute, its `people`, a value, and its count in the columns `estimate`, `likely_low`,
+        `likely_high`, `low` and `high`. `where` and `method` are as in `count`, `kind` as in `frames`.
+
+        Raises `InputError` as `count` does, and if the table would have more than 100,000 lines.
+        """
+        answers = self._answers(policy, method)
+        try:
+            head = read_head(answers, rows, values, where)
+        except CoreError as error:
+            raise InputError(f"{error}.") from None
+        lines = list(cross_table(answers, head, method))
+        bins = {name: [line.bins[at] for line in lines] for at, name in enumerate(head.attributes)}
+        named = {answers.release.policy.sensitive.name: [line.value for line in lines]}
+        people: Columns = {"people": [line.people for line in lines]}
+        return make_frame({**bins, **named}, people | answer_columns([line.answer for line in lines]), kind)
+
+    def _answers(self, policy: Policy | None, method: str) -> Answers:
+        """The release with its policy, read and fitted once."""
+        if method not in METHODS:
+            raise InputError(f"the method is {' or '.join(METHODS)}.")
         policy = policy or self.policy
         if policy is None:
             raise InputError("a count needs the policy: name it here, or when the release is read.")
         if self.manifest["policy"] != policy.digest:
             raise InputError("the release was made with another policy; load the one that was published with it.")
-        try:
-            question = read_question(policy, where)
-            columns = read_columns(policy, self.records)
-        except CoreError as error:
-            raise InputError(f"{error}.") from None
-        if question.values is not None:
-            return count_values(columns, question)
-        return count_people(columns, question)
+        if not self._read:
+            try:
+                self._read.append(Answers(read_columns(policy, self.records)))
+            except CoreError as error:
+                raise InputError(f"{error}.") from None
+        return self._read[0]
 
     def frames(self, kind: str = "pandas") -> Frames:
         """The tidy tables `cells`, `rows` and `values` as data frames, of pandas or, with "polars", of Polars.
@@ -135,6 +179,25 @@ class Release:
         `analysis` has both.
         """
         return make_frames(PublishedRelease(self.number, self.cell_records, self.group_records, self._head), kind)
+
+
+class Releases(list[Release]):
+    """Releases of one table, in order."""
+
+    def trend(
+        self, policy: Policy | None = None, /, *, method: Method = "model", kind: str = "pandas", **where: object
+    ) -> Any:
+        """One count over all releases, as a data frame: `releases.trend(age=(0, 17), disease="asthma")`.
+
+        A line has the number of a `release`, when it was `published_at`, and the count in the columns `estimate`,
+        `likely_low`, `likely_high`, `low` and `high`. Arguments and errors are those of `Release.count`.
+        """
+        counts = [release.count(policy, method=method, **where) for release in self]
+        when: Columns = {
+            "release": [release.number for release in self],
+            "published_at": [release.manifest["published_at"] for release in self],
+        }
+        return make_frame(when, answer_columns(counts), kind)
 
 
 @dataclass(frozen=True)
@@ -201,7 +264,7 @@ def replay(
     return Replay(made, outcome.accepted, outcome.waiting, read)
 
 
-def read_releases(out: Location, *, policy: Policy | Location | None = None) -> list[Release]:
+def read_releases(out: Location, *, policy: Policy | Location | None = None) -> Releases:
     """The releases in a folder, in order. With the policy that was published with them, they can count.
 
     Raises `InputError` if one cannot be read, and `GuaranteeError` if their chain is broken: if one is missing,
@@ -210,10 +273,10 @@ def read_releases(out: Location, *, policy: Policy | Location | None = None) -> 
     if not Path(out).is_dir():
         raise InputError(f"{out} is not a folder of releases.")
     rules = _policy(policy)
-    return [_release(files, rules) for files in whole_releases(Path(out))]
+    return Releases(_release(files, rules) for files in whole_releases(Path(out)))
 
 
-def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
+def read_topic(policy: Policy, *, kafka: str | None = None) -> Releases:
     """The releases on a table's topic, in order. `kafka` and how to get in come from the settings unless given.
 
     Raises `GuaranteeError` if their chain is broken, `ServiceError` without Kafka, `InputError` without the topic.
@@ -221,7 +284,7 @@ def read_topic(policy: Policy, *, kafka: str | None = None) -> list[Release]:
     from shoal.streams.files.topic_releases import topic_releases  # Kafka's client takes a while to import
 
     settings = load_settings(kafka=kafka)
-    return _beside(lambda: [_release(one, policy) for one in topic_releases(settings, policy.table)])
+    return _beside(lambda: Releases(_release(one, policy) for one in topic_releases(settings, policy.table)))
 
 
 def read_release(

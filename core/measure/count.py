@@ -1,187 +1,238 @@
-"""A count over a region and values, with an interval: what the groups of a release leave open, not only a guess.
+"""A count over a region and values: an estimate, a range that is likely, and one that is certain.
 
 A count without values counts people: cells say how many they have, and nobody is in two. A count with values counts
-people's values, as queries do: a person with two of them counts twice. For each group, `certain` rows lie in cells
-wholly inside the region, and `possible` rows in cells that meet it. Of its values, `spare` have no row, and nobody
-knows which.
+people's values, as queries do: a person with two of them counts twice. People who are withheld, and values that are not
+shown at all, are in no count.
 
-Lasting. A row is an entry and has at most one value. Let c values that are asked for be shown. At least
-c - spare of them have a row, rows that are not certain take at most one each, so at least
-c - spare - (rows - certain) are in the region, and at most min(possible, c).
+What is certain. For each group, `certain` rows lie in cells wholly inside the region, and `possible` rows in cells that
+meet it. Of the places that it shows, some are nobody's, and nobody knows which.
+
+Lasting. A row is an entry and has at most one value. Let c values that are asked for be shown, and n places be
+nobody's. At least c - n of them are real, rows that are not certain take at most one each, so at least
+c - n - (rows - certain) are in the region, and at most min(possible, c).
 
 Redrawn. A row is a person, who has a leaf at most once but may have several. A shown node that holds n leaves that are
-asked for, c times, is in the region at least c - n (rows - certain) times, before spare values are taken from the sum
+asked for, c times, is in the region at least c - n (rows - certain) times, before counterfeits are taken from the sum
 of these over all nodes, and at most min(c, n possible) times.
 
 A node counts for the lower end only if all leaves below it are asked for, and "*" never, for it may stand for nothing.
-People who are withheld, and values that are not shown at all, are in no count.
+
+What is likely comes from a model of values given attributes (model.py, field.py, likely.py). It is fitted when it is
+first needed; `even` asks for the estimate without it (query.py).
 """
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.cells.region import domain
-from shoal.core.cells.tree import Column, Rows
-from shoal.core.errors import CoreError
-from shoal.core.measure.query import Numbers, Query, Range, estimate, share_inside
+from shoal.core.cells.tree import Rows
+from shoal.core.measure.entries import Numbers, Sides, add_up, sides_of
+from shoal.core.measure.field import Field, field_of
+from shoal.core.measure.likely import Unsure, likely_range
+from shoal.core.measure.model import fit
+from shoal.core.measure.places import Flags, Places, Region
+from shoal.core.measure.query import Query, estimate
+from shoal.core.measure.question import Question, Runs
 from shoal.core.measure.release_reader import ReleaseColumns
-from shoal.core.policy.hierarchy import Hierarchy
-from shoal.core.policy.policy import Attribute, Policy
 
-Runs: TypeAlias = tuple[Range, ...]  # in order, with gaps between them
-Flags: TypeAlias = NDArray[np.bool_]
+Method: TypeAlias = Literal["model", "even"]
+METHODS: Final = ("model", "even")
+KEPT: Final = 64  # sets of values that are worked out once
 
 
 class Count(NamedTuple):
-    """An answer: the truth about what was published is from `low` to `high`, both included."""
+    """An answer: the truth about what was published is certainly from `low` to `high`, both included, and, nine times
+    in ten, within `likely`.
+    """
 
     estimate: float
     low: int
     high: int
+    likely: tuple[float, float]
 
 
-class Question(NamedTuple):
-    """Conditions on some attributes, by their position in the policy, and on the values; None counts people."""
+class _Shown(NamedTuple):
+    """Some values, as one release shows them."""
 
-    conditions: tuple[tuple[int, Runs], ...]
-    values: Runs | None
-
-
-def read_question(policy: Policy, where: Mapping[str, object]) -> Question:
-    """What a caller asks, by the policy's names.
-
-    A number attribute has a number or a pair of ends, both included, None for no end. A category and the sensitive
-    attribute have a label or several; a label that stands above others means all of them. Raises CoreError.
-    """
-    names = {attribute.name: position for position, attribute in enumerate(policy.attributes)}
-    conditions = []
-    values = None
-    for name, wanted in where.items():
-        if name == policy.sensitive.name:
-            values = _labelled(name, policy.sensitive.hierarchy, wanted)
-        elif name in names:
-            conditions.append((names[name], _runs(policy.attributes[names[name]], wanted)))
-        else:
-            known = ", ".join([*names, policy.sensitive.name])
-            raise CoreError(f"the table {policy.table} has no attribute {name}; it has {known}")
-    return Question(tuple(sorted(conditions)), values)
+    leaves: Rows  # by shown value: how many leaves of it are asked for
+    is_whole: Flags  # by shown value: it can be nothing else
+    sure: Numbers  # by group: how many are shown that are nothing else
+    maybe: Numbers  # by group: how many are shown that may be
 
 
-def count_values(release: ReleaseColumns, question: Question) -> Count:
-    """How many values that are asked for people of the region have; O(cells + groups) for each run of the question."""
-    assert question.values is not None, "a question without values is for count_people"
-    whole, meets = _cells(release, question)
-    groups = len(release.group_rows)
-    certain, possible = (
-        np.bincount(release.cell_rows_group, release.cell_rows_count * chosen[release.cell_rows_cell], groups).astype(
-            float
+class _Expected(NamedTuple):
+    """Some values, as the model of one release has them."""
+
+    by_cell: Numbers
+    by_group: Numbers
+    hidden: Numbers  # by group: the variance of that, as raised and suppressed values and vacant places leave it open
+    share: float  # of all values
+    variety: float
+
+
+class Answers:
+    """Answers questions about one release, which is arranged and fitted once."""
+
+    def __init__(self, release: ReleaseColumns) -> None:
+        self.release = release
+        self._places = Places(release)
+        self._shown = lru_cache(KEPT)(self._find_shown)
+        self._expected = lru_cache(KEPT)(self._expect)
+
+    @cached_property
+    def sides(self) -> Sides:
+        """The release by group."""
+        return sides_of(self.release)
+
+    @cached_property
+    def field(self) -> Field:
+        """The model's guess for every cell; only if the release has rows."""
+        return field_of(self.release, self.sides, fit(self.release, self.sides))
+
+    def count(self, question: Question, method: Method = "model") -> Count:
+        """The answer to one question. O(cells + rows by cell + values shown) for each run of the question."""
+        region = self._places.region(question.conditions)
+        if question.values is None:
+            return self._count_people(region, method)
+        if not self.release.rows:
+            return Count(0.0, 0, 0, (0.0, 0.0))
+        low, high = (float(ends.sum()) for ends in self._bounds(question.values, region))
+        if method == "even":
+            return _even(low, high, float(estimate(self.release, _queries(question)).sum()))
+        expected = self._expected(question.values)
+        inside = expected.by_cell * region.share
+        rows = np.maximum(self.release.group_rows, 1)
+        there = np.minimum(1.0, region.rows / rows)
+        of_others = np.maximum(0, self.sides.real - expected.by_group)
+        unsure = Unsure(
+            values=_product(there * (1 - there), expected.by_group * of_others / rows),
+            places=_product(inside, 1 - region.share),
+            hidden=_product(there, expected.hidden),
+            even=_product(there, expected.by_group),
+            shares=_product(region.share, self._values_by_cell) * expected.share,
+            variety=np.float64(expected.variety),
         )
-        for chosen in (whole, meets)
-    )
-    bounds = _lasting if release.policy.values == "lasting" else _redrawn
-    low, high = bounds(release, question.values, release.group_rows - certain, possible)
-    runs = [runs for _, runs in question.conditions]
+        return _likely(low, high, float(inside.sum()), unsure)
+
+    def estimates(self, queries: Sequence[Query]) -> Numbers:
+        """The estimates alone, of queries. O(cells) each."""
+        found = np.zeros(len(queries))
+        for position, query in enumerate(queries if self.release.rows else ()):
+            found[position] = _product(self.field.by_cell(*query.sensitive), self.share_inside(query))
+        return found
+
+    def share_inside(self, query: Query) -> Numbers:
+        """By cell, the share of its people who are likely to be in the region of a query. O(cells)."""
+        share = np.ones(len(self.release.cell_names))
+        for attribute, run in query.conditions:
+            share *= self._places.share(attribute, (run,))
+        return share
+
+    def by_shares_alone(self, query: Query, share: Numbers) -> float:
+        """What somebody answers who sees cells and how frequent values are, and no groups."""
+        if not self.release.rows:
+            return 0.0
+        asked, _ = self.field.shares(*(np.array([end]) for end in query.sensitive))
+        return float(_product(self._values_by_cell, share) * asked[0])
+
+    @cached_property
+    def _values_by_cell(self) -> Numbers:
+        return self.field.by_cell(0, len(self.release.policy.sensitive.hierarchy.leaves))
+
+    @cached_property
+    def _nodes(self) -> tuple[Rows, Rows]:
+        """The nodes that are shown, and by shown value which of them it is."""
+        nodes, of = np.unique(self.release.shown_node, return_inverse=True)
+        return nodes, of.reshape(-1)
+
+    def _count_people(self, region: Region, method: Method) -> Count:
+        people = self.release.cell_people
+        low, high = float(people[region.whole].sum()), float(people[region.meets].sum())
+        guess = _product(people, region.share)
+        if method == "even":
+            return _even(low, high, float(guess))
+        zero, places = np.float64(0), _product(people * region.share, 1 - region.share)
+        return _likely(low, high, float(guess), Unsure(zero, places, zero, guess, guess, np.float64(1)))
+
+    def _bounds(self, values: Runs, region: Region) -> tuple[Numbers, Numbers]:
+        """By group, the fewest and the most that can be in the region."""
+        asked, nobodys = self._shown(values), self.sides.shown - self.sides.real
+        outside = self.release.group_rows - region.certain
+        if self.release.policy.values == "lasting":
+            return np.maximum(0, asked.sure - nobodys - outside), np.minimum(region.possible, asked.maybe)
+        groups, group, count = len(outside), self.release.shown_group, self.release.shown_count
+        sure = np.maximum(0, count - asked.leaves * outside[group]) * asked.is_whole
+        maybe = np.minimum(count, asked.leaves * region.possible[group])
+        most = sum(run.high - run.low for run in values) * region.possible
+        return (
+            np.maximum(0, add_up(group, sure, groups) - nobodys),
+            np.minimum(add_up(group, maybe, groups), most),
+        )
+
+    def _find_shown(self, values: Runs) -> _Shown:
+        nodes, of = self._nodes
+        first, last = self._ends()
+        accepted = np.zeros(len(nodes), dtype=np.int64)
+        for run in values:
+            accepted += np.maximum(0, np.minimum(last, int(run.high)) - np.maximum(first, int(run.low)))
+        is_whole = (accepted == last - first) & (nodes != 0)
+        groups, group, count = len(self.release.group_rows), self.release.shown_group, self.release.shown_count
+        sure, maybe = (add_up(group[at], count[at], groups) for at in (is_whole[of], (accepted > 0)[of]))
+        return _Shown(accepted[of], is_whole[of], sure, maybe)
+
+    def _expect(self, values: Runs) -> _Expected:
+        nodes, of = self._nodes
+        first, last = self._ends()
+        asked, suppressed = np.zeros(len(nodes)), np.zeros(len(nodes))
+        for run in values:
+            low, high = np.maximum(first, int(run.low)), np.minimum(last, int(run.high))
+            parts = self.field.shares(low, np.maximum(low, high))
+            asked, suppressed = asked + parts[0], suppressed + parts[1]
+        part = np.where(nodes == 0, suppressed, np.minimum(1.0, asked / self.field.shares(first, last)[0]))[of]
+        at = np.flatnonzero(part)
+        part, group = part[at], self.release.shown_group[at]
+        groups, sides = len(self.release.group_rows), self.sides
+        is_real = np.divide(sides.real, sides.shown, out=np.zeros(groups), where=sides.shown > 0)
+        mine = self.release.shown_count[at] * part * is_real[group]
+        by_group = add_up(group, mine, groups)
+        hidden = add_up(group, mine * (1 - part), groups)
+        # which values the vacant places had: so many drawn from all that are shown
+        hidden += (1 - is_real) * by_group * np.maximum(0, sides.real - by_group) / np.maximum(1, sides.shown - 1)
+        by_cell = np.sum([self.field.by_cell(*run) for run in values], axis=0)
+        share = sum(float(self.field.shares(np.array([run.low]), np.array([run.high]))[0][0]) for run in values)
+        return _Expected(by_cell, by_group, hidden, share, self.field.variety(values))
+
+    def _ends(self) -> tuple[Rows, Rows]:
+        hierarchy, nodes = self.release.policy.sensitive.hierarchy, self._nodes[0]
+        return np.array(hierarchy.first)[nodes], np.array(hierarchy.last)[nodes]
+
+
+def _product(left: NDArray[Any], right: Numbers) -> np.float64:
+    """The scalar product. BLAS would start threads for each of many small ones."""
+    return np.float64(np.einsum("i,i->", left, right))
+
+
+def _queries(question: Question) -> list[Query]:
+    """The question as queries, each with one run of each attribute and of the values."""
+    runs = [chosen for _, chosen in question.conditions]
     positions = [position for position, _ in question.conditions]
-    queries = [
+    assert question.values is not None
+    return [
         Query(tuple(zip(positions, chosen, strict=True)), values) for *chosen, values in product(*runs, question.values)
     ]
-    return _count(float(estimate(release, queries).sum()), low.sum(), high.sum())
 
 
-def count_people(release: ReleaseColumns, question: Question) -> Count:
-    """How many people are in the region, whatever they have. O(cells)."""
-    whole, meets = _cells(release, question)
-    by_cell = release.cell_people
-    share = np.ones(len(release.cell_names))
-    for position, runs in question.conditions:
-        share *= np.sum([share_inside(release, position, run) for run in runs], axis=0)
-    return _count(float(by_cell @ share), by_cell[whole].sum(), by_cell[meets].sum())
+def _even(low: float, high: float, guess: float) -> Count:
+    """Without a model nothing that is possible is likelier than the rest."""
+    return Count(min(max(guess, low), high), int(low), int(high), (low, high))
 
 
-def _lasting(release: ReleaseColumns, values: Runs, outside: Numbers, possible: Numbers) -> tuple[Numbers, Numbers]:
-    accepted, is_whole = _accepted(release, values)
-    groups = len(outside)
-    sure = np.bincount(release.shown_group, release.shown_count * is_whole, groups)
-    maybe = np.bincount(release.shown_group, release.shown_count * (accepted > 0), groups)
-    return np.maximum(0, sure - release.spare - outside), np.minimum(possible, maybe)
-
-
-def _redrawn(release: ReleaseColumns, values: Runs, outside: Numbers, possible: Numbers) -> tuple[Numbers, Numbers]:
-    accepted, is_whole = _accepted(release, values)
-    groups, shown = len(outside), release.shown_group
-    sure = np.maximum(0, release.shown_count - accepted * outside[shown]) * is_whole
-    maybe = np.minimum(release.shown_count, accepted * possible[shown])
-    asked = sum(run.high - run.low for run in values)
-    low = np.maximum(0, np.bincount(shown, sure, groups) - release.spare)
-    return low, np.minimum(np.bincount(shown, maybe, groups), asked * possible)
-
-
-def _accepted(release: ReleaseColumns, values: Runs) -> tuple[Rows, Flags]:
-    """Of each node that a group shows: how many leaves below it are asked for, and whether it can be nothing else."""
-    hierarchy = release.policy.sensitive.hierarchy
-    first, last = np.array(hierarchy.first)[release.shown_node], np.array(hierarchy.last)[release.shown_node]
-    accepted = np.zeros(len(first), dtype=np.int64)
-    for run in values:
-        accepted += np.maximum(0, np.minimum(last, int(run.high)) - np.maximum(first, int(run.low)))
-    return accepted, (accepted == last - first) & (release.shown_node != 0)
-
-
-def _cells(release: ReleaseColumns, question: Question) -> tuple[Flags, Flags]:
-    """The cells that lie wholly in the region, and those that meet it."""
-    whole, meets = (np.ones(len(release.cell_names), dtype=bool) for _ in range(2))
-    for position, runs in question.conditions:
-        low, high = release.low[position], _ends(release.policy.attributes[position], release.high[position])
-        # there are gaps between the runs, so a cell inside the region is inside one of them
-        whole &= np.any([(low >= run.low) & (high <= run.high) for run in runs], axis=0)
-        meets &= np.any([(low < run.high) & (high > run.low) for run in runs], axis=0)
-    return whole, meets
-
-
-def _ends(attribute: Attribute, high: Column) -> Column:
-    """The ends of cells, not included: the last cell of a float's domain includes the domain's end."""
-    if attribute.kind != "float":
-        return high
-    return np.where(high == domain(attribute)[1], np.nextafter(high, np.inf), high)
-
-
-def _count(guess: float, low: float, high: float) -> Count:
-    """The guess is independent of the interval, and is moved into it where it takes a row for more than it can be."""
-    return Count(min(max(guess, float(low)), float(high)), int(low), int(high))
-
-
-def _runs(attribute: Attribute, wanted: object) -> Runs:
-    if attribute.hierarchy is not None:
-        return _labelled(attribute.name, attribute.hierarchy, wanted)
-    ends = wanted if isinstance(wanted, tuple | list) else (wanted, wanted)
-    if len(ends) != 2 or not all(end is None or _is_number(end) for end in ends):
-        raise CoreError(f"{attribute.name} takes a number or a pair of numbers, as in {attribute.name}=(30, 50)")
-    low, high = (attribute.low if ends[0] is None else ends[0]), (attribute.high if ends[1] is None else ends[1])
-    if low > high:
-        raise CoreError(f"{attribute.name} takes the smaller number first")
-    if attribute.kind == "float":
-        return (Range(float(low), float(np.nextafter(float(high), np.inf))),)
-    return (Range(math.ceil(low), math.floor(high) + 1),)
-
-
-def _is_number(end: object) -> bool:
-    return isinstance(end, int | float | np.integer | np.floating) and not isinstance(end, bool) and math.isfinite(end)
-
-
-def _labelled(name: str, hierarchy: Hierarchy, wanted: object) -> Runs:
-    labels = [wanted] if isinstance(wanted, str) else list(wanted) if isinstance(wanted, Iterable) else []
-    if not labels or not all(isinstance(label, str) for label in labels):
-        raise CoreError(f"{name} takes a label or a list of labels")
-    if any(label not in hierarchy.node_of for label in labels):
-        raise CoreError(f"{name} has no such label; its hierarchy in the policy has them all")
-    chosen = np.zeros(len(hierarchy.leaves) + 2, dtype=np.int8)
-    for label in labels:
-        node = hierarchy.node_of[label]
-        chosen[hierarchy.first[node] + 1 : hierarchy.last[node] + 1] = 1
-    steps = np.diff(chosen)
-    begins, ends = np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist()
-    return tuple(Range(begin, end) for begin, end in zip(begins, ends, strict=True))
+def _likely(low: float, high: float, guess: float, unsure: Unsure) -> Count:
+    """The guess knows nothing of what is certain, and is moved into it where it takes a row for more than it can be."""
+    guess = min(max(guess, low), high)
+    begin, end = likely_range(np.float64(guess), np.float64(low), np.float64(high), unsure)
+    return Count(guess, int(low), int(high), (float(begin), float(end)))

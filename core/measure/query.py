@@ -148,20 +148,20 @@ def query_error(answers: Numbers, truths: Numbers, values: int, sanity: float = 
 
 def _draw_query(policy: Policy, keyed: Keyed, number: int, selectivity: float) -> Query:
     count = len(policy.attributes)
-    width = 1 + int(_uniform(keyed, number, "width") * count)
+    width = 1 + int(uniform(keyed, number, "width") * count)
     order = np.argsort(keyed.draw(np.arange(count, dtype=np.uint64), number, "attributes"), kind="stable")
     share = selectivity ** (1 / (width + 1))
     conditions = []
     for position in np.sort(order[:width]).tolist():
         attribute = policy.attributes[position]
         low, high = domain(attribute)
-        at = _uniform(keyed, number, f"attribute {attribute.name}")
-        conditions.append((position, _range(low, high, share, at, is_float=attribute.kind == "float")))
+        at = uniform(keyed, number, f"attribute {attribute.name}")
+        conditions.append((position, random_range(low, high, share, at, is_float=attribute.kind == "float")))
     leaves = len(policy.sensitive.hierarchy.leaves)
-    return Query(tuple(conditions), _range(0, leaves, share, _uniform(keyed, number, "sensitive"), is_float=False))
+    return Query(tuple(conditions), random_range(0, leaves, share, uniform(keyed, number, "sensitive"), is_float=False))
 
 
-def _range(low: float, high: float, share: float, at: float, *, is_float: bool) -> Range:
+def random_range(low: float, high: float, share: float, at: float, *, is_float: bool) -> Range:
     """A range of this share of a domain; `at` (0 to 1) says which of all the places where it fits."""
     if is_float:
         begin = low + at * (high - low) * (1 - share)
@@ -172,6 +172,6 @@ def _range(low: float, high: float, share: float, at: float, *, is_float: bool) 
     return Range(begin, begin + values)
 
 
-def _uniform(keyed: Keyed, number: int, purpose: str) -> float:
+def uniform(keyed: Keyed, number: int, purpose: str) -> float:
     """A number in [0, 1)."""
     return int(keyed.draw(np.zeros(1, dtype=np.uint64), number, purpose)[0] >> np.uint64(11)) / 2**53

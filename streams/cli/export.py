@@ -10,6 +10,7 @@ import click
 from shoal.streams.cli.terminal import bar, json_option, quiet_clients
 
 if TYPE_CHECKING:
+    from shoal.core.policy.policy import Policy
     from shoal.core.published.manifest import PublishedRelease
 
 
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 )
 @click.option("--release", "number", type=click.IntRange(1), metavar="N", help="Only this release [default: all].")
 @click.option("--schema", metavar="NAME", help="PostgreSQL: the schema to write to [default: the table's name].")
-@click.option("--policy", type=click.Path(path_type=Path), help="Without OUT: the policy [default: SHOAL_POLICY].")
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    help="The policy, for estimates by the model [default without OUT: SHOAL_POLICY].",
+)
 @click.option("--kafka", metavar="HOST:PORT", help="Without OUT: the broker [default: SHOAL_KAFKA].")
 @json_option
 def command(
@@ -42,20 +47,21 @@ def command(
 ) -> None:
     """Write the releases in the folder OUT, or without OUT those on the topic, as tidy tables.
 
-    The tables are cells, rows, values and releases. DuckDB and PostgreSQL also have views: expected, how many of
-    each value to expect in each cell of the newest release, and the lower and upper end of the truth; expected_in_all,
-    the same for every release; by_value, the same by value alone; changes, from each release to the next, with both
-    ends. The chain of the releases is checked; with --release only that release is.
+    The tables are cells, rows, values and releases, and with a policy estimates: how many of each value to expect in
+    each cell, and in all of them, with a range that is right nine times in ten. DuckDB and PostgreSQL also have views:
+    expected, the same for the newest release, with the lower and upper end of the truth; expected_in_all, for every
+    release; by_value, by value alone; changes, from each release to the next, with both ends. The chain of the releases
+    is checked; with --release only that release is.
 
     An address of PostgreSQL is like postgresql://user@host:5432/database. Leave the password to PGPASSWORD or
     ~/.pgpass: others can see a command's arguments.
     """
     from shoal.streams.files.export import Job, export
 
-    count, releases = _releases(out, number, policy, kafka)
+    count, releases, rules = _releases(out, number, policy, kafka)
     with bar("exporting") as watcher:
         watcher.begin(count)
-        outcome = export(Job(releases, to, target, schema, out), watcher)
+        outcome = export(Job(releases, to, target, schema, out, rules), watcher)
     if as_json:
         click.echo(json.dumps({"to": to, "place": outcome.place, "releases": outcome.releases}))
     else:
@@ -64,28 +70,33 @@ def command(
 
 def _releases(
     out: Path | None, number: int | None, policy: Path | None, kafka: str | None
-) -> "tuple[int, Iterator[PublishedRelease]]":
-    """How many releases there are to write, and the releases: of the folder, or of the topic. Raises StreamsError."""
+) -> "tuple[int, Iterator[PublishedRelease], Policy | None]":
+    """How many releases there are to write, the releases, of the folder or of the topic, and their policy, if known.
+
+    Raises StreamsError.
+    """
+    from shoal.streams.files.policy_yaml import load_policy
+
     if out is not None:
         from shoal.streams.files.export import folder_releases
 
-        if policy is not None or kafka is not None:
-            raise click.UsageError("give either OUT, a folder, or --policy and --kafka, which name a topic")
-        return folder_releases(out, number)
+        if kafka is not None:
+            raise click.UsageError("give either OUT, a folder, or --kafka, where a topic is")
+        rules = None if policy is None else load_policy(policy)
+        return *folder_releases(out, number), rules
     from shoal.streams.errors import InputError
-    from shoal.streams.files.policy_yaml import load_policy
     from shoal.streams.files.topic_releases import last_number, topic_release, topic_releases
     from shoal.streams.settings import load_settings
 
     quiet_clients()
     settings = load_settings(required=["policy"], policy=None if policy is None else str(policy), kafka=kafka)
-    table = load_policy(settings.policy_path).table
+    rules = load_policy(settings.policy_path)
     if number is not None:
-        found = topic_release(settings, table, number)
+        found = topic_release(settings, rules.table, number)
         if found is None:
-            raise InputError(f"the topic of table {table} has no release {number}.")
-        return 1, iter([found])
-    count = last_number(settings, table)
+            raise InputError(f"the topic of table {rules.table} has no release {number}.")
+        return 1, iter([found]), rules
+    count = last_number(settings, rules.table)
     if count == 0:
-        raise InputError(f"nothing of table {table} is published yet.")
-    return count, topic_releases(settings, table)
+        raise InputError(f"nothing of table {rules.table} is published yet.")
+    return count, topic_releases(settings, rules.table), rules

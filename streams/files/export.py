@@ -18,8 +18,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from shoal.core.policy.policy import Policy
 from shoal.core.published.manifest import PublishedRelease
 from shoal.streams.errors import InputError
+from shoal.streams.files.estimates import ESTIMATES, estimate_columns
 from shoal.streams.files.extra import import_extra
 from shoal.streams.files.postgres import PostgresSchema, connect, database_of
 from shoal.streams.files.release_folder import (
@@ -30,7 +32,7 @@ from shoal.streams.files.release_folder import (
 )
 from shoal.streams.files.tidy import Columns, Layout, Schema, tidy
 from shoal.streams.files.unwatched import Steps
-from shoal.streams.files.views import VIEWS
+from shoal.streams.files.views import MODEL_VIEWS, VIEWS
 from shoal.streams.files.whole_releases import whole_release, whole_releases
 
 
@@ -123,7 +125,7 @@ class DuckDb:
                 f"COPY \"{name}\" FROM '{_escaped(str(self._folder / f'{name}.csv'))}' "
                 "(HEADER, DELIMITER ',', QUOTE '\"', ESCAPE '\"', AUTO_DETECT false, NULLSTR '')"
             )
-        for name, query in VIEWS.items():
+        for name, query in (MODEL_VIEWS if "estimates" in self._schemas else VIEWS).items():
             database.execute(f"CREATE VIEW {name} AS {query}")
 
 
@@ -136,6 +138,11 @@ class Job:
     target: str
     schema: str | None = None
     folder: Path | None = None
+    policy: Policy | None = None  # for a table of estimates
+
+    def tables(self, layout: Layout) -> dict[str, Schema]:
+        """The columns of each table."""
+        return layout.tables if self.policy is None else {**layout.tables, "estimates": ESTIMATES}
 
 
 @dataclass(frozen=True)
@@ -176,7 +183,7 @@ def _file(make: Callable[[Path, Mapping[str, Schema]], FileTarget], job: Job, be
     hidden = target.with_name(f".{target.name}.partial")
     _remove(hidden)
     try:
-        writer = make(hidden, begun.layout.tables)  # 1
+        writer = make(hidden, job.tables(begun.layout))  # 1
         try:
             yield Opened(writer, str(target))
         finally:
@@ -195,11 +202,12 @@ def _postgres(job: Job, begun: _Begun) -> Iterator[Opened]:
         schema = PostgresSchema(connection, name)
         place = f"schema {schema.name} of the database {database_of(connection)}"
         schema.make()
-        if any(schema.columns(name) for name in (*layout.tables, *VIEWS)):
+        tables, views = job.tables(layout), VIEWS if job.policy is None else MODEL_VIEWS
+        if any(schema.columns(name) for name in (*tables, *views)):
             raise InputError(
                 f"{place} already has tables with these names; drop them, or choose another schema with --schema."
             )
-        schema.create(layout.tables, VIEWS)
+        schema.create(tables, views)
         yield Opened(schema, place)
 
 
@@ -216,17 +224,26 @@ FORMATS: Mapping[str, Format] = {
 def export(job: Job, watcher: Steps) -> Outcome:
     """Writes the releases, of which there is at least one, and says where they are and how many there were.
 
-    Raises `InputError` if the target exists, `ServiceError` if a database cannot be reached, and what reading the
-    releases raises.
+    Raises `InputError` if the target exists or a release was made with another policy than the job's, `ServiceError` if
+    a database cannot be reached, and what reading the releases raises.
     """
-    begun, count = _begin(job.releases), 0
+    begun, count = _begin(_of_policy(job)), 0
     with FORMATS[job.to](job, begun) as opened:
         for release in begun.releases:
             for name, columns in tidy(release, begun.layout).items():
                 opened.target.add(name, columns)
+            if job.policy is not None:
+                opened.target.add("estimates", estimate_columns(job.policy, release))
             watcher.advance(1)
             count += 1
     return Outcome(opened.place, count)
+
+
+def _of_policy(job: Job) -> Iterator[PublishedRelease]:
+    for release in job.releases:
+        if job.policy is not None and release.meaning.get("policy") != job.policy.digest:
+            raise InputError("a release was made with another policy; load the one that was published with it.")
+        yield release
 
 
 def _begin(releases: Iterable[PublishedRelease]) -> _Begun:

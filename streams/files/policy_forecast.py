@@ -44,6 +44,7 @@ class Forecast:
         self._kept: Counter[int] = Counter()
         self._lost: Counter[int] = Counter()
         self.manifest: Mapping[str, Any] | None = None  # of the last release that was planned
+        self.records: Sequence[bytes] = ()  # of that release; of a table of several shards they are not kept
 
     def see(self, table: Mapping[str, Record]) -> None:
         """Takes the table of the next release."""
@@ -64,6 +65,7 @@ class Forecast:
             return made.manifest
         planned = plan(table, window, self._policy, number)
         table.apply(planned.change)
+        self.records = planned.release.records
         return planned.release.manifest
 
     def _changes(self, table: Mapping[str, Record]) -> dict[str, Delta]:

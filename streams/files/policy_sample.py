@@ -19,6 +19,7 @@ from shoal.core.policy.strategy import required_ratio
 from shoal.streams.files.event_lines import BY_NAME, read_lines
 from shoal.streams.files.formats.format import FormatChoice
 from shoal.streams.files.judged import judged
+from shoal.streams.files.policy_answers import differences
 from shoal.streams.files.policy_choices import choices
 from shoal.streams.files.policy_forecast import Forecast, suggestions
 from shoal.streams.files.policy_summary import first_ratio
@@ -190,6 +191,8 @@ def _forecast(policy: Policy, sample: Sample, forecast: Forecast) -> Iterator[Fi
             yield Finding(sentence, name)
     if sample.insider is not None and (cost := sample.insider.cost()) is not None:
         yield Finding(f"with `insiders: {policy.insiders + 1}` {cost}", "insiders")
+    for sentence in differences(policy, forecast.records):
+        yield Finding(sentence, "answers")
     for suggestion in suggestions(policy, forecast, _transient(policy, _count(sample))):
         yield Finding(suggestion, "suggested")
 

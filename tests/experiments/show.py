@@ -5,6 +5,7 @@ from collections.abc import Callable
 from shoal.streams.report.panel import Line, Panel
 from tests.experiments.drawing import Plot, Shown, curves, points, table
 from tests.experiments.series import Figures
+from tests.experiments.show_answers import show_answers
 from tests.experiments.show_lasting import show_lasting, show_settled
 
 _GROUPS = {"average_group": "average", "median_group": "median"}
@@ -374,4 +375,5 @@ SHOW: dict[str, Callable[[Figures], Shown]] = {
     "coarse": show_coarse,
     "lasting": show_lasting,
     "settled": show_settled,
+    "answers": show_answers,
 }

@@ -60,6 +60,17 @@ def test_beside_four_publishers_nobody_is_left_with_too_few_values(quick: Path) 
     assert figures["occupation, plain"]["by_u"][0]["suppressed_with"] < 0.65
 
 
+def test_the_model_answers_contrasts_better_than_the_even_estimate_and_shares_alone(quick: Path) -> None:
+    figures = run("answers", quick)
+    for name in ("adult", "clinic"):
+        for publisher in ("lasting", "redrawn"):
+            found = figures[name][publisher]
+            assert found["contrast_true"] < found["contrast_error"] < found["contrast_even"] < found["contrast_alone"]
+            assert found["contrast_error"] < 0.95 * found["contrast_even"]
+            assert found["query_held"] > 0.75
+        assert figures[name]["l-diversity"]["contrast_kept"] == pytest.approx(1, abs=0.05)
+
+
 def test_where_values_last_only_signatures_keep_the_attacks_claims_wrong(quick: Path) -> None:
     figures = run("lasting", quick)
     for name, table in figures.items():

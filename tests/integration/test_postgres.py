@@ -33,11 +33,15 @@ def schemas(address: str) -> set[str]:
     return {name for (name,) in query(address, "SELECT nspname FROM pg_namespace") if not name.startswith("pg_")}
 
 
-def test_the_tables_and_views_are_those_of_the_other_formats(out: Path, tmp_path: Path, postgres: str) -> None:
-    assert main(["export", str(out), "--to", "postgres", "--out", postgres]) == 0
+@pytest.mark.parametrize("has_policy", [False, True], ids=["without a policy", "with one"])
+def test_the_tables_and_views_are_those_of_the_other_formats(
+    out: Path, tmp_path: Path, postgres: str, has_policy: bool
+) -> None:
+    more = ["--policy", str(WARD / "policy.yaml")] if has_policy else []
+    assert main(["export", str(out), "--to", "postgres", "--out", postgres, *more]) == 0
     for to in ("csv", "duckdb"):
-        assert main(["export", str(out), "--to", to, "--out", str(tmp_path / to)]) == 0
-    for name in TABLES:
+        assert main(["export", str(out), "--to", to, "--out", str(tmp_path / to), *more]) == 0
+    for name in (*TABLES, "estimates") if has_policy else TABLES:
         with (tmp_path / "csv" / f"{name}.csv").open(newline="") as file:
             _, *lines = csv.reader(file)
         found = query(postgres, f'SELECT * FROM ward."{name}"')

@@ -6,6 +6,7 @@ its figures then stand in `report.json` and in the table, with its tiles and plo
 
 from shoal.streams.report.metrics.breach import Breach
 from shoal.streams.report.metrics.claims import PersistenceClaims
+from shoal.streams.report.metrics.contrasts import Contrasts
 from shoal.streams.report.metrics.groups import Groups
 from shoal.streams.report.metrics.guess import Guess
 from shoal.streams.report.metrics.hidden import Hidden
@@ -27,4 +28,5 @@ METRICS: tuple[type[Metric], ...] = (
     Losses,
     Interval,
     Queries,
+    Contrasts,
 )

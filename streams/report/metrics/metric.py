@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from shoal.core.audit.reading.view import Line as Row
+from shoal.core.measure.count import Answers
 from shoal.core.measure.metrics import measure_release
+from shoal.core.measure.query import Truth, truth_of
 from shoal.core.measure.release_reader import ReleaseColumns
 from shoal.core.policy.policy import Policy
 from shoal.streams.files.event_lines import BY_NAME
@@ -47,6 +49,18 @@ class Reading:
     @cached_property
     def _measured(self) -> Figures:
         return dict(measure_release(self.published))
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What the release answers; fitted once for all metrics."""
+        return Answers(self.published)
+
+    @cached_property
+    def true_table(self) -> Truth:
+        """The true table in columns; only with the events."""
+        assert self.truth is not None
+        people = self.truth.table.values()
+        return truth_of(self.published.policy, [(record.qid, tuple(record.values)) for record in people])
 
     def measured(self, *names: str) -> Figures:
         """The metrics of `core/measure/metrics.py` with these names, from the published records; None without rows."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shoal.core.measure.query import count_true, draw_queries, estimate, query_error, truth_of
+from shoal.core.measure.query import count_true, draw_queries, query_error
 from shoal.streams.report.metrics.metric import Figure, Figures, Metric, Picture, Reading, Request, Tile, curve
 from shoal.streams.report.panel import Panel
 
@@ -28,9 +28,8 @@ class Queries(Metric):
     def measure(self, reading: Reading) -> Figures:
         if reading.truth is None:
             return {}
-        people = reading.truth.table.values()
-        truth = truth_of(self.request.policy, ((record.qid, tuple(record.values)) for record in people))
-        answers = estimate(reading.published, self._queries)
+        truth = reading.true_table
+        answers = reading.answers.estimates(self._queries)
         error = query_error(answers, count_true(truth, self._queries), len(truth.leaves))
         return {"query_error": error.mean, "query_error_median": error.median, "query_error_most": error.most}
 

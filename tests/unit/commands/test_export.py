@@ -144,6 +144,41 @@ def test_the_views_enclose_what_a_count_of_whole_cells_encloses(tmp_path: Path, 
         assert low <= expected <= high
 
 
+@pytest.mark.parametrize("policy", ["policy.yaml", "redrawn.yaml"])
+def test_with_the_policy_the_views_have_the_estimates_of_counts(tmp_path: Path, policy: str) -> None:
+    rules = shoal.load_policy(WARD / policy)
+    shoal.replay(rules, WARD / "events.jsonl", tmp_path / "out", key="s")
+    for name, args in (("plain", ()), ("model", ("--policy", str(WARD / policy)))):
+        assert run(tmp_path / "out", "duckdb", tmp_path / f"{name}.duckdb", *args) == 0
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    columns = "release, value, expected, estimate, likely_low, likely_high, low, high"
+    for name in ("plain", "model"):
+        with importlib.import_module("duckdb").connect(str(tmp_path / f"{name}.duckdb"), read_only=True) as database:
+            found[name] = database.execute(f"SELECT {columns} FROM by_value ORDER BY ALL").fetchall()
+            cells = database.execute(f"SELECT {columns} FROM expected_in_all WHERE value != '*'").fetchall()
+            totals = database.execute("SELECT release, sum(estimate) FROM expected_in_all GROUP BY ALL").fetchall()
+            assert database.execute("SELECT count(estimate) FROM expected").fetchone() != (0,)
+        for *_, expected, guess, likely_low, likely_high, low, high in cells:
+            if name == "plain":
+                assert (guess, likely_low, likely_high) == (expected, low, high)
+            assert low <= likely_low <= guess <= likely_high <= high
+    releases = shoal.read_releases(tmp_path / "out", policy=rules)
+    leaves = [line for line in found["model"] if line[1] in rules.sensitive.hierarchy.leaf_code]
+    for number, value, _, guess, *ranges in leaves:
+        count = releases[number - 1].count(**{rules.sensitive.name: value})
+        assert (guess, *ranges) == pytest.approx((count.estimate, *count.likely, count.low, count.high))
+    by_release = {number: sum(line[3] for line in leaves if line[0] == number) for number, _ in totals}
+    assert dict(totals) == pytest.approx(by_release, abs=0.5, rel=0.02)
+
+
+def test_an_export_with_another_policy_is_refused(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(out, "csv", tmp_path / "csv", "--policy", str(WARD / "redrawn.yaml")) == 2
+    assert "was made with another policy" in capsys.readouterr().err
+    assert not (tmp_path / "csv").exists()
+
+
 def test_changes_lead_from_each_release_to_the_next(out: Path, tmp_path: Path) -> None:
     assert run(out, "duckdb", tmp_path / "ward.duckdb") == 0
     with importlib.import_module("duckdb").connect(str(tmp_path / "ward.duckdb"), read_only=True) as database:
@@ -258,8 +293,8 @@ def test_a_release_without_cells_has_empty_tables(tmp_path: Path) -> None:
         assert [len(frame) for frame in nothing.frames(kind)] == [0, 0, 0]
     for to in FILES:
         assert run(tmp_path / "none", to, tmp_path / to) == 0
-    assert tuple(nothing.count(policy, age=(1, 2), disease="flu")) == (0, 0, 0)
-    assert tuple(nothing.count(policy, age=(1, 2))) == (0, 0, 0)
+    assert tuple(nothing.count(policy, age=(1, 2), disease="flu")) == (0, 0, 0, (0, 0))
+    assert tuple(nothing.count(policy, age=(1, 2))) == (0, 0, 0, (0, 0))
 
 
 def test_a_name_that_a_column_has_already_gets_a_line_behind_it() -> None:

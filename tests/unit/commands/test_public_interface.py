@@ -142,7 +142,7 @@ def test_wrong_use_is_one_sentence(tmp_path: Path, policy: shoal.Policy) -> None
 
 def test_a_release_that_was_read_with_its_policy_counts_by_itself(tmp_path: Path, policy: shoal.Policy) -> None:
     made = shoal.replay(policy, EVENTS, tmp_path / "out").releases[-1]
-    asked = {"age": (30, 50), "disease": ["asthma"]}
+    asked: dict[str, Any] = {"age": (30, 50), "disease": ["asthma"]}
     answer = made.count(policy, **asked)
     for known in (policy, WARD / "policy.yaml"):
         assert shoal.read_release(tmp_path / "out", policy=known).count(**asked) == answer
@@ -150,3 +150,20 @@ def test_a_release_that_was_read_with_its_policy_counts_by_itself(tmp_path: Path
     assert made.count(**asked) == answer
     with pytest.raises(shoal.InputError, match="a count needs the policy"):
         shoal.read_release(tmp_path / "out").count(**asked)
+    with pytest.raises(shoal.InputError, match="the method is model or even"):
+        made.count(policy, method="guess", **asked)  # type: ignore[arg-type]
+
+
+def test_a_cross_table_and_a_trend_have_the_counts_of_each_question(tmp_path: Path, policy: shoal.Policy) -> None:
+    pytest.importorskip("pandas")
+    shoal.replay(policy, EVENTS, tmp_path / "out")
+    releases = shoal.read_releases(tmp_path / "out", policy=policy)
+    table = releases[-1].table(rows={"age": [40]}, values="asthma")
+    assert table.columns.tolist()[:4] == ["age", "disease", "people", "estimate"]
+    young = releases[-1].count(age=(None, 39), disease="asthma")
+    assert table.loc[0, ["estimate", "likely_low", "likely_high"]].tolist() == [young.estimate, *young.likely]
+    trend = releases.trend(age=(None, 39), disease="asthma")
+    assert trend["release"].tolist() == [release.number for release in releases]
+    assert trend["estimate"].iloc[-1] == young.estimate
+    with pytest.raises(shoal.InputError, match="has no attribute height"):
+        releases[-1].table(rows="height")

@@ -170,10 +170,21 @@ def test_the_page_needs_nothing_else_and_can_be_read_without_seeing(desk: Desk) 
     page = Page(desk.page())
     assert page.headings[0] == "Releases of clinic"
     assert page.links == ["#main"]
-    assert len(page.images) == 8
+    assert len(page.images) == 9
     assert all("from" in str(image["aria-label"]) for image in page.images)
-    assert sum("over the releases" in str(image["aria-label"]) for image in page.images) == 7
+    assert sum("over the releases" in str(image["aria-label"]) for image in page.images) == 8
     assert f"{desk.figures()[-1]['rows']:,}" in page.cells
+
+
+def test_contrasts_stand_between_shares_alone_and_true_values(desk: Desk) -> None:
+    assert desk.report("--events", desk.events, "--queries", 100) == 0
+    last = desk.figures()[-1]
+    assert max(last["contrast_true"], last["contrast_error"]) < last["contrast_alone"]
+    kept = (last["contrast_alone"] - last["contrast_error"]) / (last["contrast_alone"] - last["contrast_true"])
+    assert last["contrast_kept"] == pytest.approx(kept, abs=0.01)
+    assert 0 < last["query_likely"] < last["query_interval"]
+    assert desk.report(to="public") == 0
+    assert "contrast_error" not in desk.figures("public")[-1]  # without the events nobody knows what is true
 
 
 def test_a_release_is_looked_into_with_the_counts_it_publishes(desk: Desk) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from shoal.core.errors import CoreError
-from shoal.core.measure.count import count_people, count_values, read_question
+from shoal.core.measure.count import Answers, Count
 from shoal.core.measure.query import Range
+from shoal.core.measure.question import read_question
 from shoal.core.measure.release_reader import read_columns
 from tests.support.engines.series import DISEASES, clinic_policy
 from tests.unit.measure.test_loss import CELLS, beside_c1, group
@@ -17,10 +18,14 @@ _LASTING = replace(_REDRAWN, values="lasting")
 _IN_C1 = {"age": (10, 20), "weight": (50, 100), "sex": "female", "zip": ["z11", "z12", "z13"]}
 
 
+def ask(records: list[bytes], policy: Any = _LASTING, method: Any = "model", **where: object) -> Count:
+    return Answers(read_columns(policy, records)).count(read_question(policy, where), method)
+
+
 def count(groups: list[bytes], policy: Any = _LASTING, **where: object) -> tuple[int, int]:
     """The interval; c1 is ages 10 to 20 and more, c2 is everywhere."""
-    found = count_values(read_columns(policy, [*CELLS, *groups]), read_question(policy, where))
-    assert found.low <= found.estimate <= found.high
+    found = ask([*CELLS, *groups], policy, **where)
+    assert found.low <= found.likely[0] <= found.estimate <= found.likely[1] <= found.high
     return found.low, found.high
 
 
@@ -39,6 +44,14 @@ def test_values_without_a_row_may_be_any_of_the_values() -> None:
         assert count(shown, policy, disease="lupus") == (0, 0)
     assert count(shown, disease=["flu", "gout"]) == (3, 3)
     assert count(shown, _REDRAWN, disease=["flu", "gout"]) == (3, 4)
+
+
+def test_places_that_have_no_row_any_more_are_taken_from_all_values_of_their_group_alike() -> None:
+    shown = [group(1, {"c1": 5}, dict.fromkeys(("asthma", "gastritis", "gout", "ulcer"), 2), spare=3)]
+    assert count(shown, disease="gout") == (0, 2)
+    assert count(shown, disease=["gout", "ulcer"]) == (1, 4)
+    assert count(shown, disease="*") == (5, 5)
+    assert ask([*CELLS, *shown], disease="gout").estimate == pytest.approx(5 / 4)
 
 
 def test_a_suppressed_value_may_be_anything_and_may_be_nothing() -> None:
@@ -62,27 +75,26 @@ def test_a_node_is_certain_only_if_all_below_it_is_asked_for() -> None:
 
 
 def test_the_estimate_of_several_runs_is_their_sum() -> None:
-    release = read_columns(_LASTING, [CELLS[1], group(1, {"c2": 4}, dict.fromkeys(DISEASES[:4], 1))])
-    apart = count_values(release, read_question(_LASTING, {"disease": ["flu", "asthma"], "zip": ["z11", "z21"]}))
+    records = [CELLS[1], group(1, {"c2": 4}, dict.fromkeys(DISEASES[:4], 1))]
+    apart = ask(records, method="even", disease=["flu", "asthma"], zip=["z11", "z21"])
     assert apart.estimate == pytest.approx(4 * 2 / 5 * 2 / 4)
 
 
 def test_without_values_people_are_counted() -> None:
-    release = read_columns(_LASTING, CELLS)
-    assert count_people(release, read_question(_LASTING, {})) == (70, 70, 70)
-    inside = count_people(release, read_question(_LASTING, {"age": (10, 20)}))
+    assert ask(CELLS) == (70, 70, 70, (70, 70))
+    inside = ask(CELLS, age=(10, 20))
     assert inside.estimate == pytest.approx(30 + 40 * beside_c1(11 / 100))
-    assert inside[1:] == (30, 70)
-    men = count_people(release, read_question(_LASTING, {"sex": "male"}))
+    assert (inside.low, inside.high) == (30, 70)
+    men = ask(CELLS, sex="male")
     assert men.estimate == pytest.approx(40 - 40 * beside_c1(1 / 2))
-    assert men[1:] == (0, 40)
+    assert (men.low, men.high) == (0, 40)
+    assert 0 < men.likely[0] < men.estimate < men.likely[1] < 40
 
 
 def test_a_float_cell_includes_the_end_of_its_domain_alone() -> None:
-    release = read_columns(_LASTING, CELLS)
-    assert count_people(release, read_question(_LASTING, {"weight": (200, 200)})).high == 40
-    assert count_people(release, read_question(_LASTING, {"weight": (100, 200)})).high == 40
-    assert count_people(release, read_question(_LASTING, {"weight": (99.9, 200)})).high == 70
+    assert ask(CELLS, weight=(200, 200)).high == 40
+    assert ask(CELLS, weight=(100, 200)).high == 40
+    assert ask(CELLS, weight=(99.9, 200)).high == 70
 
 
 def test_conditions_are_read_by_the_policys_names() -> None:

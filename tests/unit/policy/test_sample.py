@@ -309,6 +309,22 @@ def test_a_lasting_policy_says_what_it_will_cost(tmp_path: Path) -> None:
     assert shares(look(tmp_path, table, rules))[0] > 40, "three in five have one value, and one in four can be shown"
 
 
+def test_a_lasting_policy_says_which_differences_a_release_will_show(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    rules = policy(is_redrawn=False, streets=STREETS[:20])
+    source = write(tmp_path / "a.jsonl", series(20))
+    answers = [sentence for sentence in sentences(rules, source) if sentence.startswith("answers: ")]
+    assert len(answers) > 1
+    (by_age,) = [one for one in answers if one.startswith("answers: by age, in ")]
+    said = dict(one.rsplit(" ", 1) for one in by_age.split("so many points on: ")[1].split(", "))
+    table = shoal.replay(rules, source, key="policy check").releases[-1].table(rows="age")
+    table["points"] = 50 * (table["likely_high"] - table["likely_low"]) / table["people"]
+    points = table.groupby("disease")["points"].median()
+    assert len(said) > 1
+    for value, number in said.items():
+        assert float(number) == pytest.approx(points[value], rel=0.06)
+
+
 def test_the_cost_is_that_of_the_releases_that_replay_makes(tmp_path: Path) -> None:
     rules = policy(is_redrawn=False, streets=STREETS[:20])
     sample = read_sample(rules, write(tmp_path / "a.jsonl", series(20)))
