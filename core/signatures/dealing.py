@@ -26,7 +26,7 @@ from shoal.core.signatures.layout import lay_rounds
 from shoal.core.signatures.newcomers import ANY, NO_ROUND, Newcomers, mask_of
 from shoal.core.signatures.rounds import Rounds
 from shoal.core.signatures.surplus import find_surplus, is_covered, keep
-from shoal.core.signatures.tuning import CANDIDATES_TRIED, UNFIT_AT_MOST
+from shoal.core.signatures.tuning import CANDIDATES_TRIED, DEALT_AGAIN_WITH, UNFIT_AT_MOST
 
 Draws = Callable[[str, int], Tags]  # so many random numbers for a purpose
 
@@ -76,17 +76,23 @@ class Dealing:
         self.company.update(members)
 
     def deal_again(self) -> bool:
-        """Deal those again who avoided a value of theirs that is starred now; False if there was nobody."""
-        siblings, round_of = self._newcomers.siblings, self.rounds.round_of
-        late = self.starred - self.rounds.unseen
-        self.rounds.unseen |= late
-        places = (
-            {round_of[sibling] for one in late for sibling in siblings.get(one, ())} - {NO_ROUND} - self.rounds.closed
-        )
-        freed = [one for place in sorted(places) for one in self.rounds.take_apart(place)]
-        if freed:
-            self.starred.update(self.rounds.mend(self.rounds.build(freed)))
-        return bool(freed)
+        """Deal those again who avoided a value of theirs that is starred now; False if there was nobody.
+
+        Their rounds alone would come out as they were. So others, drawn unseen, are taken apart with each of them.
+        """
+        rounds, siblings = self.rounds, self._newcomers.siblings
+        late = self.starred - rounds.unseen
+        rounds.unseen |= late
+        places = {rounds.round_of[sibling] for one in late for sibling in siblings.get(one, ())} - {NO_ROUND}
+        places -= rounds.closed
+        if not places:
+            return False
+        drawn = self._more_draws(len(rounds.members))
+        others = [place for place in range(len(drawn)) if rounds.members[place] and place not in rounds.closed]
+        places.update(sorted(others, key=drawn.__getitem__)[: DEALT_AGAIN_WITH * len(places)])
+        freed = [one for place in sorted(places) for one in rounds.take_apart(place)]
+        self.starred.update(rounds.mend(rounds.build(freed)))
+        return True
 
     # -- parts --------------------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ class Judging:
         signature = entries.signature[asked]
         shown[asked] = SHOW_STAR
         shown[asked[is_open[entries.value[asked]]]] = SHOW_PLAIN
-        again = asked[signature >= 0]
+        again = asked[(signature >= 0) & ~entries.has(STARRED)[asked]]
         shown[again] = entries.signature[again]
         unseen = asked[(signature == NO_SIGNATURE) & ~is_open[entries.value[asked]] & ~entries.has(STARRED)[asked]]
         if not len(unseen):

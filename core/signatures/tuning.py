@@ -21,6 +21,10 @@ MENDED_AT_ONCE: Final = 16
 MENDED_WITH: Final = 24
 MENDED_IN_VAIN: Final = 20
 
+# Rounds that are dealt again with each one that avoided a value which is starred now: enough for its signature to come
+# out as if the value had never been there.
+DEALT_AGAIN_WITH: Final = 24
+
 # Other publishers' regions that are compared with all others at once: what fits into a processor's cache.
 REGIONS_AT_ONCE: Final = 256
 

@@ -122,12 +122,10 @@ class Judge:
     def _decide_one(self, held: Held, shown: dict[int, set[int]], forbidden: set[int], is_empty: bool) -> int:
         """How an entry is shown as far as others do not matter; UNDECIDED for one that was not yet shown."""
         home = self._signature_of(held, shown)
-        if home in forbidden:
+        if home in forbidden or (held.flags & STARRED and held.signature != PLAIN):
             return SHOW_STAR
         if held.signature >= 0:
             return held.signature
-        if held.flags & STARRED and held.signature != PLAIN:
-            return SHOW_STAR
         if home < 0 and (self._is_open(held.value) or (is_empty and held.value in self.transient)):
             return SHOW_PLAIN
         return SHOW_STAR if held.signature == PLAIN else UNDECIDED

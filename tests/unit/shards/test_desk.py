@@ -12,10 +12,10 @@ from shoal.core.shards.cuts import Cuts
 from shoal.core.shards.desk import RecordedHistories, Resident, gather, may_move, present
 from shoal.core.shards.moves import ShardWindow, SignedEntry, Traveller, joined
 from shoal.core.signatures.bonds import Bond
-from shoal.core.signatures.entries import CURRENT, HELD, PLAIN, SHOWN
+from shoal.core.signatures.entries import CURRENT, HELD, PLAIN, STARRED
 from shoal.core.signatures.signature import SignatureRecord
 
-BOTH = HELD | SHOWN | CURRENT
+BOTH = HELD | CURRENT
 
 
 def policy() -> Policy:
@@ -32,12 +32,12 @@ def policy() -> Policy:
 POLICY = policy()
 CUTS = Cuts.read(POLICY, [(0, 0, 50, 1, 2)])  # shard 0 is younger than 50
 HISTORIES = RecordedHistories(
-    [{0: SignatureRecord((0, 1, 2, 3), (), ())}, {}], [{1: Bond(7, ("ann", "bob")), 2: Bond(7, ("eve",))}, {}]
+    [{0: SignatureRecord((0, 1, 2, 3))}, {}], [{1: Bond(7, ("ann", "bob")), 2: Bond(7, ("eve",))}, {}]
 )
 
 
 def resident(age: int, *, shard: int = 0, **fields: Any) -> Resident:
-    person = Person(PRESENT, 0, (age,), (1,), -1, (), 1, entries=((1, 0, 5, BOTH, 2), (4, PLAIN, 6, SHOWN, 1)))
+    person = Person(PRESENT, 0, (age,), (1,), -1, (), 1, entries=((1, 0, 5, BOTH, 0), (4, PLAIN, 6, STARRED, 3)))
     return Resident(shard, person._replace(**fields))
 
 
@@ -55,7 +55,7 @@ def test_somebody_who_moves_takes_along_what_was_shown_of_them() -> None:
     (traveller,) = found.windows[1].arrivals.values()
     assert (traveller.person.qid, traveller.person.values, traveller.person.since) == ((70,), (2,), 2)
     assert traveller.person.trail == ((20,),)
-    assert traveller.entries == (SignedEntry(1, (0, 1, 2, 3), 0, BOTH, 2), SignedEntry(4, (), PLAIN, SHOWN, 1))
+    assert traveller.entries == (SignedEntry(1, (0, 1, 2, 3), 0, BOTH), SignedEntry(4, (), PLAIN, STARRED))
     assert (traveller.bound, traveller.is_erased) == ((7,), False)
 
 

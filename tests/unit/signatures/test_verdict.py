@@ -6,14 +6,14 @@ import pytest
 
 from shoal.core.events.guard import EMPTY, Guard
 from shoal.core.policy.policy import Policy, build_policy
-from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_SIGNATURE, PLAIN, SHOWN, STARRED
-from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Beside, Held, Judge
+from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_SIGNATURE, PLAIN, STARRED
+from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Beside, Held, Judge, most_shown
 
 SETS = [(0, 1, 2, 3), (4, 5, 6, 7)]
-SEEN = HELD | SHOWN | CURRENT
+SEEN = HELD | CURRENT
 
 
-def policy(values: int = 16, *, l: int = 2, permanent: int = 0, open_values: int = 0) -> Policy:
+def policy(values: int = 16, *, l: int = 2, permanent: int = 0, open_values: int = 0, **privacy: int) -> Policy:
     labels = [f"v{leaf}" for leaf in range(values)]
     half = "".join(f"{label};{'low' if leaf < values // 2 else 'high'};*\n" for leaf, label in enumerate(labels))
     document = {
@@ -25,17 +25,14 @@ def policy(values: int = 16, *, l: int = 2, permanent: int = 0, open_values: int
             "open": labels[values - open_values :],
             "permanent": labels[:permanent],
         },
-        "privacy": {"k": 2, "l": l},
+        "privacy": {"k": 2, "l": l, **privacy},
     }
     return build_policy(document, {"s.csv": half.encode()}, b"")
 
 
 def decide(mine: Sequence[tuple[int, int, int]], guard: Guard | None = None, **options: int) -> list[int]:
     """How each (value, signature, flags) is shown."""
-    held = [
-        Held(entry, value, signature, flags, 1 if flags & SHOWN else 0, entry)
-        for entry, (value, signature, flags) in enumerate(mine)
-    ]
+    held = [Held(entry, value, signature, flags, entry) for entry, (value, signature, flags) in enumerate(mine)]
     shown = Judge(policy(**options), SETS).decide(held, guard).shown
     return [shown[entry] for entry in sorted(shown)]
 
@@ -49,14 +46,14 @@ def test_what_was_shown_under_a_signature_goes_on_being_shown() -> None:
 
 
 def test_a_value_that_lies_in_a_signature_of_theirs_takes_it() -> None:
-    assert decide([(1, 0, SHOWN), (2, NO_SIGNATURE, HELD)]) == [0]
+    assert decide([(1, 0, 0), (2, NO_SIGNATURE, HELD)]) == [0]
 
 
 def test_while_a_signature_is_full_nothing_new_is_shown_wherever_it_lies() -> None:
-    full = [(0, 0, SHOWN), (1, 0, SHOWN)]
+    full = [(0, 0, 0), (1, 0, 0)]
     assert decide([*full, (2, NO_SIGNATURE, HELD)]) == [SHOW_STAR]
     assert decide([*full, (9, NO_SIGNATURE, HELD)]) == [SHOW_STAR]
-    assert decide([*full, (1, 0, HELD | SHOWN)][1:]) == [0]
+    assert decide([*full, (1, 0, HELD)][1:]) == [0]
 
 
 def test_while_too_few_values_are_left_for_a_signature_nothing_new_is_shown() -> None:
@@ -76,8 +73,8 @@ def test_what_was_starred_before_it_was_shown_stays_so() -> None:
 
 
 def test_what_others_tell_apart_is_never_shown_again() -> None:
-    assert decide([(1, 0, SHOWN | BARRED), (1, 0, SEEN | BARRED)][1:]) == [SHOW_STAR]
-    assert decide([(0, 0, SHOWN | BARRED), (1, 0, SEEN)]) == [SHOW_STAR]
+    assert decide([(1, 0, BARRED), (1, 0, SEEN | BARRED)][1:]) == [SHOW_STAR]
+    assert decide([(0, 0, BARRED), (1, 0, SEEN)]) == [SHOW_STAR]
 
 
 def test_open_values_are_shown_as_they_are() -> None:
@@ -88,7 +85,7 @@ class TestGuards:
     def test_the_empty_guard_shows_values_as_they_are_but_for_those_in_a_signature(self) -> None:
         empty = Guard(EMPTY)
         assert decide([(9, NO_SIGNATURE, HELD)], empty) == [SHOW_PLAIN]
-        assert decide([(1, 0, SHOWN), (2, NO_SIGNATURE, HELD)], empty) == [0]
+        assert decide([(1, 0, 0), (2, NO_SIGNATURE, HELD)], empty) == [0]
 
     def test_a_permanent_value_is_not_lifted_by_it(self) -> None:
         assert decide([(1, NO_SIGNATURE, HELD)], Guard(EMPTY), permanent=5) == [SHOW_NEW]
@@ -117,14 +114,55 @@ class TestGuards:
 
     def test_a_value_that_comes_back_is_one_more_spell(self) -> None:
         node = policy().sensitive.hierarchy.node_of["v1"]
-        assert decide([(0, 0, HELD | SHOWN)], Guard(node)) == [0]
-        assert decide([(0, 0, HELD | SHOWN)], Guard(node, 0.3)) == [SHOW_STAR]
-        assert decide([(0, 0, HELD | SHOWN)]) == [0]
+        assert decide([(0, 0, HELD)], Guard(node)) == [0]
+        assert decide([(0, 0, HELD)], Guard(node, 0.3)) == [SHOW_STAR]
+        assert decide([(0, 0, HELD)]) == [0]
 
 
-@pytest.mark.parametrize(("blocks", "expected"), [({9: 1}, 1), (None, SHOW_NEW)])
-def test_beside_others_a_new_value_takes_its_block(blocks: dict[int, int] | None, expected: int) -> None:
-    held = [Held(0, 9, NO_SIGNATURE, HELD, 0, 0)]
-    judge = Judge(policy(), SETS)
-    assert judge.decide(held, None, Beside(blocks)).shown == {0: expected}
-    assert judge.decide(held, None, Beside({}, has_every_block=False)).shown == {0: SHOW_STAR}
+def test_beside_others_nothing_is_shown_unless_every_value_has_a_block() -> None:
+    held = [Held(0, 9, NO_SIGNATURE, HELD, 0)]
+    blocks = [frozenset(range(8)), frozenset(range(8, 16))]
+    for beside, expected in (
+        (Beside(blocks, 4), SHOW_NEW),
+        (Beside(blocks, 8), SHOW_NEW),
+        (Beside(blocks, 9), SHOW_STAR),
+        (Beside(blocks, has_every_block=False), SHOW_STAR),
+    ):
+        assert Judge(policy(), SETS).decide(held, None, beside).shown == {0: expected}
+
+
+class TestInsiders:
+    def test_a_signature_may_show_fewer_values_if_some_of_them_are_known(self) -> None:
+        assert [most_shown(m, 2, insiders) for m, insiders in ((4, 0), (5, 0), (6, 0), (5, 1), (6, 1), (7, 1))] == [
+            2, 2, 3, 2, 2, 3,
+        ]  # fmt: skip
+        assert [most_shown(m, 2.5, 0) for m in (4, 5, 7, 8)] == [1, 2, 2, 3]
+
+    @pytest.mark.parametrize(("insiders", "expected"), [(0, 0), (1, SHOW_STAR)])
+    def test_a_third_value_of_six_is_safe_only_against_somebody_who_knows_nobody(
+        self, insiders: int, expected: int
+    ) -> None:
+        sets = [(0, 1, 2, 3, 4, 5)]
+        judge = Judge(policy(20, insiders=insiders), sets)
+        mine = [Held(0, 0, 0, 0, 0), Held(1, 1, 0, 0, 1), Held(2, 2, NO_SIGNATURE, HELD, 2)]
+        assert judge.decide(mine, None).shown == {2: expected}
+
+    def test_a_guard_counts_the_values_that_are_left_to_choose_from(self) -> None:
+        """One value of five is a quarter for somebody who knows one of them, and a fifth for everybody else."""
+        sets = [(0, 1, 2, 3, 4)]
+        for insiders, expected in ((0, SHOW_NEW), (1, SHOW_STAR)):
+            judge = Judge(policy(20, signature=5, insiders=insiders), sets)
+            guard = Guard(judge.policy.sensitive.hierarchy.node_of["v1"], 0.4)
+            mine = [Held(0, 0, 0, SEEN, 0), Held(1, 9, NO_SIGNATURE, HELD, 1)]
+            assert judge.decide(mine, guard).shown[1] == expected
+
+    def test_a_bound_that_an_insider_could_pass_stars_everything(self) -> None:
+        for insiders, expected in ((0, SHOW_NEW), (1, SHOW_STAR)):
+            judge = Judge(policy(20, signature=5, insiders=insiders), [])
+            guard = Guard(judge.policy.sensitive.hierarchy.node_of["v1"], 0.2)
+            assert judge.decide([Held(0, 9, NO_SIGNATURE, HELD, 0)], guard).shown == {0: expected}
+
+
+def test_a_value_that_found_no_round_where_its_person_moved_stays_starred_for_its_spell() -> None:
+    assert decide([(1, 0, HELD | STARRED)]) == [SHOW_STAR]
+    assert decide([(1, 0, HELD)]) == [0]

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from shoal.core.runs import narrow
-from shoal.core.signatures.nearest import ranks
+from shoal.core.runs import narrow, ranks
 
 
 @pytest.mark.parametrize("numbers", [[], [0, 255], [-1, 5], [-1, 255], [-200, 70_000], [0, 1 << 40]])
