@@ -17,7 +17,7 @@ many of the adversary's c people are not used up. Of somebody they know to be in
 one value less. Cost: the number of different rests, at most `MOST_RESTS`; then nothing more is formed.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Final, NamedTuple
@@ -51,14 +51,23 @@ class Budget:
         """Whether one more round of this signature may have people inside e."""
         return self._with(signature) is not None
 
-    def add(self, signature: Signature) -> None:
-        """Counts a round, allowed or not: one that was formed before e came stays known."""
+    def add(self, signature: Signature) -> bool:
+        """Counts a round, allowed or not: one that was formed before e came stays known. False if it changes nothing."""
+        if self._is_full:
+            return False
+        before = self._others, self._rests
         self._others = self._grown(signature)
         self._rests = self._rests | self._take(self._rests, signature)
+        return before != (self._others, self._rests)
 
     def holds(self) -> bool:
         """Whether the rounds counted so far are within the budget."""
-        return self._is_safe(self._rests, self._others)
+        return not self._is_full and self._is_safe(self._rests, self._others)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether there are too many rests to count."""
+        return len(self._rests) > MOST_RESTS
 
     def plan(self, waiting: Mapping[int, int], shuffle: Shuffle) -> list[Signature]:
         """Rounds to be formed of the newcomers inside e, given how many wait with each value; the others are "*".
@@ -78,7 +87,7 @@ class Budget:
         grown = Budget.__new__(Budget)
         grown.__dict__.update(self.__dict__)
         grown.add(signature)
-        return grown if len(grown._rests) <= MOST_RESTS and grown.holds() else None
+        return grown if grown.holds() else None
 
     def _grown(self, signature: Signature) -> dict[Signature, frozenset[Rest]]:
         found = {one: rests | self._take(rests, signature) for one, rests in self._others.items()}
@@ -159,9 +168,7 @@ class Budget:
             found.append(signature)
             for leaf in signature:
                 left[leaf] -= 1
-        while found and max(left.values()) * self._l > sum(left.values()):
-            for leaf in found.pop():
-                left[leaf] += 1
+        take_back(found, left, self._l)
         return found
 
     def _draw(self, left: Mapping[int, int], shuffle: Shuffle) -> Iterator[Signature]:
@@ -178,6 +185,13 @@ class Budget:
                 alike = [leaf for leaf in drawn if weight[leaf] == even]
                 if len(alike) >= size:
                     yield tuple(sorted(alike[:size]))
+
+
+def take_back(found: list[Signature], left: MutableMapping[int, int], l: float | Fraction) -> None:
+    """Give up the last of these rounds, until no value is more than 1/l of those left; or all of them."""
+    while found and max(left.values()) * l > sum(left.values()):
+        for leaf in found.pop():
+            left[leaf] += 1
 
 
 def _worth(signature: Signature, left: Mapping[int, int], attempt: int) -> Fraction:
