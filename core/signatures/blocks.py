@@ -6,16 +6,15 @@ has people inside both; of somebody erased nobody remembers where they were, so 
 
 A joined set of one e is *alone*, unless two entries of somebody inside were shown. Its people form rounds among
 themselves as long as e has a *budget* for them (`budget.py`). Otherwise the rounds are *parts*: values are cut, once,
-into sets of at least max(m, alpha) that each of the joined e shows equally often and that no signature of anybody inside
-tells apart. If a protected value has no part, nobody is shown. Whichever of both shows more is taken.
+into sets of at least max(m, alpha) that each of the joined e shows equally often and that no signature of anybody
+inside tells apart. If a protected value has no part, nobody is shown. Whichever of both shows more is taken.
 
-When a publication arrives, or somebody moves into one, an entry stays if its e is alone and within its budget, or if the
-part of its signature with the fewest values has enough of them. Otherwise it is "*" from then on.
+When a publication arrives, or somebody moves into one, an entry stays if its e is alone and within its budget, or if
+the fewest values of its signature that are alike are enough. Otherwise it is "*" from then on.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -199,7 +198,7 @@ class Neighbours:
             self._budgets[joined] = None if is_closed else self._filled(joined, counts or {})
         return self._budgets[joined]
 
-    def _filled(self, joined: int, counts: Mapping[int, Fraction]) -> Budget | None:
+    def _filled(self, joined: int, counts: Mapping[int, int]) -> Budget | None:
         entries, budget = self._entries, Budget(self._policy, counts, self._policy.insiders)
         mine = self._signed[self._set[entries.owner[self._signed]] == joined]
         if np.any(entries.home[mine] == NO_GROUP):

@@ -33,17 +33,18 @@ Shuffle = Callable[[Sequence[int]], list[int]]  # by keyed draws, another order 
 
 
 class Rest(NamedTuple):
-    counts: tuple[Fraction, ...]
+    counts: tuple[int, ...]
     unused: int
 
 
 class Budget:
     """What e can bear. `weights` are e's counts by leaf; a "*" in e is in none of them."""
 
-    def __init__(self, policy: Policy, weights: Mapping[int, Fraction], insiders: int = 0) -> None:
-        self._policy, self._l, self._alpha = policy, Fraction(policy.l), policy.overlap
+    def __init__(self, policy: Policy, weights: Mapping[int, int], insiders: int = 0) -> None:
+        self._policy, self._alpha = policy, policy.overlap
+        self._l, self._per = policy.l.as_integer_ratio()
         self._place = {leaf: at for at, leaf in enumerate(sorted(weights))}
-        self._whole = tuple(Fraction(weights[leaf]) for leaf in sorted(weights))
+        self._whole = tuple(weights[leaf] for leaf in sorted(weights))
         self._rests = {Rest(self._whole, insiders)}
         self._others: dict[Signature, frozenset[Rest]] = {}
 
@@ -102,7 +103,7 @@ class Budget:
                 for taken in combinations(places, len(places) - spared):
                     counts = list(rest.counts)
                     for place in taken:
-                        counts[place] = max(Fraction(0), counts[place] - 1)
+                        counts[place] = max(0, counts[place] - 1)
                     found.add(Rest(tuple(counts), rest.unused - spared))
         return frozenset(found)
 
@@ -116,7 +117,7 @@ class Budget:
         if not total:
             return True
         for count, first in zip(rest.counts, self._whole, strict=True):
-            if count * self._l > total - rest.unused and count * whole > first * total:
+            if count * self._l > (total - rest.unused) * self._per and count * whole > first * total:
                 return False
         return sum(count > 0 for count in rest.counts) >= min(self._alpha + rest.unused, len(self._whole))
 
@@ -124,8 +125,8 @@ class Budget:
         return all(self._is_even_enough(*known) for known in self._known(signature, rest.counts, rest.unused))
 
     def _known(
-        self, signature: Signature, counts: tuple[Fraction, ...], unused: int
-    ) -> Iterator[tuple[Signature, tuple[Fraction, ...]]]:
+        self, signature: Signature, counts: tuple[int, ...], unused: int
+    ) -> Iterator[tuple[Signature, tuple[int, ...]]]:
         """What is left for somebody who knows some people of e, of the round, or of both."""
         yield signature, counts
         for leaf in {*signature, *self._place} if unused else ():
@@ -139,19 +140,22 @@ class Budget:
                 if len(fewer) < len(signature):
                     yield from self._known(fewer, less, unused - 1)
 
-    def _is_even_enough(self, signature: Signature, counts: tuple[Fraction, ...]) -> bool:
+    def _is_even_enough(self, signature: Signature, counts: tuple[int, ...]) -> bool:
         places = [self._place[leaf] for leaf in signature if leaf in self._place]
         shown = [(counts[place], self._whole[place]) for place in places if counts[place]]
         absent, total, whole = len(signature) - len(shown), sum(count for count, _ in shown), sum(self._whole)
-        if 0 < absent < self._alpha or 0 < absent < self._l:
+        if 0 < absent < self._alpha or 0 < absent * self._per < self._l:
             return False
         if not shown:
             return True
         if len(shown) < self._alpha:
             return False
-        if any(count * self._l > total and count * whole > first * total for count, first in shown):
+        if any(count * self._l > total * self._per and count * whole > first * total for count, first in shown):
             return False
-        return bool(absent) or self._l / min(count for count, _ in shown) <= sum(1 / count for count, _ in shown)
+        if absent:
+            return True
+        rarest = Fraction(1, min(count for count, _ in shown))
+        return rarest * self._l <= self._per * sum(Fraction(1, count) for count, _ in shown)
 
     # -- dealing ------------------------------------------------------------------------------------------------
 
@@ -168,12 +172,12 @@ class Budget:
             found.append(signature)
             for leaf in signature:
                 left[leaf] -= 1
-        take_back(found, left, self._l)
+        take_back(found, left, self._policy.l)
         return found
 
     def _draw(self, left: Mapping[int, int], shuffle: Shuffle) -> Iterator[Signature]:
         there = sorted(leaf for leaf, count in left.items() if count)
-        weight = {leaf: self._whole[self._place[leaf]] if leaf in self._place else Fraction(0) for leaf in there}
+        weight = {leaf: self._whole[self._place[leaf]] if leaf in self._place else 0 for leaf in there}
         m = self._policy.signature
         for size in range(m, min(2 * m, len(there)) + 1):
             drawn = shuffle(there)
@@ -187,7 +191,7 @@ class Budget:
                     yield tuple(sorted(alike[:size]))
 
 
-def take_back(found: list[Signature], left: MutableMapping[int, int], l: float | Fraction) -> None:
+def take_back(found: list[Signature], left: MutableMapping[int, int], l: float) -> None:
     """Give up the last of these rounds, until no value is more than 1/l of those left; or all of them."""
     while found and max(left.values()) * l > sum(left.values()):
         for leaf in found.pop():

@@ -49,11 +49,11 @@ class Components:
                 found.setdefault(leaf, []).append((group, weight))
         return {leaf: tuple(pairs) for leaf, pairs in found.items()}
 
-    def counts_of(self, group: int) -> dict[int, Fraction] | None:
+    def counts_of(self, group: int) -> dict[int, int] | None:
         """How often a group shows each value; None if it shows a node that stands for several."""
         hierarchy, shown = self._policy.sensitive.hierarchy, self._groups[group].shown
         is_exact = all(not node or hierarchy.last[node] == hierarchy.first[node] + 1 for node, _ in shown)
-        return weights(shown, hierarchy) if is_exact else None
+        return {hierarchy.first[node]: count for node, count in shown if node} if is_exact else None
 
 
 def components_of(policy: Policy, externals: Externals) -> Components:

@@ -12,7 +12,7 @@ Nobody ever joins a group that is there.
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import count
+import itertools
 from math import ceil
 
 import numpy as np
@@ -176,7 +176,7 @@ class Settling:
         self, joined: int, mine: Rows, shown: Rows, judging: Judging, values: Values, neighbours: Neighbours
     ) -> Dealing:
         """Newcomers inside a joined set of others' groups: exactly the rounds that those allow."""
-        value, turns = self.entries.value[mine], count()
+        value, turns = self.entries.value[mine], itertools.count()
         is_permanent = self._is_permanent[value]
         waiting = [Counter(value[is_kind].tolist()) for is_kind in (~is_permanent, is_permanent)]
 
