@@ -213,11 +213,14 @@ class Neighbours:
         """Values by how often each of the joined e shows them and by the signatures of people inside that hold them."""
         if joined not in self._marks:
             known = self._components.weights_of(np.flatnonzero(self._of_group == joined).tolist())
-            entries, marks = self._entries, {leaf: [weight] for leaf, weight in known.items()}
+            entries = self._entries
+            marks: dict[int, list[object]] = {leaf: [weight] for leaf, weight in known.items()}
             mine = self._signed[self._set[entries.owner[self._signed]] == joined]
             for signature in np.unique(entries.signature[mine]).tolist():
                 for leaf in self._signatures.sets[signature]:
                     marks.setdefault(leaf, []).append(signature)
+            if self._policy.shards > 1:  # others may know more signatures than this shard does
+                marks |= {leaf: [leaf] for leaf in known}
             self._marks[joined] = {leaf: tuple(mark) for leaf, mark in marks.items()}
         found: dict[object, list[int]] = {}
         for leaf in values:

@@ -53,7 +53,7 @@ class Budget:
         return self._with(signature) is not None
 
     def add(self, signature: Signature) -> bool:
-        """Counts a round, allowed or not: one that was formed before e came stays known. False if it changes nothing."""
+        """Counts a round, allowed or not: one formed before e came stays known. Returns whether it changes anything."""
         if self._is_full:
             return False
         before = self._others, self._rests

@@ -17,7 +17,9 @@ RUNS = 300
 LIKE_MANY = 12  # rows of others up to which worlds are counted
 
 
-def draw_wards(seeds: range, others: tuple[int, ...] = (1, 1, 2), *, several: bool = False) -> Iterator[tuple[int, Ward]]:
+def draw_wards(
+    seeds: range, others: tuple[int, ...] = (1, 1, 2), *, several: bool = False
+) -> Iterator[tuple[int, Ward]]:
     for seed in seeds:
         random = Random(seed)
         ward = draw_ward(random, random.choice(others), moving=True, several=several, people=(5, 10))
