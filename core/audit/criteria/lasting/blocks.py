@@ -81,9 +81,10 @@ class Blocks:
             return True
         values = sum(other == signature for other in self._shown[person].values())
         needed = max(Fraction(self._alpha), values * self._terms.l + self._terms.insiders)
-        if min(sizes or [len(signature)]) < needed * self._times.get((person, signature), 1):
-            return False
-        return not is_first or judge.has_parts(self._terms.transient, max(self._terms.m, self._alpha))
+        enough = min(sizes or [len(signature)])
+        if is_first:
+            return enough >= needed and judge.has_parts(self._terms.transient, max(self._terms.m, self._alpha))
+        return enough >= needed * self._times.get((person, signature), 1)
 
     def _sightings(self) -> Iterable[Sighting]:
         for seen in self._history.now.values():
