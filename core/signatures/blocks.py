@@ -4,7 +4,7 @@
 were ever in its region. Groups are *joined* if their regions meet, if somebody was ever inside both, or if a group here
 has people inside both; of somebody erased nobody remembers where they were, so they join all.
 
-A joined set of one e is *alone*, unless two entries of somebody inside were shown. Its people form rounds among
+A joined set of one e is *alone*, unless more than one value of somebody shown inside is known. Its people form rounds among
 themselves as long as e has a *budget* for them (`budget.py`). Otherwise the rounds are *parts*: values are cut, once,
 into sets of at least max(m, alpha) that each of the joined e shows equally often and that no signature of anybody
 inside tells apart. If a protected value has no part, nobody is shown. Whichever of both shows more is taken.
@@ -151,8 +151,11 @@ class Neighbours:
         label = join(count + self._groups.size, *map(np.concatenate, zip(*edges, strict=True)))
         self._set = np.where(first == NOWHERE, NOWHERE, label[first])
         self._of_group = label[components.of_group]
-        self._several = {*self._set[lost].tolist(), *self._set[self._shown_twice()].tolist()}
-        self._changed = {*self._set[touched].tolist(), *self._of_group[sorted(new)].tolist()} - {NOWHERE}
+        fresh = self._of_group[sorted(new)]
+        self._changed = {*self._set[touched].tolist(), *fresh.tolist()} - {NOWHERE}
+        came = np.isin(self._set, fresh)
+        came[[row for row in touched.tolist() if row in trail]] = True
+        self._several = {*self._set[lost].tolist(), *self._set[self._find_several(came)].tolist()}
 
     def _locate(self, trail: Trail, lost: Sequence[int]) -> tuple[Rows, Rows]:
         """People and the components they were ever in, ordered by people. Who was lost is in the first one."""
@@ -179,13 +182,20 @@ class Neighbours:
         is_same = (owner[1:] == owner[:-1]) & (signature[1:] == signature[:-1])
         return home[:-1][is_same], home[1:][is_same]
 
-    def _shown_twice(self) -> Rows:
-        """The people inside of whom several protected values were shown."""
-        entries = self._entries
-        is_shown = (entries.signature >= 0) | (entries.signature == PLAIN)
-        is_shown &= ~np.isin(entries.value, sorted(self._policy.sensitive.open))
-        times = np.bincount(entries.owner[is_shown], minlength=len(self._set))
-        return np.flatnonzero((times > 1) & self.is_inside)
+    def _find_several(self, came: NDArray[np.bool_]) -> Rows:
+        """The people inside of whom more is known than one value.
+
+        Several protected values of theirs were shown; or one was, and they had others when they came to be inside. The
+        latter is remembered by what was barred then.
+        """
+        entries, count = self._entries, len(self._set)
+        is_protected = ~np.isin(
+            entries.value, [*self._policy.sensitive.open, len(self._policy.sensitive.hierarchy.leaves)]
+        )
+        is_shown = is_protected & ((entries.signature >= 0) | (entries.signature == PLAIN))
+        held, shown = (np.bincount(entries.owner[some], minlength=count) for some in (is_protected, is_shown))
+        is_barred = np.bincount(entries.owner[entries.has(BARRED)], minlength=count) > 0
+        return np.flatnonzero(self.is_inside & ((shown > 1) | is_barred | (came & (shown > 0) & (held > 1))))
 
     # -- what may be shown of them ------------------------------------------------------------------------------
 

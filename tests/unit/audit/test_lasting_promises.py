@@ -239,11 +239,11 @@ def test_as_many_values_as_overlap_asks_must_be_alike() -> None:
 
 
 def test_another_publication_bears_some_rounds_and_not_more() -> None:
-    """After two rounds, one row of asthma would be left, and whoever is in neither group would have it."""
+    """After two rounds, one row would be left, and whoever is in neither group would have its value."""
     people = [f"q{at}" for at in range(4)]
     for shown, rounds, expected in ((3, 1, set()), (3, 2, {TOO_MUCH}), (2, 2, set())):
         desk = ward_of_four().admit(**dict(full(BLOCK, people)))
-        external(desk, asthma=shown, copd=2, flu=2, ulcer=2)
+        external(desk, **{**dict.fromkeys(BLOCK, 2), BLOCK[0]: shown})
         groups = {"g1": signature(full()), "g2": signature(full(BLOCK, people))}
         assert (
             desk.show(**dict([*groups.items()][:rounds]), **({} if rounds == 2 else {"s": stars(*full(BLOCK, people))}))
