@@ -4,9 +4,9 @@
 were ever in its region. Groups are *joined* if their regions meet, if somebody was ever inside both, or if a group here
 has people inside both; of somebody erased nobody remembers where they were, so they join all.
 
-A joined set of one e is *alone*, unless more than one value of somebody shown inside is known. Its people form rounds among
-themselves as long as e has a *budget* for them (`budget.py`). Otherwise the rounds are *parts*: values are cut, once,
-into sets of at least max(m, alpha) that each of the joined e shows equally often and that no signature of anybody
+A joined set of one e is *alone*, unless more than one value of somebody shown inside is known. Its people form rounds
+among themselves as long as e has a *budget* for them (`budget.py`). Otherwise the rounds are *parts*: values are cut,
+once, into sets of at least max(m, alpha) that each of the joined e shows equally often and that no signature of anybody
 inside tells apart. If a protected value has no part, nobody is shown. Whichever of both shows more is taken.
 
 When a publication arrives, or somebody moves into one, an entry stays if its e is alone and within its budget, or if
