@@ -68,3 +68,15 @@ def test_nobody_beside_others_is_told_more_of_than_promised(several: bool) -> No
 def test_whoever_stays_when_others_publish_later_is_told_no_more_of_than_promised() -> None:
     broken, tables = count_broken(draw_wards(range(RUNS)), is_late=True)
     assert (broken, tables > RUNS // 20) == (0, True)
+
+
+def test_an_engine_that_overspends_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "holds", lambda self: True)
+    broken, tables = count_broken(draw_wards(range(RUNS)), is_late=False)
+    assert broken > tables // 10
+
+
+def test_an_engine_that_lets_everything_stay_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Neighbours, "judge_signatures", lambda self: None)
+    broken, tables = count_broken(draw_wards(range(RUNS)), is_late=True)
+    assert broken > tables // 20

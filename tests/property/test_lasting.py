@@ -265,11 +265,6 @@ def _ignore_others(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("shoal.core.signatures.blocks.Neighbours.judge_signatures", lambda self: None)
 
 
-def _overspend(patch: pytest.MonkeyPatch) -> None:
-    """Other publishers: a group of theirs bears any number of rounds."""
-    patch.setattr("shoal.core.signatures.budget.Budget.holds", lambda self: True)
-
-
 def _keep_what_is_told_apart(patch: pytest.MonkeyPatch) -> None:
     """Other publishers: what is shown stays, whatever they publish later."""
     patch.setattr("shoal.core.signatures.blocks.Neighbours.judge_signatures", lambda self: None)
@@ -373,7 +368,6 @@ FULL = "G2: S3: a value is shown for the first time for somebody who could get o
         (_forget_what_was_plain, "G2: a value that was shown plainly is shown under a signature"),
         (_ignore_guards, "G4: "),
         (_ignore_others, "G5: "),
-        (_overspend, "G5: a value is shown for the first time beside another publication that cannot hide it"),
         (_keep_what_is_told_apart, "G5: a value is still shown that another publication has left with too few like it"),
         (_bind_anybody_again, "G3: a person is in two cliques of one value"),
         (_bind_without_insiders, "G3: a clique's group does not show its value once for at least l + insiders rows"),
