@@ -10,7 +10,8 @@ once, into sets of at least max(m, alpha) that each of the joined e shows equall
 inside tells apart. If a protected value has no part, nobody is shown. Whichever of both shows more is taken.
 
 When a publication arrives, or somebody moves into one, an entry stays if its e is alone and within its budget, or if
-the fewest values of its signature that are alike are enough. Otherwise it is "*" from then on.
+the fewest values of its signature that are alike are enough; of somebody who had several values, if these e show
+nothing of the signature. Otherwise it is "*" from then on.
 """
 
 from collections import Counter
@@ -26,7 +27,7 @@ from shoal.core.people import People
 from shoal.core.policy.policy import Policy
 from shoal.core.signatures.budget import Budget, Shuffle, Signature, take_back
 from shoal.core.signatures.components import Components, components_of, join
-from shoal.core.signatures.entries import BARRED, HELD, NO_GROUP, PLAIN, Entries
+from shoal.core.signatures.entries import BARRED, NO_GROUP, PLAIN, Entries
 from shoal.core.signatures.group import Groups
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.trail import EVERYWHERE, Trail
@@ -46,7 +47,9 @@ class Neighbours:
         self._judge = Judge(policy, signatures.sets)
         self._set = np.full(len(people), NOWHERE, dtype=np.int64)  # by row the joined set they are inside
         self._changed: set[int] = set()
+        self._free = {*policy.sensitive.open, len(policy.sensitive.hierarchy.leaves)}  # values that say nothing
         self._budgets: dict[int, Budget | None] = {}
+        self._shows: dict[int, set[int]] = {}  # by joined set all values that it shows
         self._marks: dict[int, dict[int, tuple[object, ...]]] = {}
         self.affected: Rows = np.zeros(0, dtype=np.int64)  # who may not be shown any more as they were
 
@@ -121,10 +124,13 @@ class Neighbours:
             under = Counter(int(signature) for signature in entries.signature[some] if signature >= 0)
             if not under or self._budget(joined) is not None:
                 continue
-            held = sum(1 for entry in some if entries.flags[entry] & HELD)
+            ever = sum(1 for entry in some if int(entries.value[entry]) not in self._free)
             for signature, count in under.items():
-                least = max(self._policy.overlap, count * self._policy.l) * max(1, held) + self._policy.insiders
-                if min(map(len, self._alike(joined, self._signatures.sets[signature]))) < least:
+                values = self._signatures.sets[signature]
+                least = max(self._policy.overlap, count * self._policy.l) + self._policy.insiders
+                alike = self._alike(joined, values)
+                is_met = ever > 1 and not self._shows[joined].isdisjoint(values)
+                if is_met or min(map(len, alike)) < least:
                     entries.flags[[one for one in some if entries.signature[one] == signature]] |= BARRED
                     barred.add(row)
         self.affected = np.array(sorted(barred), dtype=np.int64)
@@ -189,9 +195,7 @@ class Neighbours:
         latter is remembered by what was barred then.
         """
         entries, count = self._entries, len(self._set)
-        is_protected = ~np.isin(
-            entries.value, [*self._policy.sensitive.open, len(self._policy.sensitive.hierarchy.leaves)]
-        )
+        is_protected = ~np.isin(entries.value, sorted(self._free))
         is_shown = is_protected & ((entries.signature >= 0) | (entries.signature == PLAIN))
         held, shown = (np.bincount(entries.owner[some], minlength=count) for some in (is_protected, is_shown))
         is_barred = np.bincount(entries.owner[entries.has(BARRED)], minlength=count) > 0
@@ -223,6 +227,7 @@ class Neighbours:
         """Values by how often each of the joined e shows them and by the signatures of people inside that hold them."""
         if joined not in self._marks:
             known = self._components.weights_of(np.flatnonzero(self._of_group == joined).tolist())
+            self._shows[joined] = set(known)
             entries = self._entries
             marks: dict[int, list[object]] = {leaf: [weight] for leaf, weight in known.items()}
             mine = self._signed[self._set[entries.owner[self._signed]] == joined]

@@ -8,7 +8,7 @@ often, and that lie in the same signatures of people inside, has at least max(α
 show nothing is not asked.
 
 What is shown for the first time by the first rule is the only value that its person holds. By the second, every
-transient value has max(m, α) like it. Somebody with several values when an e came needs so many times as many.
+transient value has max(m, α) like it. Of somebody with several values when an e came, e shows nothing.
 """
 
 from collections import Counter, defaultdict
@@ -84,7 +84,7 @@ class Blocks:
         enough = min(sizes or [len(signature)])
         if is_first:
             return enough >= needed and judge.has_parts(self._terms.transient, max(self._terms.m, self._alpha))
-        return enough >= needed * self._times.get((person, signature), 1)
+        return enough >= needed and self._times.get((person, signature), 1) == 1
 
     def _sightings(self) -> Iterable[Sighting]:
         for seen in self._history.now.values():
