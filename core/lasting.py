@@ -78,6 +78,7 @@ class Lasting:
             self._trail,
             self._entries,
             self._signatures,
+            self._groups,
             self._touched,
         )
         self._neighbours.judge_signatures()

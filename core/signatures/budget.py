@@ -17,7 +17,7 @@ many of the adversary's c people are not used up. Of somebody they know to be in
 one value less. Cost: the number of different rests, at most `MOST_RESTS`; then nothing more is formed.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Final, NamedTuple
@@ -33,17 +33,18 @@ Shuffle = Callable[[Sequence[int]], list[int]]  # by keyed draws, another order 
 
 
 class Rest(NamedTuple):
-    counts: tuple[Fraction, ...]
+    counts: tuple[int, ...]
     unused: int
 
 
 class Budget:
     """What e can bear. `weights` are e's counts by leaf; a "*" in e is in none of them."""
 
-    def __init__(self, policy: Policy, weights: Mapping[int, Fraction], insiders: int = 0) -> None:
-        self._policy, self._l, self._alpha = policy, Fraction(policy.l), policy.overlap
+    def __init__(self, policy: Policy, weights: Mapping[int, int], insiders: int = 0) -> None:
+        self._policy, self._alpha = policy, policy.overlap
+        self._l, self._per = policy.l.as_integer_ratio()
         self._place = {leaf: at for at, leaf in enumerate(sorted(weights))}
-        self._whole = tuple(Fraction(weights[leaf]) for leaf in sorted(weights))
+        self._whole = tuple(weights[leaf] for leaf in sorted(weights))
         self._rests = {Rest(self._whole, insiders)}
         self._others: dict[Signature, frozenset[Rest]] = {}
 
@@ -51,14 +52,23 @@ class Budget:
         """Whether one more round of this signature may have people inside e."""
         return self._with(signature) is not None
 
-    def add(self, signature: Signature) -> None:
-        """Counts a round, allowed or not: one that was formed before e came stays known."""
+    def add(self, signature: Signature) -> bool:
+        """Counts a round, allowed or not: one formed before e came stays known. Returns whether it changes anything."""
+        if self._is_full:
+            return False
+        before = self._others, self._rests
         self._others = self._grown(signature)
         self._rests = self._rests | self._take(self._rests, signature)
+        return before != (self._others, self._rests)
 
     def holds(self) -> bool:
         """Whether the rounds counted so far are within the budget."""
-        return self._is_safe(self._rests, self._others)
+        return not self._is_full and self._is_safe(self._rests, self._others)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether there are too many rests to count."""
+        return len(self._rests) > MOST_RESTS
 
     def plan(self, waiting: Mapping[int, int], shuffle: Shuffle) -> list[Signature]:
         """Rounds to be formed of the newcomers inside e, given how many wait with each value; the others are "*".
@@ -78,7 +88,7 @@ class Budget:
         grown = Budget.__new__(Budget)
         grown.__dict__.update(self.__dict__)
         grown.add(signature)
-        return grown if len(grown._rests) <= MOST_RESTS and grown.holds() else None
+        return grown if grown.holds() else None
 
     def _grown(self, signature: Signature) -> dict[Signature, frozenset[Rest]]:
         found = {one: rests | self._take(rests, signature) for one, rests in self._others.items()}
@@ -93,7 +103,7 @@ class Budget:
                 for taken in combinations(places, len(places) - spared):
                     counts = list(rest.counts)
                     for place in taken:
-                        counts[place] = max(Fraction(0), counts[place] - 1)
+                        counts[place] = max(0, counts[place] - 1)
                     found.add(Rest(tuple(counts), rest.unused - spared))
         return frozenset(found)
 
@@ -107,7 +117,7 @@ class Budget:
         if not total:
             return True
         for count, first in zip(rest.counts, self._whole, strict=True):
-            if count * self._l > total - rest.unused and count * whole > first * total:
+            if count * self._l > (total - rest.unused) * self._per and count * whole > first * total:
                 return False
         return sum(count > 0 for count in rest.counts) >= min(self._alpha + rest.unused, len(self._whole))
 
@@ -115,8 +125,8 @@ class Budget:
         return all(self._is_even_enough(*known) for known in self._known(signature, rest.counts, rest.unused))
 
     def _known(
-        self, signature: Signature, counts: tuple[Fraction, ...], unused: int
-    ) -> Iterator[tuple[Signature, tuple[Fraction, ...]]]:
+        self, signature: Signature, counts: tuple[int, ...], unused: int
+    ) -> Iterator[tuple[Signature, tuple[int, ...]]]:
         """What is left for somebody who knows some people of e, of the round, or of both."""
         yield signature, counts
         for leaf in {*signature, *self._place} if unused else ():
@@ -130,19 +140,22 @@ class Budget:
                 if len(fewer) < len(signature):
                     yield from self._known(fewer, less, unused - 1)
 
-    def _is_even_enough(self, signature: Signature, counts: tuple[Fraction, ...]) -> bool:
+    def _is_even_enough(self, signature: Signature, counts: tuple[int, ...]) -> bool:
         places = [self._place[leaf] for leaf in signature if leaf in self._place]
         shown = [(counts[place], self._whole[place]) for place in places if counts[place]]
         absent, total, whole = len(signature) - len(shown), sum(count for count, _ in shown), sum(self._whole)
-        if 0 < absent < self._alpha or 0 < absent < self._l:
+        if 0 < absent < self._alpha or 0 < absent * self._per < self._l:
             return False
         if not shown:
             return True
         if len(shown) < self._alpha:
             return False
-        if any(count * self._l > total and count * whole > first * total for count, first in shown):
+        if any(count * self._l > total * self._per and count * whole > first * total for count, first in shown):
             return False
-        return bool(absent) or self._l / min(count for count, _ in shown) <= sum(1 / count for count, _ in shown)
+        if absent:
+            return True
+        rarest = Fraction(1, min(count for count, _ in shown))
+        return rarest * self._l <= self._per * sum(Fraction(1, count) for count, _ in shown)
 
     # -- dealing ------------------------------------------------------------------------------------------------
 
@@ -159,14 +172,12 @@ class Budget:
             found.append(signature)
             for leaf in signature:
                 left[leaf] -= 1
-        while found and max(left.values()) * self._l > sum(left.values()):
-            for leaf in found.pop():
-                left[leaf] += 1
+        take_back(found, left, self._policy.l)
         return found
 
     def _draw(self, left: Mapping[int, int], shuffle: Shuffle) -> Iterator[Signature]:
         there = sorted(leaf for leaf, count in left.items() if count)
-        weight = {leaf: self._whole[self._place[leaf]] if leaf in self._place else Fraction(0) for leaf in there}
+        weight = {leaf: self._whole[self._place[leaf]] if leaf in self._place else 0 for leaf in there}
         m = self._policy.signature
         for size in range(m, min(2 * m, len(there)) + 1):
             drawn = shuffle(there)
@@ -178,6 +189,13 @@ class Budget:
                 alike = [leaf for leaf in drawn if weight[leaf] == even]
                 if len(alike) >= size:
                     yield tuple(sorted(alike[:size]))
+
+
+def take_back(found: list[Signature], left: MutableMapping[int, int], l: float) -> None:
+    """Give up the last of these rounds, until no value is more than 1/l of those left; or all of them."""
+    while found and max(left.values()) * l > sum(left.values()):
+        for leaf in found.pop():
+            left[leaf] += 1
 
 
 def _worth(signature: Signature, left: Mapping[int, int], attempt: int) -> Fraction:

@@ -8,7 +8,8 @@ Cost. Regions are compared in the order of their lows in the first attribute, a 
 the externals until there are more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from shoal.core.overlap.region_index import RegionIndex
 from shoal.core.policy.policy import Policy
 from shoal.core.signatures.tuning import REGIONS_AT_ONCE
 
-Weights = tuple[tuple[int, object], ...]
+Weights = tuple[tuple[int, Fraction], ...]
 
 
 class Components:
@@ -30,7 +31,6 @@ class Components:
         self._policy, self._groups = policy, groups
         self._index = RegionIndex(policy.attributes, groups)
         self.of_group = _join(policy, groups)
-        self._classes: dict[int, dict[int, Weights]] = {}
 
     def find(self, columns: Sequence[Column], rows: Rows) -> tuple[Rows, Rows]:
         """Positions in `rows` and the components they lie in, each pair once."""
@@ -41,16 +41,19 @@ class Components:
         keys = np.unique(where * size + self.of_group[groups])
         return keys // size, keys % size
 
-    def weights_of(self, component: int) -> dict[int, Weights]:
-        """The weights of every value that some group of a component shows."""
-        known = self._classes.get(component)
-        if known is None:
-            found: dict[int, list[tuple[int, object]]] = {}
-            for group in np.flatnonzero(self.of_group == component).tolist():
-                for leaf, weight in weights(self._groups[group].shown, self._policy.sensitive.hierarchy).items():
-                    found.setdefault(leaf, []).append((group, weight))
-            known = self._classes[component] = {leaf: tuple(pairs) for leaf, pairs in found.items()}
-        return known
+    def weights_of(self, groups: Iterable[int]) -> dict[int, Weights]:
+        """The weights of every value that some of these groups show."""
+        found: dict[int, list[tuple[int, Fraction]]] = {}
+        for group in groups:
+            for leaf, weight in weights(self._groups[group].shown, self._policy.sensitive.hierarchy).items():
+                found.setdefault(leaf, []).append((group, weight))
+        return {leaf: tuple(pairs) for leaf, pairs in found.items()}
+
+    def counts_of(self, group: int) -> dict[int, int] | None:
+        """How often a group shows each value; None if it shows a node that stands for several."""
+        hierarchy, shown = self._policy.sensitive.hierarchy, self._groups[group].shown
+        is_exact = all(not node or hierarchy.last[node] == hierarchy.first[node] + 1 for node, _ in shown)
+        return {hierarchy.first[node]: count for node, count in shown if node} if is_exact else None
 
 
 def components_of(policy: Policy, externals: Externals) -> Components:
@@ -66,14 +69,7 @@ def _join(policy: Policy, groups: Sequence[ExternalGroup]) -> Rows:
     low, high = _hulls(policy, groups)
     order = np.argsort(low[0], kind="stable")
     low, high = [column[order] for column in low], [column[order] for column in high]
-    parent = list(range(len(groups)))
-
-    def root(at: int) -> int:
-        while parent[at] != at:
-            parent[at] = parent[parent[at]]
-            at = parent[at]
-        return at
-
+    some, other = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for first in range(0, len(groups), REGIONS_AT_ONCE):
         here = slice(first, first + REGIONS_AT_ONCE)
         last = int(np.searchsorted(low[0], high[0][here].max()))
@@ -81,14 +77,22 @@ def _join(policy: Policy, groups: Sequence[ExternalGroup]) -> Rows:
         for lows, highs in zip(low, high, strict=True):
             meets &= lows[here][:, None] < highs[first:last][None, :]
             meets &= lows[first:last][None, :] < highs[here][:, None]
-        for some, other in zip(*(side.tolist() for side in np.nonzero(meets)), strict=True):
-            a, b = root(first + some), root(first + other)
-            parent[max(a, b)] = min(a, b)
-    found = np.empty(len(groups), dtype=np.int64)
-    found[order] = [root(at) for at in range(len(groups))]
-    smallest = np.full(len(groups), len(groups), dtype=np.int64)
-    np.minimum.at(smallest, found, np.arange(len(groups)))
-    return np.asarray(smallest[found])
+        for found, side in zip((some, other), np.nonzero(meets), strict=True):
+            found.append(order[first + side])
+    return join(len(groups), np.concatenate(some), np.concatenate(other))
+
+
+def join(size: int, some: Rows, other: Rows) -> Rows:
+    """For each of so many things the smallest that it is joined with, directly or through others."""
+    found = np.arange(size)
+    while True:
+        before = found.copy()
+        least = np.minimum(found[some], found[other])
+        np.minimum.at(found, found[some], least)
+        np.minimum.at(found, found[other], least)
+        found = found[found]
+        if np.array_equal(found, before):
+            return found
 
 
 def _hulls(policy: Policy, groups: Sequence[ExternalGroup]) -> tuple[list[Column], list[Column]]:

@@ -65,6 +65,15 @@ class Dealing:
         if len(kept):
             self.starred.update(self.rounds.mend(self._lay(fresh[kept])))
 
+    def seat(self, signatures: Iterable[Sequence[int]]) -> None:
+        """Make one round of each of these instead, and star everybody else."""
+        queues: dict[int, list[int]] = {}
+        for one, value in enumerate(self._newcomers.value.tolist()):
+            queues.setdefault(value, []).append(one)
+        for signature in signatures:
+            self.rounds.closed.add(self.rounds.add([queues[value].pop() for value in signature]))
+        self.starred = {one for queue in queues.values() for one in queue}
+
     def values_of(self, some: Iterable[int]) -> list[int]:
         """The values of these newcomers."""
         return self._newcomers.value[np.array(sorted(some), dtype=np.int64)].tolist()  # type: ignore[no-any-return]

@@ -28,6 +28,7 @@ BARRED: Final = 4  # what others published tells its signature apart: "*" for ev
 CURRENT: Final = 8  # it was shown in this spell
 SECOND: Final = 16  # starred because there was no round of the signature of its person that holds it
 COMPANY: Final = 32  # starred with others, who found no round
+ENDED: Final = 64  # a spell of it ended before it was ever shown: it is kept, since it counts beside other publishers
 REASONS: Final = STARRED | SECOND | COMPANY
 
 NO_SIGNATURE: Final = -1  # never shown, but as "*"
@@ -174,6 +175,7 @@ class Entries:
         was_held = self.has(HELD)[known]
         ended = known[was_held & ~is_wanted]
         self.flags[ended] &= ~np.uint8(HELD)
+        self.flags[ended[self.signature[ended] == NO_SIGNATURE]] |= ENDED
         self.flags[ended[~is_permanent[self.value[ended]]]] &= ~np.uint8(REASONS | CURRENT)
         self.flags[known[~was_held & is_wanted]] |= HELD
         is_new = ~np.isin(wanted, keys)

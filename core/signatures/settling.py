@@ -10,6 +10,8 @@
 Nobody ever joins a group that is there.
 """
 
+import itertools
+from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
@@ -21,7 +23,7 @@ from shoal.core.people import People
 from shoal.core.policy.policy import Policy
 from shoal.core.randomness import Tags
 from shoal.core.runs import each_between, ranks
-from shoal.core.signatures.blocks import Neighbours
+from shoal.core.signatures.blocks import NOWHERE, Neighbours
 from shoal.core.signatures.dealing import Dealing, Values, cover
 from shoal.core.signatures.entries import (
     COMPANY,
@@ -129,29 +131,21 @@ class Settling:
 
     def _deal(self, shown: Rows, judging: Judging, neighbours: Neighbours) -> None:
         """Step 5: newcomers form groups, if enough of them wait."""
+        shown[(shown >= 0) & neighbours.is_inside[self.entries.owner]] = SHOW_STAR  # who came from another shard
         new = np.flatnonzero((shown >= 0) | (shown == SHOW_NEW))
         new = new[np.argsort(self._draws(new, "deal"), kind="stable")]
         if len(new) >= self._policy.batch:
-            values = self._values(new)
-            for kind in self._kinds(new, neighbours):
-                dealings = [(mine, self._dealt(mine, shown, judging, values, least)) for mine, least in kind]
-                self._settle_kind(dealings, shown)
+            values, joined = self._values(new), neighbours.sets(self.entries.owner[new])
+            free = new[joined == NOWHERE]
+            is_permanent = self._is_permanent[self.entries.value[free]]
+            pools = [free[~is_permanent], free[is_permanent]]
+            self._settle_kind([(mine, self._dealt(mine, shown, judging, values)) for mine in pools if len(mine)], shown)
+            for one in np.unique(joined[joined != NOWHERE]).tolist():
+                mine = new[joined == one]
+                self._settle_kind([(mine, self._planned(one, mine, shown, judging, values, neighbours))], shown)
         left = np.flatnonzero((shown >= 0) | (shown == SHOW_NEW))
         shown[left] = SHOW_STAR
-        self.waiting = len(left)
-
-    def _kinds(self, new: Rows, neighbours: Neighbours) -> list[list[tuple[Rows, int]]]:
-        """Newcomers by what everybody knows of them, and of each kind the pools within which rounds are made.
-
-        Each pool comes with how many values its rounds have at least.
-        """
-        pools = neighbours.pools(self.entries.owner[new], self.entries.value[new])
-        m = self._policy.signature
-        free = new[pools == 0]
-        is_permanent = self._is_permanent[self.entries.value[free]]
-        kinds = [[(free[~is_permanent], m), (free[is_permanent], m)]]
-        kinds += [[(new[pools == pool], max(m, self._policy.overlap))] for pool in np.unique(pools[pools > 0]).tolist()]
-        return [[pool for pool in kind if len(pool[0])] for kind in kinds]
+        self.waiting = int(np.count_nonzero(~neighbours.is_inside[self.entries.owner[left]]))
 
     def _values(self, new: Rows) -> Values:
         """Values that last alike and are about equally frequent stand next to each other.
@@ -170,17 +164,35 @@ class Settling:
         blocks[order] = np.arange(leaves) // self._policy.signature
         return Values(order.tolist(), blocks.tolist())
 
-    def _dealt(self, mine: Rows, shown: Rows, judging: Judging, values: Values, least: int) -> Dealing:
+    def _dealt(self, mine: Rows, shown: Rows, judging: Judging, values: Values) -> Dealing:
+        dealing = self._dealing(mine, shown, judging, values)
+        dealing.run()
+        return dealing
+
+    def _planned(
+        self, joined: int, mine: Rows, shown: Rows, judging: Judging, values: Values, neighbours: Neighbours
+    ) -> Dealing:
+        """Newcomers inside a joined set of others' groups: exactly the rounds that those allow."""
+        value, turns = self.entries.value[mine], itertools.count()
+        is_permanent = self._is_permanent[value]
+        waiting = [Counter(value[is_kind].tolist()) for is_kind in (~is_permanent, is_permanent)]
+
+        def shuffle(some: Sequence[int]) -> list[int]:
+            draws = self._company_draws(f"beside {joined} {next(turns)}", len(some))
+            return [some[at] for at in np.argsort(draws, kind="stable").tolist()]
+
+        dealing = self._dealing(mine, shown, judging, values)
+        dealing.seat(neighbours.plan(joined, waiting, shuffle))
+        return dealing
+
+    def _dealing(self, mine: Rows, shown: Rows, judging: Judging, values: Values) -> Dealing:
         salt = int(self._draws(mine[:1], "salt")[0]) if len(mine) else 0
 
         def draws(purpose: str, count: int) -> Tags:
             return self._scene.keyed.draw(np.arange(count, dtype=np.uint64), self._scene.number, f"{purpose} {salt}")
 
-        dealing = Dealing(
-            self._newcomers(mine, shown, judging), self.signatures.sets, values, least, self._policy.l, draws
-        )
-        dealing.run()
-        return dealing
+        newcomers, policy = self._newcomers(mine, shown, judging), self._policy
+        return Dealing(newcomers, self.signatures.sets, values, policy.signature, policy.l, draws)
 
     def _newcomers(self, new: Rows, shown: Rows, judging: Judging) -> Newcomers:
         """These entries as the dealing sees them."""

@@ -14,7 +14,7 @@ The rules are about one person at a time and never look at which value an entry 
 What was never shown has no say in any of this: a signature that avoids a value shown as "*" would tell it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -56,17 +56,14 @@ def most_shown(m: int, l: float, insiders: int) -> int:
     return floor(Fraction(m - insiders) / Fraction(l))
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(NamedTuple):
     """What other publishers' groups around a person ask for (see `blocks.py`).
 
-    `blocks` are the sets of values within which a new signature must lie, of at least so many values; None for a person
-    who is in nobody else's groups.
+    Of somebody inside, the only value they ever held may be shown, if anything new may be.
     """
 
-    blocks: Collection[frozenset[int]] | None = None
-    least: int = 0
-    has_every_block: bool = True
+    is_inside: bool = False
+    may_be_new: bool = True
 
 
 FREE: Final = Beside()
@@ -115,7 +112,10 @@ class Judge:
             if how == UNDECIDED or (guarded and how >= 0 and not held.flags & CURRENT):
                 waiting.append(held)
         if waiting:
-            most = 0 if forbidden else self._safe_number(shown, plain, is_empty, beside)
+            most = 0 if forbidden else self._safe_number(shown, plain, is_empty)
+            if beside.is_inside:
+                ever = sum(not self._is_open(held.value) for held in mine)
+                most = min(most, int(beside.may_be_new and guard is None and ever == 1))
             self._share_out(waiting, most, most_spells, shown, decided)
         return Verdict(decided, frozenset(self._taken(shown, plain)) | self._guarded_leaves(guard))
 
@@ -196,15 +196,13 @@ class Judge:
 
     # -- all or nothing -----------------------------------------------------------------------------------------
 
-    def _safe_number(self, shown: dict[int, set[int]], plain: set[int], is_empty: bool, beside: Beside) -> int:
+    def _safe_number(self, shown: dict[int, set[int]], plain: set[int], is_empty: bool) -> int:
         """How many entries not yet shown may be shown now, wherever they lie (S3)."""
-        if not beside.has_every_block:
-            return 0
         if not is_empty and plain - self.policy.sensitive.open:
             return 0  # such a value could only be "*"
         most = min([self.most_under(signature) - len(values) for signature, values in shown.items()], default=UNLIMITED)
-        m, taken = max(self.policy.signature, beside.least), self._taken(shown, plain)
-        for kind in (self.transient, self.permanent) if beside.blocks is None else beside.blocks:
+        m, taken = self.policy.signature, self._taken(shown, plain)
+        for kind in (self.transient, self.permanent):
             outside = len(kind) - len(kind & taken)
             if outside:
                 most = min(most, most_shown(m, self.policy.l, self.policy.insiders) * (outside // m))

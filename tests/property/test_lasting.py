@@ -14,11 +14,12 @@ import pytest
 from shoal.core.events.intake import Intake
 from shoal.core.overlap.external import External, parse_external
 from shoal.core.plan import Window, plan
+from shoal.core.signatures.blocks import NOWHERE
 from shoal.core.signatures.entries import HELD, NO_GROUP, NO_SIGNATURE, STARRED, Entries
 from shoal.core.signatures.judging import Judging
 from shoal.core.signatures.rounds import Rounds
 from shoal.core.signatures.settling import Settling
-from shoal.core.signatures.verdict import FREE, UNLIMITED, Beside, Judge
+from shoal.core.signatures.verdict import FREE, UNLIMITED, Judge
 from shoal.core.state import RECORDS, State
 from tests.support.engines.audited import Bench, sentences
 from tests.support.histories.mixed import (
@@ -175,8 +176,8 @@ def _show_true_counts(patch: pytest.MonkeyPatch) -> None:
 def _show_any_number(patch: pytest.MonkeyPatch) -> None:
     """S3: nothing stops a third value under one signature."""
 
-    def allow(self: Judge, shown: Any, plain: Any, is_empty: bool, beside: Beside) -> int:
-        return UNLIMITED if beside.has_every_block else 0
+    def allow(self: Judge, shown: Any, plain: Any, is_empty: bool) -> int:
+        return UNLIMITED
 
     patch.setattr(Judge, "_safe_number", allow)
     patch.setattr(Judging, "_most_unseen", lambda self, person, signature, people: np.full(people, UNLIMITED))
@@ -265,6 +266,12 @@ def _ignore_guards(patch: pytest.MonkeyPatch) -> None:
 def _ignore_others(patch: pytest.MonkeyPatch) -> None:
     """Other publishers: what they show is not looked at."""
     patch.setattr("shoal.core.signatures.blocks.Neighbours.beside", lambda self, row: FREE)
+    patch.setattr("shoal.core.signatures.blocks.Neighbours.sets", lambda self, rows: np.full(len(rows), NOWHERE))
+    patch.setattr("shoal.core.signatures.blocks.Neighbours.judge_signatures", lambda self: None)
+
+
+def _keep_what_is_told_apart(patch: pytest.MonkeyPatch) -> None:
+    """Other publishers: what is shown stays, whatever they publish later."""
     patch.setattr("shoal.core.signatures.blocks.Neighbours.judge_signatures", lambda self: None)
 
 
@@ -380,6 +387,7 @@ TOO_MANY = "G2: S3: more values of a person are shown under one signature than i
         (_forget_what_was_plain, "G2: a value that was shown plainly is shown under a signature"),
         (_ignore_guards, "G4: "),
         (_ignore_others, "G5: "),
+        (_keep_what_is_told_apart, "G5: a value is still shown that another publication has left with too few like it"),
         (_bind_anybody_again, "G3: a person is in two cliques of one value"),
         (_bind_without_insiders, "G3: a clique's group does not show its value once for at least l + insiders rows"),
         (_open_all_cells, "G1: "),

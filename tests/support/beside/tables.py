@@ -22,14 +22,16 @@ class Ward(NamedTuple):
     others: Sequence[Counts]
 
 
-def draw_ward(random: Random, others: int = 1, moving: bool = False, several: bool = False) -> Ward:
-    """Three to eight people; those inside a region may be in the group or not, and strangers are in it as well."""
+def draw_ward(
+    random: Random, others: int = 1, moving: bool = False, several: bool = False, people: tuple[int, int] = (3, 8)
+) -> Ward:
+    """So many people; those inside a region may be in the group or not, and strangers are in it as well."""
     values, m = random.randint(4, 8), random.choice([2, 2, 3, 3, 4])
     skew = random.choice([0, 0.5, 1, 1])
     weights = [1 / (1 + rank) ** skew for rank in range(values)]
     held, places, inside = dict[str, list[int]](), dict[str, list[int]](), dict[str, dict[int, list[int]]]()
     share = random.choice([1, 0.8, 0.5])
-    for number in range(random.randint(3, 8)):
+    for number in range(random.randint(*people)):
         person, mine = f"p{number}", [random.choices(range(values), weights)[0]]
         if several and random.random() < 1 / 3:
             mine.append(random.choice([value for value in range(values) if value not in mine]))

@@ -50,7 +50,7 @@ class Publisher:
         self.others: list[tuple[int, int, dict[str, int]]] = []  # groups of somebody else: ages, and what they show
         self.held: dict[str, frozenset[str]] = defaultdict(frozenset)  # what somebody holds for ever
         self.ages: dict[str, set[int]] = defaultdict(set)
-        self.first: dict[Entry, set[int]] = {}  # by entry: beside which groups it was first shown
+        self.first: dict[Entry, int] = {}  # by entry: how many of others' groups there were when it was first shown
         self.beside: dict[str, set[int]] = defaultdict(set)  # by person: others' groups around them
         self.names: dict[object, str] = {}
         self.waiting = 0
@@ -176,16 +176,16 @@ class Publisher:
         return leaves - set(PERMANENT), bound
 
     def has_block(self, person: str) -> bool:
-        """Beside others: whether every block is shown equally often by all groups that the person was ever in."""
+        """Beside others: whether every block is shown equally often by all groups; people of several share groups."""
         blocks = {self.signature(person, value) for value in TRANSIENT}
-        shown = [self.others[at][2] for at in self.beside[person]]
+        shown = [e for _, _, e in self.others] if self.beside[person] else []
         return all(len({e.get(v, 0) for v in block}) == 1 for e in shown for block in blocks)
 
     def may_stay(self, person: str, value: str) -> bool:
         """Beside others: whether an entry was shown with them in mind, or they show nothing of its signature."""
-        if self.beside[person] <= self.first[person, value]:
+        if not self.beside[person] or len(self.others) <= self.first[person, value]:
             return True
-        shown = [self.others[at][2] for at in self.beside[person]]
+        shown = [e for _, _, e in self.others]
         return not any(v in e for e in shown for v in self.signature(person, value))
 
     def is_big_enough(self, people: int) -> bool:
@@ -294,7 +294,7 @@ class Publisher:
             self.groups[name] = group
             for person, value in sorted(group.entries):
                 self.home[person, value] = name
-                self.first.setdefault((person, value), set(self.beside[person]))
+                self.first.setdefault((person, value), len(self.others) if self.beside[person] else 0)
         if formed:
             self.star([entry for entry in chosen if entry not in self.home])
         self.waiting = 0

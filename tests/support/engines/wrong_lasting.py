@@ -97,7 +97,7 @@ class Refilling(Publisher):
                 if value in group.signature and (name, value) not in taken and (person, value) not in self.home:
                     taken.add((name, value))
                     self.home[person, value] = places[person, value] = name
-                    self.first[person, value] = set(self.beside[person])
+                    self.first[person, value] = len(self.others) if self.beside[person] else 0
         super()._newcomers(places)
 
 

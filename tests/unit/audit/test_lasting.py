@@ -136,8 +136,7 @@ def test_a_publisher_that_heeds_others_is_right_beside_them(seed: int, is_even: 
 def test_a_publisher_that_does_not_heed_others_is_found_out() -> None:
     found = set().union(*(beside_others(wrong.Alone, seed, is_even=False).desk.found() for seed in SEEDS))
     assert found == {
-        "G5: a value is shown for the first time among values that another publication does not show alike",
-        "G5: a value is shown for the first time although some value has no block beside another publication",
+        "G5: a value is shown for the first time beside another publication that cannot hide it",
         "G5: a value is still shown that another publication has left with too few like it",
     }
 

@@ -1,4 +1,4 @@
-"""Beside other publishers: who is in their groups, and which signatures those people may be shown as."""
+"""Beside other publishers: whose groups are joined, who is shown in which rounds, and who is not shown any more."""
 
 import json
 import random
@@ -16,9 +16,12 @@ DOCUMENT = {
     "table": "ward",
     "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
     "sensitive": {"name": "disease", "values": VALUES},
-    "privacy": {"k": 2, "l": 2, "counterfeits": 0.3, "overlap": 2},
+    "privacy": {"k": 2, "l": 2, "overlap": 2},
 }
 POLICY = build_policy(DOCUMENT, {}, b"")
+ODD = {f"d{rank}": rank + 1 for rank in range(12)}
+UNEVEN = {"d0": 3, "d1": 2, "d2": 2, "d3": 2, "d4": 1, "d5": 1}
+STARS = {("*",)}
 
 
 def external(low: int, high: int, **shown: int) -> External:
@@ -42,70 +45,114 @@ def test_groups_whose_regions_meet_directly_or_through_others_are_taken_together
 class Ward:
     """People of all ages with any value, and what others publish."""
 
-    def __init__(self) -> None:
+    def __init__(self, several: bool = False) -> None:
         self.state, self.intake = State.empty(POLICY, b"secret"), Intake(POLICY, {}, held={})
         draw = random.Random(3)
         for number in range(240):
-            record = {"qid": {"age": draw.randrange(100)}, "sensitive": [draw.choice(VALUES)]}
-            assert self.intake.take({"op": "insert", "id": f"p{number}", **record}) is None
+            values = draw.sample(VALUES, 2 if several else 1)
+            self.take({"op": "insert", "id": f"p{number}", "qid": {"age": draw.randrange(100)}, "sensitive": values})
 
-    def release(self, *externals: External, events: tuple[dict[str, Any], ...] = ()) -> Plan:
-        for event in events:
-            assert self.intake.take(event) is None
+    def take(self, event: dict[str, Any]) -> None:
+        assert self.intake.take(event) is None
+
+    def release(self, *externals: External) -> Plan:
         groups = [group for one in externals for group in one.groups]
-        window = Window(None, {0: self.intake.cut()}, groups)
-        made = plan(self.state, window, POLICY, self.state.meta.release + 1)
+        made = plan(self.state, Window(None, {0: self.intake.cut()}, groups), POLICY, self.state.meta.release + 1)
         self.state.apply(made.change)
         return made
 
     def ages(self) -> dict[str, int]:
         people = self.state.people
-        return {person: int(people.columns[0][row]) for row, person in enumerate(people.ids(self._rows()))}
+        here = people.present()
+        return dict(zip(people.ids(here), people.columns[0][here].tolist(), strict=True))
 
-    def _rows(self) -> Any:
-        return self.state.people.present()
+    def shown(self, made: Plan, low: int = 0, high: int = 99) -> dict[str, set[tuple[str, ...]]]:
+        """What people of these ages are shown as."""
+        groups = {group["group"]: tuple(group["sensitive"]) for group in map(json.loads, made.release.groups)}
+        found: dict[str, set[tuple[str, ...]]] = {}
+        for row in map(json.loads, made.release.members.lines()):
+            if low <= self.ages()[row["id"]] <= high:
+                found.setdefault(row["id"], set()).add(groups[row["group"]])
+        return found
+
+    def signatures(self, made: Plan, low: int = 0, high: int = 99) -> set[tuple[str, ...]]:
+        return set().union(*self.shown(made, low, high).values())
 
 
-def signatures(made: Plan, ward: Ward, low: int, high: int) -> set[tuple[str, ...]]:
-    """What people of these ages are shown as."""
-    groups = {group["group"]: tuple(group["sensitive"]) for group in map(json.loads, made.release.groups)}
-    ages = ward.ages()
-    rows = map(json.loads, made.release.members.lines())
-    return {groups[row["group"]] for row in rows if low <= ages[row["id"]] <= high}
+def test_values_that_others_show_equally_often_are_shown_among_themselves_where_groups_meet() -> None:
+    ward, twice = Ward(), {f"d{rank}": 2 for rank in range(6)}
+    found = ward.signatures(ward.release(external(0, 60, **twice), external(50, 99, **twice)))
+    assert found - STARS
+    assert all(len({int(label[1:]) < 6 for label in one}) == 1 and len(one) >= 4 for one in found - STARS)
 
 
-def test_people_in_others_groups_take_blocks_of_values_that_those_show_equally_often() -> None:
+def test_a_group_that_is_alone_bears_some_rounds_of_any_values_and_no_more() -> None:
     ward = Ward()
-    twice = {f"d{rank}": 2 for rank in range(6)}
-    found = signatures(ward.release(external(0, 99, **twice)), ward, 0, 99)
-    assert found - {("*",)}
-    for signature in found - {("*",)}:
-        ranks = {int(label[1:]) < 6 for label in signature}
-        assert len(ranks) == 1
-        assert len(signature) >= 4
+    made = ward.release(external(0, 49, **UNEVEN))
+    inside = ward.shown(made, 0, 49)
+    rounds = [signature for found in inside.values() for signature in found - STARS]
+    assert len(inside) / 2 < len(rounds) < len(inside)
+    assert any({int(label[1:]) < 6 for label in signature} == {True, False} for signature in rounds)
 
 
-def test_if_any_value_has_no_block_they_are_all_starred() -> None:
+def test_nobody_inside_shares_a_group_with_somebody_outside() -> None:
     ward = Ward()
-    found = signatures(ward.release(external(0, 49, d0=3)), ward, 0, 49)
-    assert found == {("*",)}
-    assert signatures(ward.release(), ward, 50, 99) - {("*",)}
+    made = ward.release(external(0, 49, **UNEVEN))
+    groups = [{row["group"] for row in map(json.loads, made.release.members.lines()) if (ward.ages()[row["id"]] < 50) == young} for young in (True, False)]  # fmt: skip
+    stars = {group["group"] for group in map(json.loads, made.release.groups) if "*" in group["sensitive"]}
+    assert not groups[0] & groups[1] - stars
+
+
+def test_where_uneven_groups_meet_nothing_is_shown() -> None:
+    ward = Ward()
+    made = ward.release(external(0, 30, **UNEVEN), external(20, 49, **ODD))
+    assert ward.signatures(made, 0, 49) == STARS
+    assert ward.signatures(made, 50, 99) - STARS
+
+
+def test_somebody_who_was_in_two_groups_joins_them() -> None:
+    for age in (10, 30):
+        ward = Ward()
+        ward.take({"op": "insert", "id": "mover", "qid": {"age": 10}, "sensitive": ["d0", "d1"]})
+        alone = external(0, 19, **ODD), external(20, 49, **UNEVEN)
+        ward.release(*alone)
+        ward.take({"op": "update", "id": "mover", "qid": {"age": age}})
+        assert bool(ward.signatures(ward.release(), 20, 49) - STARS) == (age == 10), age
+
+
+def test_people_with_several_values_are_not_shown_beside_others() -> None:
+    ward = Ward(several=True)
+    made = ward.release(external(0, 49, **UNEVEN))
+    assert ward.signatures(made, 0, 49) == STARS
+    assert ward.signatures(made, 50, 99) - STARS
 
 
 def test_a_publication_that_tells_a_signature_apart_stars_it_from_then_on() -> None:
     ward = Ward()
-    assert signatures(ward.release(), ward, 0, 49) - {("*",)}
-    odd = {f"d{rank}": rank + 1 for rank in range(12)}
-    assert signatures(ward.release(external(0, 49, **odd)), ward, 0, 49) == {("*",)}
-    assert signatures(ward.release(), ward, 0, 49) == {("*",)}
+    assert ward.signatures(ward.release(), 0, 49) - STARS
+    assert ward.signatures(ward.release(external(0, 49, **ODD)), 0, 49) == STARS
+    assert ward.signatures(ward.release(), 0, 49) == STARS
+
+
+def test_what_was_shown_within_the_budget_stays() -> None:
+    ward = Ward()
+    before = ward.shown(ward.release(external(0, 49, **UNEVEN)), 0, 49)
+    ward.take({"op": "insert", "id": "late", "qid": {"age": 20}, "sensitive": ["d1"]})
+    after = ward.shown(ward.release(), 0, 49)
+    assert {person: after[person] for person in before} == before
+
+
+def test_after_an_erasure_all_groups_are_joined() -> None:
+    ward = Ward()
+    made = ward.release(external(0, 49, **UNEVEN), external(60, 99, **ODD))
+    assert ward.signatures(made, 0, 49) - STARS
+    ward.take({"op": "erase", "id": next(person for person, age in ward.ages().items() if 50 <= age < 60)})
+    assert ward.signatures(ward.release(), 0, 49) == STARS
 
 
 def test_somebody_who_was_ever_inside_stays_inside() -> None:
     ward = Ward()
     ward.release()
     young = next(person for person, age in ward.ages().items() if age < 40)
-    ward.release(events=({"op": "update", "id": young, "qid": {"age": 90}},))
-    made = ward.release(external(0, 49, **{f"d{rank}": rank + 1 for rank in range(12)}))
-    groups = {group["group"]: tuple(group["sensitive"]) for group in map(json.loads, made.release.groups)}
-    rows = [json.loads(line) for line in made.release.members.lines() if json.loads(line)["id"] == young]
-    assert [groups[row["group"]] for row in rows] == [("*",)]
+    ward.take({"op": "update", "id": young, "qid": {"age": 90}})
+    assert ward.shown(ward.release(external(0, 49, **ODD)))[young] == STARS

@@ -6,7 +6,7 @@ import pytest
 
 from shoal.core.events.guard import EMPTY, Guard
 from shoal.core.policy.policy import Policy, build_policy
-from shoal.core.signatures.entries import BARRED, CURRENT, HELD, NO_SIGNATURE, PLAIN, STARRED
+from shoal.core.signatures.entries import BARRED, CURRENT, ENDED, HELD, NO_SIGNATURE, PLAIN, STARRED
 from shoal.core.signatures.verdict import SHOW_NEW, SHOW_PLAIN, SHOW_STAR, Beside, Held, Judge, most_shown
 
 SETS = [(0, 1, 2, 3), (4, 5, 6, 7)]
@@ -119,16 +119,15 @@ class TestGuards:
         assert decide([(0, 0, HELD)]) == [0]
 
 
-def test_beside_others_nothing_is_shown_unless_every_value_has_a_block() -> None:
-    held = [Held(0, 9, NO_SIGNATURE, HELD, 0)]
-    blocks = [frozenset(range(8)), frozenset(range(8, 16))]
-    for beside, expected in (
-        (Beside(blocks, 4), SHOW_NEW),
-        (Beside(blocks, 8), SHOW_NEW),
-        (Beside(blocks, 9), SHOW_STAR),
-        (Beside(blocks, has_every_block=False), SHOW_STAR),
-    ):
-        assert Judge(policy(), SETS).decide(held, None, beside).shown == {0: expected}
+def test_beside_others_only_the_single_value_that_somebody_ever_held_is_shown() -> None:
+    new, other = Held(0, 9, NO_SIGNATURE, HELD, 0), Held(1, 12, NO_SIGNATURE, HELD, 1)
+    judge, inside = Judge(policy(), SETS), Beside(is_inside=True)
+    assert judge.decide([new], None, inside).shown == {0: SHOW_NEW}
+    assert judge.decide([new], None, inside._replace(may_be_new=False)).shown == {0: SHOW_STAR}
+    assert judge.decide([new], Guard(policy().sensitive.hierarchy.node_of["v1"]), inside).shown == {0: SHOW_STAR}
+    assert judge.decide([new, other], None, inside).shown == {0: SHOW_STAR, 1: SHOW_STAR}
+    assert judge.decide([new, other._replace(flags=ENDED)], None, inside).shown == {0: SHOW_STAR}
+    assert judge.decide([new, Held(1, 1, 0, SEEN, 1)], None, inside).shown == {0: SHOW_STAR, 1: 0}
 
 
 class TestInsiders:

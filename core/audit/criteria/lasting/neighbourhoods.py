@@ -5,7 +5,7 @@ or through others, are one *neighbourhood*: an adversary can chain them (docs/de
 regions are compared pair by pair in each attribute, of which there are few different ones; then bits do the rest.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from shoal.core.audit.criteria.others import Atlas, Other, Runs
 from shoal.core.audit.reading.regions import Qid
@@ -37,6 +37,11 @@ class Neighbourhoods:
             if record.qid not in known:
                 known.append(record.qid)
                 self._in.pop(person, None)
+
+    @property
+    def people(self) -> Collection[str]:
+        """Everybody who was ever anywhere."""
+        return self._qids.keys()
 
     def of(self, person: str) -> frozenset[Neighbourhood]:
         """The neighbourhoods that somebody was ever in."""
