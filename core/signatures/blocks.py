@@ -103,7 +103,9 @@ class Neighbours:
             left.subtract(signature)
         take_back(found, left, self._policy.l)
         budget, within = self._budget(joined), list[Signature]()
-        for kind in waiting if budget is not None else ():
+        for kind in waiting:
+            if budget is None:
+                break
             some = budget.plan(kind, shuffle)
             for signature in some:
                 budget.add(signature)
@@ -174,9 +176,9 @@ class Neighbours:
             where, inside = self._components.find(columns, np.arange(len(former)))
             rows.append(np.array([row for row, _ in former], dtype=np.int64)[where])
             found.append(inside)
-        rows, found = np.concatenate(rows), np.concatenate(found)
-        order = np.lexsort((found, rows))
-        return rows[order], found[order]
+        pairs = np.stack([np.concatenate(rows), np.concatenate(found)])
+        people, components = pairs[:, np.lexsort(pairs[::-1])]
+        return people, components
 
     def _find_seconds(self, signed: Rows) -> tuple[Rows, Rows]:
         """Pairs of groups in which the same person has values under one signature."""
