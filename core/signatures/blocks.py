@@ -27,7 +27,7 @@ from shoal.core.people import People
 from shoal.core.policy.policy import Policy
 from shoal.core.signatures.budget import Budget, Shuffle, Signature, take_back
 from shoal.core.signatures.components import Components, components_of, join
-from shoal.core.signatures.entries import BARRED, NO_GROUP, PLAIN, Entries
+from shoal.core.signatures.entries import BARRED, NO_GROUP, NO_SIGNATURE, PLAIN, Entries
 from shoal.core.signatures.group import Groups
 from shoal.core.signatures.signature import Signatures
 from shoal.core.signatures.trail import EVERYWHERE, Trail
@@ -103,7 +103,9 @@ class Neighbours:
             left.subtract(signature)
         take_back(found, left, self._policy.l)
         budget, within = self._budget(joined), list[Signature]()
-        for kind in waiting if budget is not None else ():
+        for kind in waiting:
+            if budget is None:
+                break
             some = budget.plan(kind, shuffle)
             for signature in some:
                 budget.add(signature)
@@ -118,13 +120,13 @@ class Neighbours:
         by_row: dict[int, list[int]] = {}
         for row, entry in zip(inside[where].tolist(), mine.tolist(), strict=True):
             by_row.setdefault(row, []).append(entry)
-        barred = set()
+        barred, is_protected = set(), self._is_protected()
         for row, some in by_row.items():
             joined = int(self._set[row])
             under = Counter(int(signature) for signature in entries.signature[some] if signature >= 0)
             if not under or self._budget(joined) is not None:
                 continue
-            ever = sum(1 for entry in some if int(entries.value[entry]) not in self._free)
+            ever = int(np.count_nonzero(is_protected[some]))
             for signature, count in under.items():
                 values = self._signatures.sets[signature]
                 least = max(self._policy.overlap, count * self._policy.l) + self._policy.insiders
@@ -174,9 +176,9 @@ class Neighbours:
             where, inside = self._components.find(columns, np.arange(len(former)))
             rows.append(np.array([row for row, _ in former], dtype=np.int64)[where])
             found.append(inside)
-        rows, found = np.concatenate(rows), np.concatenate(found)
-        order = np.lexsort((found, rows))
-        return rows[order], found[order]
+        pairs = np.stack([np.concatenate(rows), np.concatenate(found)])
+        people, components = pairs[:, np.lexsort(pairs[::-1])]
+        return people, components
 
     def _find_seconds(self, signed: Rows) -> tuple[Rows, Rows]:
         """Pairs of groups in which the same person has values under one signature."""
@@ -195,11 +197,17 @@ class Neighbours:
         latter is remembered by what was barred then.
         """
         entries, count = self._entries, len(self._set)
-        is_protected = ~np.isin(entries.value, sorted(self._free))
+        is_protected = self._is_protected()
         is_shown = is_protected & ((entries.signature >= 0) | (entries.signature == PLAIN))
         held, shown = (np.bincount(entries.owner[some], minlength=count) for some in (is_protected, is_shown))
         is_barred = np.bincount(entries.owner[entries.has(BARRED)], minlength=count) > 0
         return np.flatnonzero(self.is_inside & ((shown > 1) | is_barred | (came & (shown > 0) & (held > 1))))
+
+    def _is_protected(self) -> NDArray[np.bool_]:
+        """By entry, whether something is known of a protected value."""
+        entries = self._entries
+        is_known = (entries.flags != 0) | (entries.signature != NO_SIGNATURE)
+        return np.asarray(is_known & ~np.isin(entries.value, sorted(self._free)))
 
     # -- what may be shown of them ------------------------------------------------------------------------------
 

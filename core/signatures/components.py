@@ -60,7 +60,7 @@ def components_of(policy: Policy, externals: Externals) -> Components:
     """The components of all that others have published; made once and kept until there is more."""
     kept = externals.prepared
     if not isinstance(kept, Components):
-        kept = externals.prepared = Components(policy, list(externals.records().values()))
+        kept = externals.prepared = Components(policy, [group for _, group in sorted(externals.records().items())])
     return kept
 
 

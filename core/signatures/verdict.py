@@ -114,7 +114,8 @@ class Judge:
         if waiting:
             most = 0 if forbidden else self._safe_number(shown, plain, is_empty)
             if beside.is_inside:
-                ever = sum(not self._is_open(held.value) for held in mine)
+                known = [held for held in mine if held.flags or held.signature != NO_SIGNATURE]
+                ever = sum(not self._is_open(held.value) for held in known)
                 most = min(most, int(beside.may_be_new and guard is None and ever == 1))
             self._share_out(waiting, most, most_spells, shown, decided)
         return Verdict(decided, frozenset(self._taken(shown, plain)) | self._guarded_leaves(guard))

@@ -159,7 +159,7 @@ def by_engine(policy: Policy, insiders: int) -> Rule:
     """The engine's own budget."""
 
     def may_stand(e: Counts, rounds: Counter[Signature]) -> bool:
-        budget = Budget(policy, {leaf: Fraction(count) for leaf, count in e.items()}, insiders)
+        budget = Budget(policy, dict(e), insiders)
         for signature in rounds.elements():
             budget.add(signature)
         return budget.holds()

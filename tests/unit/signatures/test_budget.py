@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import partial
 from random import Random
 
@@ -36,7 +35,7 @@ def test_the_budget_allows_what_the_enumerated_rule_allows() -> None:
         random = Random(seed)
         e = {value: random.randint(1, 4) for value in random.sample(range(VALUES), random.randint(1, 6))}
         alpha = random.choice([2, 3])
-        budget, rounds = Budget(policy(alpha), {leaf: Fraction(n) for leaf, n in e.items()}), Counter[tuple[int, ...]]()
+        budget, rounds = Budget(policy(alpha), dict(e)), Counter[tuple[int, ...]]()
         for _ in range(random.randint(1, 5)):
             signature = tuple(sorted(random.sample(range(VALUES), random.randint(2, 6))))
             allowed = may_stand(e, rounds + Counter([signature]), 2, alpha)
@@ -55,7 +54,7 @@ def test_planned_rounds_are_within_the_budget_and_leave_mixed_stars() -> None:
         random = Random(seed)
         e = Counter(random.choices(range(VALUES), [1 / (1 + rank) for rank in range(VALUES)], k=8))
         waiting = e + Counter(random.choices(range(VALUES), k=random.choice([0, 8])))
-        budget = Budget(policy(), {leaf: Fraction(n) for leaf, n in e.items()})
+        budget = Budget(policy(), dict(e))
         rounds = budget.plan(waiting, partial(_shuffled, random))
         used = Counter(leaf for signature in rounds for leaf in signature)
         assert used <= waiting
@@ -68,6 +67,6 @@ def test_planned_rounds_are_within_the_budget_and_leave_mixed_stars() -> None:
 
 
 def test_somebody_who_knows_one_person_leaves_less_room() -> None:
-    e = {leaf: Fraction(1) for leaf in range(4)}
+    e = dict.fromkeys(range(4), 1)
     assert Budget(policy(), e).may_add((0, 1, 2, 3))
     assert not Budget(policy(), e, insiders=1).may_add((0, 1, 2, 3)), "their row in e is missing for the others"

@@ -72,7 +72,7 @@ class Bearing:
     def _is_even(self, rows: Mapping[int, int], signature: Signature) -> bool:
         counts = {leaf: rows[leaf] for leaf in signature if rows.get(leaf)}
         absent, total = len(signature) - len(counts), sum(counts.values())
-        if 0 < absent < max(self._alpha, self._l):
+        if 0 < absent < self._alpha or 0 < absent < self._l:
             return False
         if not counts:
             return True
