@@ -43,10 +43,11 @@ topic, n a release, s a shard, b a bucket of handles, h one of the 32 hashes tha
 | stage:n:shard:s:chunks | set | the numbers of the staged chunks, counted by the seal |
 | stage:n:outbox  | hash | the manifest and its headers, from the seal until it is sent |
 | foreign:n:p     | hash | handles of people whom release n found to be at home in another partition than p |
+| shard:s:KEY     |      | KEY of the current state, from people:p:h to bonds, in a table with several shards |
 | beside:KEY      |      | what an upgrade will put in the place of KEY, or what one that was broken off has left |
 
-In a table with several shards KEY of the current state, from people:p:h to bonds above, is shard:s:KEY. Its `meta` has
-shards, too: how many there are. Only such a table has moves, digests and cuts.
+The `meta` of a table with several shards has shards, too: how many there are. Only such a table has moves, digests and
+cuts.
 
 No key holds an id: a person is called by their handle, a keyed hash of it (core/randomness.py).
 
