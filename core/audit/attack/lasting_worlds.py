@@ -193,9 +193,13 @@ class Series:
                 )
 
     def _can_be(self, story: Mapping[Spell, Token]) -> bool:
+        """No two spells have one value; but a plain one of somebody erased begins anew when they come back."""
         return not any(
             story[one] == story[other]
-            and (self._is_settled or (one.first <= other.last + 1 and other.first <= one.last + 1))
+            and (
+                (self._is_settled and not self.is_plain(one.person, story[one]))
+                or (one.first <= other.last + 1 and other.first <= one.last + 1)
+            )
             for one, other in combinations(story, 2)
         )
 
