@@ -11,6 +11,7 @@ import pytest
 
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.published.manifest import PublishedRelease
 from shoal.core.randomness import Keyed
 from shoal.core.state import Change, State
 from tests.support.engines.audited import Bench, Edit, Engine, engine_that, engine_under, republish, sentences
@@ -180,13 +181,13 @@ def test_an_engine_that_ties_case_ids_to_values_is_found_out_by_anyone(
     assert expected in sentences(bench.audit_publicly())
 
 
-def write_without_tables(self: Any, number: int, cells: Any, groups: Any, manifest: bytes, gone: Any) -> None:
+def write_without_tables(self: Any, release: PublishedRelease) -> None:
     """Publishes a release whose values are no counts, of which no spreadsheet could be made."""
-    staged: Path = self.staged(number)
+    staged: Path = self.staged(release.number)
     staged.mkdir(parents=True)
-    for name, records in (("cells.jsonl", cells), ("groups.jsonl", groups)):
+    for name, records in (("cells.jsonl", release.cells), ("groups.jsonl", release.groups)):
         (staged / name).write_bytes(b"".join(record + b"\n" for record in records))
-    (staged / "manifest.json").write_bytes(manifest)
+    (staged / "manifest.json").write_bytes(release.manifest)
 
 
 @pytest.mark.parametrize(
