@@ -72,6 +72,7 @@ def release_schema() -> dict[str, Any]:
         },
         {"counterfeits": _COUNT, "vacant": _COUNT},
     )
+    group["oneOf"] = [{"required": ["counterfeits"]}, {"required": ["vacant"]}]  # redrawn values, and lasting ones
     ids = {"type": "array", "items": any_id, "minItems": 1, "maxItems": 1000, "uniqueItems": True}
     gone = _record({"table": TEXT, "release": POSITIVE, "gone": ids})
     shard = _record(

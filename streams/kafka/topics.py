@@ -119,8 +119,8 @@ async def ensure_topics(
 
     Without `replication` they have as many copies as the broker gives by default. The embedded broker creates topics by
     itself, with a number of partitions of its own. Topics that this client may not see are taken to exist. Raises
-    ServiceError if Kafka cannot be reached within `within_s`, InputError if a topic that must have one partition has
-    more, or one that must have a partition for each shard has another number.
+    ServiceError if Kafka cannot be reached within `within_s`, InputError if the triggers topic has more than one
+    partition, or a topic with a partition for each shard has another number.
     """
     topics = Topics(table)
     wanted = {
@@ -145,16 +145,17 @@ async def ensure_topics(
             await _create(admin, missing)
         seen = [name for name in wanted if found[name].error in (NO_ERROR, UNKNOWN_TOPIC)]
         existing = await _await_topics(admin, seen, within_s)
-    for name in (topics.triggers, *((topics.releases,) if shards == 1 else ())):
-        if existing.get(name, 1) != 1:
-            raise InputError(
-                f"topic {name} has {existing[name]} partitions and must have one: its order is the order of releases"
-            )
-    for name in (topics.shards, topics.releases) if shards > 1 else ():
+    if existing.get(topics.triggers, 1) != 1:
+        raise InputError(
+            f"topic {topics.triggers} has {existing[topics.triggers]} partitions and must have one: its order is the "
+            "order of releases"
+        )
+    for name in (topics.shards, topics.releases):
         if existing.get(name, shards) != shards:
             raise InputError(
-                f"topic {name} has {existing[name]} partitions, and the policy has {shards} shards: a table keeps the "
-                "number of shards that it was begun with"
+                f"topic {name} has {existing[name]} partitions, and the policy has {shards} "
+                f"{'shard' if shards == 1 else 'shards'}: the topic has a partition for each shard, and a table keeps "
+                "the number of shards that it was begun with"
             )
     return existing.get(topics.events, 0)
 

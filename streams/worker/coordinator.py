@@ -244,7 +244,11 @@ class Coordinator:
             parts = await self._await_parts(release_log, publisher, sealed, last, announced)
             headers = (*headers, write_parts(parts))
         else:
-            records = await self._only.records(await read_course(self._store), sealed.manifest)
+            course = await read_course(self._store)
+            if not course.is_sealed or course.number != release:  # another coordinator has applied it meanwhile
+                await release_log.check_owner()
+                raise DisturbedError
+            records = await self._only.records(course, sealed.manifest)
         self.standing.enter("manifest")
         whole = SealedRelease(number=release, manifest=sealed.manifest, headers=headers)
         self._last = await publisher.publish(whole, records)
@@ -304,10 +308,7 @@ class Coordinator:
     # -- after Redis was set back -------------------------------------------------------------------------------------
 
     async def _freeze_again(
-        self,
-        release_log: ReleaseLog,
-        announced: ManifestRecord,
-        last: ManifestRecord | None,
+        self, release_log: ReleaseLog, announced: ManifestRecord, last: ManifestRecord | None
     ) -> None:
         """Freeze an announced release at its own vector, unless it is frozen there already."""
         number, partitions = announced.number, self._partitions

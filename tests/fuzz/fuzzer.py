@@ -166,6 +166,7 @@ class Fuzzer:
         rnd = self.rnd
         wrong = (b"[1]", b"{}", b"[null]", b'["1",2]', b"[1e999,2]", b"\xff", b"[" * 5_000, b"", b"-1", b'{"0":3}')
         headers = {"offsets": b"[1,2]", "external": b"[0]", "trigger": b"7", "at": b"2026-01-01", "kind": b"manifest"}
+        headers |= {"policy": b"0" * 64, "key": b"0" * 64}
         if rnd.random() < 0.5:
             headers["skipped"] = b'{"0":[3]}'
         for name in rnd.sample(sorted(headers), rnd.choice((0, 1, 1, 2))):

@@ -81,7 +81,7 @@ def test_it_measures_the_releases_as_a_report_does(make: Make, page: Page, tmp_p
     page.goto((tmp_path / "report" / "index.html").as_uri())
     places = ("[aria-labelledby=figures]", "[aria-labelledby=attack]")
     figures, attack = (page.inner_text(place) for place in places)
-    assert "query interval" in figures
+    assert "query range" in figures
     assert "From this release alone" in attack
     page.goto(f"http://127.0.0.1:{port}/")
     assert tuple(page.inner_text(place) for place in places) == (figures, attack)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from shoal.core.policy.meaning import meaning_of
 from shoal.streams.errors import GuaranteeError, LostError
 from shoal.streams.files.policy_yaml import load_policy
 from shoal.streams.settings import Settings
@@ -78,9 +79,10 @@ def _sleeper(meanwhile: Callable[[], None]) -> Any:
 async def _outcome_of_a_tenure(table: Table) -> BaseException | str:
     """What ends the tenure of a planner in this process: what the worker would end with, or that it was replaced."""
     settings = Settings(kafka=table.kafka, redis=table.redis, key=SecretStr(KEY), session_s=2)
-    store = Store(table.redis, table.name, make_cipher(None))
+    policy = load_policy(table.policy_path)
+    store = Store(table.redis, table.name, make_cipher(None), meaning=meaning_of(policy))
     outcome: asyncio.Future[BaseException | str] = asyncio.get_running_loop().create_future()
-    planner = Planner(settings, load_policy(table.policy_path), store, table.partitions, outcome.set_result)
+    planner = Planner(settings, policy, store, table.partitions, outcome.set_result)
     planner._log = _Log(outcome)
     try:
         planner.own(is_owner=True)

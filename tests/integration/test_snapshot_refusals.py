@@ -14,7 +14,6 @@ from shoal.streams.settings import load_settings
 from shoal.streams.snapshot import take as taking
 from shoal.streams.snapshot.encrypted_file import EncryptedFile, EncryptedWriter
 from shoal.streams.snapshot.restore import run_restore
-from shoal.streams.store import whole_table
 from shoal.streams.store.encryption import make_cipher
 from shoal.streams.store.records import pack, unpack
 from shoal.streams.store.store import Store
@@ -69,7 +68,7 @@ def test_a_release_that_comes_while_a_snapshot_is_read_or_a_record_that_is_lost_
     """What `shoal snapshot` waits for, and the policy's snapshots leave to the next release."""
     table, _ = kept
     name = "read_place" if meanwhile == "frozen" else "read_hashes"
-    disturbed = getattr(whole_table, name)
+    disturbed = getattr(taking, name)
 
     def disturb(*arguments: Any) -> Any:
         with table.connect() as client:

@@ -38,10 +38,10 @@ def test_snapshot_restore_rekey_and_rebuild_show_bars_and_say_figures(make: Make
     file = tmp_path / "kept"
     taken = run(table, "taking a snapshot", "snapshot", str(file), STATE_KEY=OLD)
     assert taken.pop("seconds") > 0
-    assert taken == {"path": str(file), "release": 1, "people": 60, "bytes": file.stat().st_size}
+    assert taken == {"path": str(file), "release": 1, "people": 60, "published": 60, "bytes": file.stat().st_size}
     again = tmp_path / "again"
     said = run_in_pipe(table, "snapshot", str(again), STATE_KEY=OLD)
-    assert said == f"{again}: release 1, 60 people, {again.stat().st_size:,} bytes\n"
+    assert said == f"{again}: release 1, 60 people published, records of 60, {again.stat().st_size:,} bytes\n"
     table.wipe()
     assert run(table, "restoring", "restore", str(file), STATE_KEY=OLD) == {"release": 1, "people": 60}
     table.wipe()

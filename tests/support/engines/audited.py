@@ -123,6 +123,7 @@ def audit_plans(policy: Policy, made: Iterator[tuple[Plan, Sequence[dict[str, An
     return sentences(auditor.report(b"key"))
 
 
+Engine = Callable[[State, Window, Policy, int, Policy | None], Plan]
 Edit = Callable[[int, list[dict[str, Any]], dict[str, Any]], None]  # number, records, manifest: edited in place
 
 
@@ -145,23 +146,23 @@ def republish(planned: Plan, change: Edit) -> Plan:
     )
 
 
-def engine_that(change: Edit) -> Callable[[State, Window, Policy, int], Plan]:
+def engine_that(change: Edit) -> Engine:
     """The real engine, but for what it publishes."""
 
-    def bad_plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
-        return republish(plan(state, window, policy, number), change)
+    def bad_plan(state: State, window: Window, policy: Policy, number: int, changed: Policy | None) -> Plan:
+        return republish(plan(state, window, policy, number, changed), change)
 
     return bad_plan
 
 
-def engine_under(**weaker: Any) -> Callable[[State, Window, Policy, int], Plan]:
+def engine_under(**weaker: Any) -> Engine:
     """The real engine under a weaker policy than the one it says it keeps."""
 
-    def bad_plan(state: State, window: Window, policy: Policy, number: int) -> Plan:
+    def bad_plan(state: State, window: Window, policy: Policy, number: int, changed: Policy | None) -> Plan:
         def claim(_number: int, _records: list[dict[str, Any]], manifest: dict[str, Any]) -> None:
             manifest["bound"] = 1 / policy.l
 
-        return republish(plan(state, window, replace(policy, **weaker), number), claim)
+        return republish(plan(state, window, replace(policy, **weaker), number, changed), claim)
 
     return bad_plan
 

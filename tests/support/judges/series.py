@@ -105,8 +105,10 @@ class Judge:
             wrong.append("the records are not those of the cells and then those of the groups, each once")
         if any(group["changed"] != group["formed"] for group in groups.values()):
             wrong.append("a group changed after it was formed")
-        if (facts["format"], facts["values"], facts["cells"]) != (2, "redrawn", len(cells)):
+        if (facts["format"], facts["values"], facts["cells"]) != (1, "redrawn", len(cells)):
             wrong.append("the manifest does not say what the records are")
+        if (facts["waiting"], facts["vacant"]) != (0, 0) or any("vacant" in group for group in groups.values()):
+            wrong.append("values that are redrawn neither wait nor leave anything vacant")
         if {name: cell["people"] for name, cell in cells.items()} != Counter(cell for _, cell in people.values()):
             wrong.append("the people of a cell are miscounted")
         return wrong

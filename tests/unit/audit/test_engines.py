@@ -11,13 +11,13 @@ import pytest
 
 from shoal.core.plan import Plan, Window, plan
 from shoal.core.policy.policy import Policy
+from shoal.core.published.manifest import PublishedRelease
 from shoal.core.randomness import Keyed
 from shoal.core.state import Change, State
-from tests.support.engines.audited import Bench, Edit, engine_that, engine_under, republish, sentences
+from tests.support.engines.audited import Bench, Edit, Engine, engine_that, engine_under, republish, sentences
 from tests.support.engines.series import churn, clinic_policy
 from tests.support.judges.series import Table
 
-Engine = Callable[[State, Window, Policy, int], Plan]
 TABLES: list[Table] = churn(100, 4, "secret-")
 
 
@@ -36,11 +36,13 @@ def run(path: Path, policy: Policy, engine: Engine | None, monkeypatch: pytest.M
     return Bench(path, policy).replay(TABLES)
 
 
-def forgetful(state: State, window: Window, policy: Policy, number: int, next_group: int | None = None) -> Plan:
+def forgetful(
+    state: State, window: Window, policy: Policy, number: int, changed: Policy | None, next_group: int | None
+) -> Plan:
     """Starts from nothing at every release but the number: a new tree, new groups, an empty ledger."""
     deltas = {person: person_delta(policy, TABLES[number - 1], person) for person in TABLES[number - 1]}
     meta = state.meta if next_group is None else state.meta._replace(next_group=next_group)
-    planned = plan(State.load(policy, b"secret", meta), Window(window.at, {0: deltas}), policy, number)
+    planned = plan(State.load(policy, b"secret", meta), Window(window.at, {0: deltas}), policy, number, changed)
     return replace(planned, change=Change(planned.change.meta, {}, {}, {}))
 
 
@@ -56,20 +58,20 @@ class Redrawing:
     def __init__(self, next_group: int | None = None) -> None:
         self._next_group = next_group
 
-    def __call__(self, state: State, window: Window, policy: Policy, number: int) -> Plan:
-        return forgetful(state, window, policy, number, self._next_group)
+    def __call__(self, state: State, window: Window, policy: Policy, number: int, changed: Policy | None) -> Plan:
+        return forgetful(state, window, policy, number, changed, self._next_group)
 
 
-def ignoring_changes(state: State, window: Window, policy: Policy, number: int) -> Plan:
+def ignoring_changes(state: State, window: Window, policy: Policy, number: int, changed: Policy | None) -> Plan:
     """Carries groups over although people in them have other values now."""
     known = TABLES[number - 2] if number > 1 else {}
     deltas = {person: delta for person, delta in window.deltas[0].items() if person not in known}
-    return plan(state, Window(window.at, {0: deltas}), policy, number)
+    return plan(state, Window(window.at, {0: deltas}), policy, number, changed)
 
 
-def bounding_boxes(state: State, window: Window, policy: Policy, number: int) -> Plan:
+def bounding_boxes(state: State, window: Window, policy: Policy, number: int, changed: Policy | None) -> Plan:
     """Publishes the bounding box of the people in a cell instead of the tree's region."""
-    planned = plan(state, window, policy, number)
+    planned = plan(state, window, policy, number, changed)
     columns: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for person, _, cell in planned.release.members:
         for name, value in TABLES[number - 1][person][0].items():
@@ -179,13 +181,13 @@ def test_an_engine_that_ties_case_ids_to_values_is_found_out_by_anyone(
     assert expected in sentences(bench.audit_publicly())
 
 
-def write_without_tables(self: Any, number: int, cells: Any, groups: Any, manifest: bytes, gone: Any) -> None:
+def write_without_tables(self: Any, release: PublishedRelease) -> None:
     """Publishes a release whose values are no counts, of which no spreadsheet could be made."""
-    staged: Path = self.staged(number)
+    staged: Path = self.staged(release.number)
     staged.mkdir(parents=True)
-    for name, records in (("cells.jsonl", cells), ("groups.jsonl", groups)):
+    for name, records in (("cells.jsonl", release.cells), ("groups.jsonl", release.groups)):
         (staged / name).write_bytes(b"".join(record + b"\n" for record in records))
-    (staged / "manifest.json").write_bytes(manifest)
+    (staged / "manifest.json").write_bytes(release.manifest)
 
 
 @pytest.mark.parametrize(
