@@ -47,7 +47,9 @@ class Lasting:
         self._erased = frozenset(folded.erased)
         erased = np.array(folded.erased, dtype=np.int64)
         self._trail = follow(self._trail, self._state.people, self._people, self._touched, erased)
-        self._entries.erase(erased, self._policy.sensitive.open)  # first, or a value that comes back would be the old one
+        self._entries.erase(
+            erased, self._policy.sensitive.open
+        )  # first, or a value that comes back would be the old one
         self._settling.hold(self._people, self._touched)
         self._entries.erase(erased, self._policy.sensitive.open)
 
