@@ -304,22 +304,23 @@ def test_an_engine_that_forgets_marks_on_the_way_is_found_out(monkeypatch: pytes
         _ = [draw_restless_ward(seed, Marking) for seed in range(300, 320)]
 
 
-def _two_towns() -> Ward:
-    """Old people on the left and young ones on the right have other values; then somebody else publishes of both."""
-    labels = [f"d{rank}" for rank in range(8)]
+LABELS = [f"d{rank:02}" for rank in range(12)]
+
+
+def _two_towns(others: list[str]) -> Ward:
+    """Old people and young ones have other values; then somebody else twice shows `others` of all of them."""
     document = {
         "table": "towns",
         "attributes": {"age": {"type": "int", "min": 0, "max": 99}},
-        "sensitive": {"name": "disease", "values": labels},
+        "sensitive": {"name": "disease", "values": LABELS},
         "privacy": {"k": 2, "l": 2, "signature": 4},
         "scale": {"shards": 2},
     }
     ward = Ward(build_policy(document, {}, b"towns"))
-    towns = ((0, labels[:4]), (50, labels[::2]))
-    ward.live([*_settle("old", towns), {"op": "release"}])
-    external = {"region": {"age": {"min": 0, "max": 99}}, "sensitive": dict.fromkeys(labels, 1)}
-    ward.live([{"op": "external", "publisher": "other", "groups": [external]}, {"op": "release"}])
-    return ward.live([*_settle("new", ((0, labels), (50, labels))), {"op": "release"}])
+    ward.live([*_settle("old", ((0, LABELS[:4]), (50, LABELS[:8:2]))), {"op": "release"}])
+    external = {"region": {"age": {"min": 0, "max": 99}}, "sensitive": dict.fromkeys(others, 1)}
+    ward.live([{"op": "external", "publisher": "other", "groups": [external, external]}, {"op": "release"}])
+    return ward.live([*_settle("new", ((0, LABELS), (50, LABELS))), {"op": "release"}])
 
 
 def _settle(name: str, towns: Any) -> list[dict[str, Any]]:
@@ -335,20 +336,42 @@ def _settle(name: str, towns: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_beside_another_publication_a_shard_that_knows_only_its_own_people_shows_nothing_new() -> None:
-    ward = _two_towns()
+@pytest.mark.parametrize(
+    ("others", "shown"),
+    [
+        (LABELS[8:], {("d00", "d01", "d02", "d03"), ("d00", "d02", "d04", "d06"), ("*",)}),
+        (LABELS, {("*",)}),
+    ],
+    ids=["of other values, what was shown stays", "of the same values, nothing stays"],
+)
+def test_beside_another_publication_a_shard_that_knows_only_its_own_people_shows_nothing_new(
+    others: list[str], shown: set[tuple[str, ...]]
+) -> None:
+    ward = _two_towns(others)
     assert ward.findings() == set()
-    shown = {json.loads(line)["id"] for part in ward.made[-1].parts for line in part.members.lines()}
-    assert len(shown) == 160
-    assert {tuple(json.loads(group)["sensitive"]) for group in ward.made[-1].groups} == {
-        ("d0", "d1", "d2", "d3"), ("d0", "d2", "d4", "d6"), ("*",),
-    }  # fmt: skip
+    assert len({json.loads(line)["id"] for part in ward.made[-1].parts for line in part.members.lines()}) == 160
+    assert {tuple(json.loads(group)["sensitive"]) for group in ward.made[-1].groups} == shown
 
 
-def test_blocks_that_every_shard_cuts_for_its_own_people_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def _reckon_alone(patch: pytest.MonkeyPatch) -> None:
+    """Other publishers: a shard takes its own people for everybody."""
     of = Neighbours.of
-    monkeypatch.setattr(Neighbours, "of", lambda policy, *others: of(replace(policy, shards=1), *others))
-    assert {sentence.partition(":")[0] for sentence in _two_towns().findings()} == {"G5"}
+    patch.setattr(Neighbours, "of", lambda policy, *others: of(replace(policy, shards=1), *others))
+
+
+def _show_new(patch: pytest.MonkeyPatch) -> None:
+    """Other publishers: a shard shows something new of people inside."""
+    beside = Neighbours.beside
+    patch.setattr(Neighbours, "beside", lambda self, row: beside(self, row)._replace(may_be_new=True))
+
+
+@pytest.mark.parametrize(("spoil", "others"), [(_reckon_alone, LABELS), (_show_new, ["*"])])
+def test_a_shard_that_shows_something_new_beside_another_publication_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, spoil: Any, others: list[str]
+) -> None:
+    assert _two_towns(others).findings() == set()
+    spoil(monkeypatch)
+    assert {sentence.partition(":")[0] for sentence in _two_towns(others).findings()} == {"G5"}
 
 
 class Reaching(Ward):
