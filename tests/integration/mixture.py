@@ -85,7 +85,7 @@ class Mixture:
         self._common = [value for value in sensitive["values"] if value not in self._rare]
         # Redrawn: no group could hide more of what is protected, and releases would be slow. Lasting: enough of several
         # permanent values for signatures of their own.
-        self._rare_share = 0.02 if len(self._rare) == 1 else 0.08
+        self._rare_share = 0.02 if len(self._rare) == 1 else 0.25
         self._held: dict[str, frozenset[str]] = {}  # the permanent values people have
         self._next = 0
         self.present, self.absent, self.gone, self.erased = _Crowd(), _Crowd(), _Crowd(), _Crowd()
