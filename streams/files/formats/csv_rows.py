@@ -56,20 +56,15 @@ class RowRules:
 
     def record(self, row: Mapping[str, str | None], day: date) -> Read:
         """A whole record: `qid`, and `sensitive` unless the mapping has no columns of values."""
-        qid: dict[str, Any] = {}
-        for rule in self._mapping.attributes:
-            value = rule.read(row, day)
-            if value is WITHHELD or isinstance(value, Reject):
-                return value
-            qid[rule.name] = value
-        if not self._mapping.values.columns:
-            return {"qid": qid}
+        known = self.qid(row, day)
+        if known is WITHHELD or isinstance(known, Reject) or not self._mapping.values.columns:
+            return known
         values = self.values(row)
         if isinstance(values, Reject):
             return values
         if not values:
             return Reject(Reason.EMPTY, None, "sensitive") if self._mapping.rejects_no_value else WITHHELD
-        return {"qid": qid, "sensitive": values}
+        return {**known, "sensitive": values}
 
     def qid(self, row: Mapping[str, str | None], day: date) -> Read:
         """The quasi-identifiers alone, for somebody without a record."""
